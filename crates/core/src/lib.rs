@@ -1,0 +1,1 @@
+//! Data, rules and ports of Backstitch. No IO.

@@ -1,0 +1,1 @@
+//! A sandboxed, suspendable subset of Clojure for agents. No IO.
