@@ -1,1 +1,13 @@
 //! Data, rules and ports of Backstitch. No IO.
+//!
+//! Everything that happens in a session is a record in its journal; everything else is a view, a pure function of records.
+//! This crate holds the data ([`message`], [`session`], [`journal`]), the rules (reducers, folds, builders, limits) and the
+//! ports, traits behind which the world lies ([`ports`]). Adapters live in crates of their own.
+
+mod hex;
+
+pub mod digest;
+pub mod id;
+pub mod object;
+pub mod rng;
+pub mod time;
