@@ -7,7 +7,9 @@
 mod hex;
 
 pub mod digest;
+pub mod extra;
 pub mod id;
 pub mod object;
 pub mod rng;
+pub mod storable;
 pub mod time;
