@@ -10,6 +10,7 @@ pub mod digest;
 pub mod extra;
 pub mod id;
 pub mod json;
+pub mod message;
 pub mod object;
 pub mod rng;
 pub mod session;
