@@ -87,6 +87,16 @@ id_types! {
     ReservationId = "reservation id";
 }
 
+/// An id that is made from another one and a label, so that making it again gives the same.
+pub(crate) fn derived<Id: From<Uuid>>(from: &Uuid, label: &str) -> Id {
+    let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 derived id");
+    hasher.update(from.as_bytes());
+    hasher.update(label.as_bytes());
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    Id::from(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+}
+
 /// The stream of chance from which a session's ids are made.
 ///
 /// It is seeded by the session and by the *epoch*, the journal position at which the session was opened. A session that is

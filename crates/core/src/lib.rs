@@ -6,13 +6,17 @@
 
 mod hex;
 
+pub mod budget;
 pub mod digest;
 pub mod extra;
 pub mod id;
+pub mod journal;
 pub mod json;
 pub mod message;
 pub mod object;
+pub mod ports;
 pub mod rng;
 pub mod session;
 pub mod storable;
 pub mod time;
+pub mod view;

@@ -1,0 +1,33 @@
+//! Views: pure functions of records.
+//!
+//! | view | what it is | where |
+//! |---|---|---|
+//! | [`JournalView`] | everything below, folded from records | `fold` |
+//! | [`Lineage`] | which records are visible, on which branch | `lineage` |
+//! | a [`Session`](crate::session::Session) | typed slices | [`JournalView::session`] |
+//! | [`Transcript`] | who said what, in order | `transcript` |
+//! | [`Transition`] | messages grouped by decision cycle | `transition` |
+//! | [`ConversationState`] | the transcript grouped by turn | `conversation` |
+//! | [`Evaluation`], [`SessionStatus`] | how far evaluations and the session are | `evaluation` |
+//! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
+//! | [`Ledger`] | what was spent | `ledger` |
+
+mod call;
+mod conversation;
+mod evaluation;
+mod fold;
+mod ledger;
+mod lineage;
+mod reconstruct;
+mod transcript;
+mod transition;
+mod visible;
+
+pub use call::{Boundary, Call, CallStatus, Checkpoint};
+pub use conversation::{ConversationMessage, ConversationState, ConversationTurn};
+pub use evaluation::{Driver, Evaluation, SessionStatus};
+pub use fold::{FoldError, FoldProblem, JournalView};
+pub use ledger::Ledger;
+pub use lineage::Lineage;
+pub use transcript::{ToolCallRecord, Transcript};
+pub use transition::Transition;
