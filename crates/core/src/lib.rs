@@ -9,6 +9,7 @@ mod hex;
 pub mod budget;
 pub mod digest;
 pub mod extra;
+pub mod filesystem;
 pub mod id;
 pub mod journal;
 pub mod json;
