@@ -4,11 +4,14 @@
 //! steps, so that the changes can be made durable in between: [`Session::prepare`] computes what the session would become,
 //! [`Session::apply`] makes it so. When other drafts were committed meanwhile, the draft's events are reduced again over the
 //! state as it is now; only a slice that the draft overwrites (`seed`, `clear`) *and* that changed meanwhile is a conflict.
+//!
+//! Of a call that failed, [`Session::prepare_logs`] keeps what it logged.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Session;
+use super::cell::Cell;
 use super::error::SessionError;
 use super::op::SliceOp;
 use super::reducer::{AnyEvent, Change, ErasedReducer};
@@ -28,7 +31,14 @@ pub struct Draft {
 /// What was done to a draft, so that it can be done again elsewhere.
 enum Entry {
     Event { event: AnyEvent, reducers: Vec<Arc<dyn ErasedReducer>>, now: Timestamp, changes: Vec<Change> },
-    Overwrite(Change),
+    Overwrite { change: Change, before: Option<Arc<Cell>> },
+}
+
+/// Which of a draft's changes are kept.
+#[derive(Clone, Copy, PartialEq)]
+enum Kept {
+    All,
+    Logs,
 }
 
 /// What a session becomes when a draft is committed.
@@ -63,13 +73,14 @@ impl Session {
             let changes = draft.changes().cloned().collect();
             return Ok(Prepared { generation: self.generation, after: draft.session.state.clone(), changes });
         }
-        self.replay(draft, |_| true)
+        self.replay(draft, Kept::All)
     }
 
     /// Computes what the session becomes when only the draft's changes of Log slices are kept: that is what remains of a
-    /// call that failed.
+    /// call that failed. What the call logged is kept as it is; it is reduced again, over the session as it is now, only
+    /// where it took something out of a log that others changed meanwhile.
     pub fn prepare_logs(&self, draft: &Draft) -> Result<Prepared, SessionError> {
-        self.replay(draft, |policy| policy == SlicePolicy::Log)
+        self.replay(draft, Kept::Logs)
     }
 
     /// Makes the session what was prepared, and tells observers.
@@ -82,6 +93,7 @@ impl Session {
         }
         let before = std::mem::take(&mut self.state);
         self.set_state(prepared.after);
+        prepared.changes.iter().for_each(|change| self.forget(change.slice()));
         self.notify(&before, &prepared.changes);
         Ok(prepared.changes)
     }
@@ -92,34 +104,64 @@ impl Session {
         self.apply(prepared)
     }
 
-    /// Does again what was done to the draft, as far as it concerns slices of the wanted policies.
-    fn replay(&self, draft: &Draft, wanted: impl Fn(SlicePolicy) -> bool) -> Result<Prepared, SessionError> {
+    /// Does again what was done to the draft.
+    fn replay(&self, draft: &Draft, kept: Kept) -> Result<Prepared, SessionError> {
         let mut session = self.clone();
         let mut made = Vec::new();
         for entry in &draft.entries {
             match entry {
-                Entry::Event { event, reducers, now, .. } => {
-                    let wanted = reducers.iter().filter(|reducer| wanted(reducer.policy(&session)));
-                    let wanted: Vec<_> = wanted.cloned().collect();
-                    made.extend(session.reduce(&wanted, event, *now)?);
+                Entry::Event { event, reducers, now, .. } if kept == Kept::All => {
+                    made.extend(session.reduce(reducers, event, *now)?);
                 }
-                Entry::Overwrite(change) if wanted(change.policy()) => {
-                    if self.changed_since(&draft.base, change.slice()) {
+                Entry::Event { event, reducers, now, changes } => {
+                    let logged = changes.iter().filter(|change| change.policy() == SlicePolicy::Log);
+                    let stands =
+                        |change: &Change| change.only_adds() || !self.changed_since(draft, change.slice());
+                    if logged.clone().all(stands) {
+                        for change in logged {
+                            made.push(session.make(change.clone())?);
+                        }
+                    } else {
+                        let of_logs =
+                            |reducer: &&Arc<dyn ErasedReducer>| reducer.policy(&session) == SlicePolicy::Log;
+                        let reducers: Vec<_> = reducers.iter().filter(of_logs).cloned().collect();
+                        made.extend(session.reduce(&reducers, event, *now)?);
+                    }
+                }
+                Entry::Overwrite { change, before }
+                    if kept == Kept::All || change.policy() == SlicePolicy::Log =>
+                {
+                    let stands = !self.changed_since(draft, change.slice())
+                        && (change.is_absolute() || session.holds(change.slice(), before.as_ref())?);
+                    if !stands {
                         return Err(SessionError::Conflict { slice: change.slice().to_owned() });
                     }
                     made.push(session.make(change.clone())?);
                 }
-                Entry::Overwrite(_) => {}
+                Entry::Overwrite { .. } => {}
             }
         }
         Ok(Prepared { generation: self.generation, after: session.state, changes: made })
     }
 
-    fn changed_since(&self, base: &State, slice: &str) -> bool {
-        match (self.state.cell(slice), base.cell(slice)) {
+    /// Whether someone else changed a slice since the draft was opened.
+    fn changed_since(&self, draft: &Draft, slice: &str) -> bool {
+        match (self.state.cell(slice), draft.base.cell(slice)) {
             (Some(now), Some(then)) => !Arc::ptr_eq(now, then),
             (None, None) => false,
             _ => true,
+        }
+    }
+
+    /// Whether a slice has the same items as then. Events before an overwriting may have been reduced to something else, and
+    /// then the positions that it takes out are not those that were meant.
+    fn holds(&self, slice: &str, then: Option<&Arc<Cell>>) -> Result<bool, SessionError> {
+        let length = |cell: Option<&Arc<Cell>>| cell.map_or(0, |cell| cell.len());
+        let now = self.state.cell(slice);
+        match (now, then) {
+            _ if length(now) != length(then) => Ok(false),
+            (Some(now), Some(then)) => now.agree(then, 0..now.len()),
+            _ => Ok(true),
         }
     }
 }
@@ -130,14 +172,8 @@ impl Draft {
         let reducers = self.session.reducers::<E>()?;
         let now = self.session.ids.clock().now();
         let event: AnyEvent = Arc::new(event);
-        let before = self.session.state.clone();
-        match self.session.reduce(&reducers, &event, now) {
-            Ok(changes) => self.entries.push(Entry::Event { event, reducers, now, changes }),
-            Err(error) => {
-                self.session.set_state(before);
-                return Err(error);
-            }
-        }
+        let changes = self.session.all_or_nothing(|session| session.reduce(&reducers, &event, now))?;
+        self.entries.push(Entry::Event { event, reducers, now, changes });
         Ok(self)
     }
 
@@ -169,21 +205,15 @@ impl Draft {
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.entries.iter().flat_map(|entry| match entry {
             Entry::Event { changes, .. } => changes.as_slice(),
-            Entry::Overwrite(change) => std::slice::from_ref(change),
+            Entry::Overwrite { change, .. } => std::slice::from_ref(change),
         })
     }
 
     fn overwrite<S: Slice>(&mut self, op: SliceOp<S>) -> Result<&mut Self, SessionError> {
         if !op.is_keep() {
-            let change = Change::new(self.session.policy_of::<S>(), op);
-            let before = self.session.state.clone();
-            match self.session.make(change) {
-                Ok(change) => self.entries.push(Entry::Overwrite(change)),
-                Err(error) => {
-                    self.session.set_state(before);
-                    return Err(error);
-                }
-            }
+            let before = self.session.state.cell(S::NAME).cloned();
+            let change = self.session.make(Change::new(self.session.policy_of::<S>(), op))?;
+            self.entries.push(Entry::Overwrite { change, before });
         }
         Ok(self)
     }
@@ -201,7 +231,7 @@ impl std::fmt::Debug for Entry {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Event { changes, .. } => formatter.debug_tuple("Event").field(changes).finish(),
-            Self::Overwrite(change) => formatter.debug_tuple("Overwrite").field(change).finish(),
+            Self::Overwrite { change, .. } => formatter.debug_tuple("Overwrite").field(change).finish(),
         }
     }
 }

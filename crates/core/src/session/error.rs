@@ -154,6 +154,15 @@ pub enum SnapshotRestoreError {
         /// How many versions there are.
         versions: usize,
     },
+    /// An item could not be stored again as it is.
+    #[error("an item of slice {slice:?} of the snapshot cannot be stored")]
+    NotStorable {
+        /// The stored name.
+        slice: String,
+        /// What stands in the way.
+        #[source]
+        source: NotStorable,
+    },
     /// A slice stands in it whose policy it says it did not capture.
     #[error("the snapshot holds slice {slice:?}, but says that it captured no {policy} slices")]
     NotCaptured {
@@ -189,7 +198,7 @@ pub enum SnapshotMismatchError {
     /// The transcript is to be cut to one that the snapshot does not hold.
     #[error("the snapshot holds no Journal slices, so the transcript cannot be cut to it")]
     WithoutJournal,
-    /// The snapshot's transcript is not a beginning of the session's.
+    /// The snapshot's transcript and the session's are of two conversations: neither goes on where the other ends.
     #[error("the transcript in slice {slice:?} of the snapshot is not the beginning of the session's own")]
     OtherTranscript {
         /// The stored name.

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cell;
 mod draft;
 mod error;
 mod items;
@@ -154,10 +155,6 @@ impl Session {
         if !self.info.children.contains(&child) {
             Arc::make_mut(&mut self.info).children.push(child);
         }
-    }
-
-    pub(crate) fn state(&self) -> &State {
-        &self.state
     }
 
     pub(super) fn set_state(&mut self, state: State) {

@@ -64,12 +64,18 @@ impl<S> SliceOp<S> {
         }
     }
 
-    fn only_adds(&self) -> bool {
+    /// Whether the items that are there stay as they are.
+    pub(super) fn only_adds(&self) -> bool {
         match self {
             Self::Append(_) | Self::Extend(_) => true,
             Self::Patch { remove, .. } => remove.is_empty(),
             Self::Replace(_) | Self::Clear => false,
         }
+    }
+
+    /// Whether what comes out does not depend on the items that are there.
+    pub(super) fn is_absolute(&self) -> bool {
+        matches!(self, Self::Replace(_) | Self::Clear)
     }
 
     /// Carries the change out. Nothing is changed when it cannot be.

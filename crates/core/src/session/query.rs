@@ -5,15 +5,31 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::Session;
 use super::error::SessionError;
 use super::items::Items;
+use super::registry::Compute;
 use super::slice::{Slice, SlicePolicy};
 
-/// What caches were computed to. An entry without a value is being computed.
-pub(super) type Memo = BTreeMap<&'static str, Option<Box<dyn Any + Send>>>;
+/// What caches were computed to.
+#[derive(Default)]
+pub(super) struct Memo {
+    computed: BTreeMap<&'static str, Box<dyn Any + Send>>,
+    /// What is being computed, and by whom; what was begun last stands last.
+    computing: Vec<(ThreadId, &'static str)>,
+}
+
+/// A computation under way. It ends with this value, by a panic too.
+struct Computing<'a>(&'a Session, (ThreadId, &'static str));
+
+impl Drop for Computing<'_> {
+    fn drop(&mut self) {
+        self.0.memo().computing.retain(|entry| *entry != self.1);
+    }
+}
 
 impl Session {
     /// The last item of a slice.
@@ -23,10 +39,13 @@ impl Session {
 
     /// All items of a slice. A Cache slice that holds none is computed, where a function for that is registered.
     pub fn all<S: Slice>(&self) -> Result<Items<S>, SessionError> {
-        if self.state.cell(S::NAME).is_none() && self.registry.cache::<S>().is_some() {
-            return self.computed();
+        let is_empty = || self.state.cell(S::NAME).is_none_or(|cell| cell.len() == 0);
+        match self.registry.cache::<S>() {
+            Some(compute) if self.policy_of::<S>() == SlicePolicy::Cache && is_empty() => {
+                self.computed(&**compute)
+            }
+            _ => self.state.items(),
         }
-        self.state.items()
     }
 
     /// The items of a slice that fulfil a condition.
@@ -44,30 +63,41 @@ impl Session {
         self.state.cells().map(|(name, cell)| (&**name, cell.policy()))
     }
 
-    fn computed<S: Slice>(&self) -> Result<Items<S>, SessionError> {
-        let Some(compute) = self.registry.cache::<S>() else { return Ok(Items::default()) };
-        let memo = || self.memo.lock().unwrap_or_else(PoisonError::into_inner);
-        match memo().get(S::NAME) {
-            Some(Some(items)) => return Ok(items.downcast_ref::<Items<S>>().cloned().unwrap_or_default()),
-            // The function reads the slice that it computes: there is nothing there yet.
-            Some(None) => return Ok(Items::default()),
+    /// What a cache is computed to. A function that reads its own slice finds nothing there.
+    fn computed<S: Slice>(&self, compute: &Compute<S>) -> Result<Items<S>, SessionError> {
+        let failed = |source| SessionError::Cache { slice: S::NAME.to_owned(), source };
+        let this = thread::current().id();
+        let mut memo = self.memo();
+        if let Some(items) = memo.computed.get(S::NAME) {
+            return Ok(items.downcast_ref::<Items<S>>().cloned().unwrap_or_default());
+        }
+        let mut mine = memo.computing.iter().rev().filter(|(thread, _)| *thread == this);
+        match mine.position(|(_, slice)| *slice == S::NAME) {
+            Some(0) => return Ok(Items::default()),
+            Some(_) => return Err(failed("it is computed from a slice that is computed from it".into())),
             None => {}
         }
-        memo().insert(S::NAME, None);
-        match compute(self) {
-            Ok(items) => {
-                let items: Items<S> = items.into_iter().collect();
-                memo().insert(S::NAME, Some(Box::new(items.clone())));
-                Ok(items)
-            }
-            Err(source) => {
-                memo().remove(S::NAME);
-                Err(SessionError::Cache { slice: S::NAME.to_owned(), source })
-            }
-        }
+        memo.computing.push((this, S::NAME));
+        drop(memo);
+
+        let computing = Computing(self, (this, S::NAME));
+        let items: Items<S> = compute(self).map_err(failed)?.into_iter().collect();
+        drop(computing);
+        self.memo().computed.insert(S::NAME, Box::new(items.clone()));
+        Ok(items)
     }
 
+    fn memo(&self) -> MutexGuard<'_, Memo> {
+        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops what a cache was computed to.
+    pub(super) fn forget(&self, slice: &str) {
+        self.memo().computed.remove(slice);
+    }
+
+    /// Drops what all caches were computed to.
     pub(super) fn forget_computed(&self) {
-        self.memo.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.memo().computed.clear();
     }
 }

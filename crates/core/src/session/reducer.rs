@@ -125,6 +125,8 @@ trait ErasedChange: Send + Sync {
     fn slice(&self) -> &'static str;
     fn policy(&self) -> SlicePolicy;
     fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError>;
+    fn only_adds(&self) -> bool;
+    fn is_absolute(&self) -> bool;
     fn encode(&self) -> Result<StoredChange, SessionError>;
     fn op(&self) -> &dyn Any;
 }
@@ -145,10 +147,20 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
 
     fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
         // What a cache was computed to is the base of a change to it.
-        if self.policy == SlicePolicy::Cache && state.cell(S::NAME).is_none() {
+        if self.policy == SlicePolicy::Cache && !self.op.is_absolute() {
             state.set(self.policy, session.all::<S>()?);
         }
-        state.apply(self.policy, &self.op)
+        state.apply(self.policy, &self.op)?;
+        session.forget(S::NAME);
+        Ok(())
+    }
+
+    fn only_adds(&self) -> bool {
+        self.op.only_adds()
+    }
+
+    fn is_absolute(&self) -> bool {
+        self.op.is_absolute()
     }
 
     fn encode(&self) -> Result<StoredChange, SessionError> {
@@ -191,8 +203,17 @@ impl Change {
         self.erased.encode()
     }
 
-    pub(crate) fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
+    /// Carries the change out over `state`, which is that of `session`.
+    pub(super) fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
         self.erased.apply(session, state)
+    }
+
+    pub(super) fn only_adds(&self) -> bool {
+        self.erased.only_adds()
+    }
+
+    pub(super) fn is_absolute(&self) -> bool {
+        self.erased.is_absolute()
     }
 }
 

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::Session;
+use super::cell::Cell;
 use super::error::{BoxError, SessionError};
 use super::reducer::ErasedReducer;
 use super::slice::{Event, Slice, SlicePolicy};
-use super::state::Cell;
 
 type Decode = fn(&Arc<Cell>) -> Result<Arc<Cell>, SessionError>;
-type Compute<S> = dyn Fn(&Session) -> Result<Vec<S>, BoxError> + Send + Sync;
+/// How the items of a cache are computed.
+pub(super) type Compute<S> = dyn Fn(&Session) -> Result<Vec<S>, BoxError> + Send + Sync;
 
 /// Registrations, shared by a session, its drafts and its clones.
 #[derive(Clone, Default)]

@@ -4,20 +4,22 @@
 //! |---|---|---|---|
 //! | State | as in the snapshot | as in the snapshot | as in the snapshot |
 //! | Log | kept | as in the snapshot | kept |
-//! | Cache | dropped | dropped | dropped |
+//! | Cache | dropped, or as in the snapshot where it captured caches | the same | the same |
 //! | Journal | kept | kept | as in the snapshot |
 //!
 //! A session whose Journal slices are empty takes them from the snapshot in every case: that is how a snapshot is loaded
 //! into a fresh session. Where the snapshot and the session name another policy for a slice, the snapshot's holds.
-//! Everything is checked before anything is changed.
+//! Everything is checked before anything is changed. What comes from the snapshot must parse where its type is known here.
+//! A snapshot of another conversation is refused: its transcript must be the beginning of the session's own; or, for a rewind,
+//! the other way round, so that a rewind can be undone as long as nothing was said since.
 
 use std::sync::Arc;
 
 use super::Session;
+use super::cell::Cell;
 use super::error::{SessionError, SnapshotMismatchError};
 use super::slice::SlicePolicy;
 use super::snapshot::Snapshot;
-use super::state::{Cell, State};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Logs {
@@ -65,25 +67,35 @@ impl Session {
 
         let mut state = snapshot.state.clone();
         for (name, held) in snapshot.state.cells() {
-            let current = self.state.cell(name);
-            let captured = snapshot.captured.contains(&held.policy());
-            let wanted = match held.policy() {
-                SlicePolicy::State => Some(held),
-                SlicePolicy::Log if logs == Logs::Restore => Some(held),
-                SlicePolicy::Log => current,
-                SlicePolicy::Cache => captured.then_some(held),
-                SlicePolicy::Journal if transcript == Transcript::Cut => Some(held),
-                SlicePolicy::Journal => match current {
-                    Some(current) if current.len() > 0 => {
-                        if captured {
-                            check_beginning(name, current, held)?;
-                        }
-                        Some(current)
-                    }
-                    _ => captured.then_some(held),
-                },
+            let policy = held.policy();
+            let captured = snapshot.captured.contains(&policy);
+            let current = self.state.cell(name).filter(|current| current.len() > 0);
+            let restored = match policy {
+                SlicePolicy::State => true,
+                SlicePolicy::Log => logs == Logs::Restore,
+                SlicePolicy::Cache => captured,
+                SlicePolicy::Journal => transcript == Transcript::Cut || (captured && current.is_none()),
             };
-            self.settle(&mut state, name, held, wanted)?;
+            let kept = match policy {
+                SlicePolicy::Log | SlicePolicy::Journal => current,
+                SlicePolicy::State | SlicePolicy::Cache => None,
+            };
+            if policy == SlicePolicy::Journal
+                && captured
+                && let Some(current) = current
+            {
+                check_transcript(name, current, held, transcript)?;
+            }
+            match kept {
+                _ if restored => {
+                    let decoded = self.decode(name, held)?;
+                    if !Arc::ptr_eq(&decoded, held) {
+                        state.put(name.clone(), decoded);
+                    }
+                }
+                Some(current) => state.put(name.clone(), current.clone()),
+                None => state.remove(name),
+            }
         }
         for (name, current) in self.state.cells() {
             if snapshot.state.cell(name).is_some() {
@@ -103,35 +115,32 @@ impl Session {
         Ok(())
     }
 
-    /// Puts what is wanted of a slice in the place of what the snapshot holds of it, decoded where its type is known.
-    fn settle(
-        &self,
-        state: &mut State,
-        name: &Arc<str>,
-        held: &Arc<Cell>,
-        wanted: Option<&Arc<Cell>>,
-    ) -> Result<(), SnapshotMismatchError> {
-        let Some(wanted) = wanted else {
-            state.remove(name);
-            return Ok(());
-        };
-        let decoded = self.registry.decode(name, wanted).and_then(|cell| match self.state.cell(name) {
+    /// What the snapshot holds of a slice, decoded where its type is known here.
+    fn decode(&self, name: &str, held: &Arc<Cell>) -> Result<Arc<Cell>, SnapshotMismatchError> {
+        let decoded = self.registry.decode(name, held).and_then(|cell| match self.state.cell(name) {
             Some(current) => cell.decoded_like(current),
             None => Ok(cell),
         });
-        let decoded = decoded.map_err(|source| mismatch(name, source))?;
-        if !Arc::ptr_eq(&decoded, held) {
-            state.put(name.clone(), decoded);
-        }
-        Ok(())
+        decoded.map_err(|source| mismatch(name, source))
     }
 }
 
-/// Refuses a snapshot of another conversation. A journal only grows, so it is enough that the last item of the snapshot
-/// stands at the same place.
-fn check_beginning(name: &str, current: &Cell, held: &Cell) -> Result<(), SnapshotMismatchError> {
-    let Some(last) = held.len().checked_sub(1) else { return Ok(()) };
-    match current.agrees_at(held, last).map_err(|source| mismatch(name, source))? {
+/// Refuses a snapshot of another conversation.
+fn check_transcript(
+    name: &str,
+    current: &Arc<Cell>,
+    held: &Arc<Cell>,
+    transcript: Transcript,
+) -> Result<(), SnapshotMismatchError> {
+    let length = match transcript {
+        Transcript::Keep => held.len(),
+        Transcript::Cut => held.len().min(current.len()),
+    };
+    let Some(last) = length.checked_sub(1) else { return Ok(()) };
+    // A journal only grows, so within a process it is enough that the last item of the snapshot stands at the same place.
+    let agree = current.shares(held, last)
+        || current.agree(held, 0..length).map_err(|source| mismatch(name, source))?;
+    match agree {
         true => Ok(()),
         false => Err(SnapshotMismatchError::OtherTranscript { slice: name.to_owned() }),
     }

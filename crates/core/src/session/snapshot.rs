@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::cell::Cell;
 use super::error::SessionError;
 use super::items::Items;
 use super::slice::{Slice, SlicePolicy};
-use super::state::{Cell, State};
+use super::state::State;
 use super::{Session, SessionInfo};
 use crate::digest::Digest;
 use crate::extra::Extra;

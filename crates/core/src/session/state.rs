@@ -1,203 +1,20 @@
 //! The slices of a session as one value.
 //!
-//! [`State`] is a persistent map from stored name to [`Cell`]; cloning it is a snapshot, dropping a clone is a rollback. A
-//! cell holds its items typed where the type is known, and as plain data where it is not (yet): data of slices that this
-//! program does not know is carried along untouched. Plain data is decoded when it is first asked for, and once.
+//! [`State`] is a persistent map from stored name to [`Cell`]; cloning it is a snapshot, dropping a clone is a rollback.
 
-use std::any::{Any, type_name};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use serde_json::Value;
-
+use super::cell::Cell;
 use super::error::SessionError;
 use super::items::Items;
-use super::op::{self, SliceOp, StoredChange};
+use super::op::{SliceOp, StoredChange};
 use super::slice::{Slice, SlicePolicy};
+use crate::extra::Extra;
 
 /// All slices of a session.
 #[derive(Clone, Default)]
 pub(crate) struct State {
     cells: imbl::OrdMap<Arc<str>, Arc<Cell>>,
-}
-
-/// One slice.
-#[derive(Clone)]
-pub(crate) struct Cell {
-    policy: SlicePolicy,
-    data: Data,
-}
-
-#[derive(Clone)]
-enum Data {
-    Typed(Box<dyn ErasedItems>),
-    Plain(Plain),
-}
-
-/// Items whose type is not known, and what they were decoded to once it was.
-#[derive(Clone, Default)]
-struct Plain {
-    items: imbl::Vector<Arc<PlainItem>>,
-    decoded: OnceLock<Box<dyn ErasedItems>>,
-}
-
-/// One item as plain data.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PlainItem {
-    pub(crate) version: u32,
-    pub(crate) value: Value,
-}
-
-/// [`Items`] of some type.
-trait ErasedItems: Any + Send + Sync {
-    fn clone_box(&self) -> Box<dyn ErasedItems>;
-    fn as_any(&self) -> &dyn Any;
-    fn as_any_mut(&mut self) -> &mut dyn Any;
-    fn len(&self) -> usize;
-    fn version(&self) -> u32;
-    fn encode(&self, position: usize) -> Option<Result<Value, SessionError>>;
-    fn apply_stored(&mut self, change: &StoredChange) -> Result<(), SessionError>;
-    /// Whether the item at `position` is the very same in `other`.
-    fn shares(&self, other: &dyn ErasedItems, position: usize) -> bool;
-    /// Plain data, decoded to items of this type.
-    fn decode_alike(&self, plain: &Plain) -> Result<Box<dyn ErasedItems>, SessionError>;
-}
-
-impl Clone for Box<dyn ErasedItems> {
-    fn clone(&self) -> Self {
-        (**self).clone_box()
-    }
-}
-
-impl<S: Slice> ErasedItems for Items<S> {
-    fn clone_box(&self) -> Box<dyn ErasedItems> {
-        Box::new(self.clone())
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    fn version(&self) -> u32 {
-        S::VERSION
-    }
-
-    fn encode(&self, position: usize) -> Option<Result<Value, SessionError>> {
-        self.items.get(position).map(|item| op::encode_item(&**item))
-    }
-
-    fn apply_stored(&mut self, change: &StoredChange) -> Result<(), SessionError> {
-        let op = change.op.try_map(|item| op::decode_item::<S>(change.version, item))?;
-        op.apply(S::NAME, change.policy, &mut self.items)
-    }
-
-    fn shares(&self, other: &dyn ErasedItems, position: usize) -> bool {
-        let other = other.as_any().downcast_ref::<Self>().and_then(|other| other.items.get(position));
-        matches!((self.items.get(position), other), (Some(one), Some(other)) if Arc::ptr_eq(one, other))
-    }
-
-    fn decode_alike(&self, plain: &Plain) -> Result<Box<dyn ErasedItems>, SessionError> {
-        plain.decode::<S>().map(|items| Box::new(items) as Box<dyn ErasedItems>)
-    }
-}
-
-impl Plain {
-    fn decode<S: Slice>(&self) -> Result<Items<S>, SessionError> {
-        let items = self.items.iter().map(|item| op::decode_item::<S>(item.version, &item.value));
-        Ok(Items { items: items.collect::<Result<_, _>>()? })
-    }
-}
-
-impl Cell {
-    /// A slice of plain data.
-    pub(crate) fn plain(policy: SlicePolicy, items: impl IntoIterator<Item = PlainItem>) -> Self {
-        let items = items.into_iter().map(Arc::new).collect();
-        Self { policy, data: Data::Plain(Plain { items, decoded: OnceLock::new() }) }
-    }
-
-    pub(crate) fn policy(&self) -> SlicePolicy {
-        self.policy
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match &self.data {
-            Data::Typed(items) => items.len(),
-            Data::Plain(plain) => plain.items.len(),
-        }
-    }
-
-    /// The items, as `S`.
-    pub(crate) fn items<S: Slice>(&self) -> Result<Items<S>, SessionError> {
-        let erased = match &self.data {
-            Data::Typed(items) => items,
-            Data::Plain(plain) => match plain.decoded.get() {
-                Some(items) => items,
-                None => {
-                    let items = plain.decode::<S>()?;
-                    return Ok(match plain.decoded.set(Box::new(items.clone())) {
-                        Ok(()) | Err(_) => items,
-                    });
-                }
-            },
-        };
-        erased.as_any().downcast_ref::<Items<S>>().cloned().ok_or_else(type_clash::<S>)
-    }
-
-    /// The item at `position` as plain data.
-    pub(crate) fn item(&self, position: usize) -> Option<Result<PlainItem, SessionError>> {
-        match &self.data {
-            Data::Typed(items) => {
-                let version = items.version();
-                items.encode(position).map(|value| value.map(|value| PlainItem { version, value }))
-            }
-            Data::Plain(plain) => plain.items.get(position).map(|item| Ok(PlainItem::clone(item))),
-        }
-    }
-
-    /// All items as plain data.
-    pub(crate) fn plain_items(&self) -> impl Iterator<Item = Result<PlainItem, SessionError>> {
-        (0..self.len()).filter_map(|position| self.item(position))
-    }
-
-    /// Whether both hold the same item at `position`.
-    pub(crate) fn agrees_at(&self, other: &Self, position: usize) -> Result<bool, SessionError> {
-        if let (Data::Typed(one), Data::Typed(two)) = (&self.data, &other.data)
-            && one.shares(&**two, position)
-        {
-            return Ok(true);
-        }
-        match (self.item(position), other.item(position)) {
-            (Some(one), Some(two)) => Ok(one?.value == two?.value),
-            _ => Ok(false),
-        }
-    }
-
-    /// This cell with its plain data decoded to the type that `model` holds, where `model` is typed and this is not.
-    pub(crate) fn decoded_like(self: &Arc<Self>, model: &Self) -> Result<Arc<Self>, SessionError> {
-        match (&self.data, &model.data) {
-            (Data::Plain(plain), Data::Typed(typed)) => {
-                let data = Data::Typed(typed.decode_alike(plain)?);
-                Ok(Arc::new(Self { policy: self.policy, data }))
-            }
-            _ => Ok(self.clone()),
-        }
-    }
-
-    /// This cell with its items as `S`.
-    pub(crate) fn decoded<S: Slice>(self: &Arc<Self>) -> Result<Arc<Self>, SessionError> {
-        let items = self.items::<S>()?;
-        Ok(match &self.data {
-            Data::Typed(_) => self.clone(),
-            Data::Plain(_) => Arc::new(Self { policy: self.policy, data: Data::Typed(Box::new(items)) }),
-        })
-    }
 }
 
 impl State {
@@ -224,7 +41,14 @@ impl State {
 
     /// Makes `items` the whole content of `S`'s slice.
     pub(crate) fn set<S: Slice>(&mut self, policy: SlicePolicy, items: Items<S>) {
-        self.put(S::NAME.into(), Arc::new(Cell { policy, data: Data::Typed(Box::new(items)) }));
+        self.put(S::NAME.into(), Arc::new(Cell::typed(policy, items)));
+    }
+
+    /// Gives a slice that exists another policy.
+    pub(crate) fn set_policy(&mut self, name: &str, policy: SlicePolicy) {
+        if let Some(cell) = self.cells.get_mut(name) {
+            Arc::make_mut(cell).set_policy(policy);
+        }
     }
 
     /// Changes `S`'s slice. Nothing is changed when that fails.
@@ -234,15 +58,7 @@ impl State {
         op: &SliceOp<S>,
     ) -> Result<(), SessionError> {
         if let Some(cell) = self.cells.get_mut(S::NAME) {
-            if matches!(cell.data, Data::Plain(_)) {
-                *cell = cell.decoded::<S>()?;
-            }
-            let cell = Arc::make_mut(cell);
-            let Data::Typed(items) = &mut cell.data else { return Err(type_clash::<S>()) };
-            let items = items.as_any_mut().downcast_mut::<Items<S>>().ok_or_else(type_clash::<S>)?;
-            op.apply(S::NAME, policy, &mut items.items)?;
-            cell.policy = policy;
-            return Ok(());
+            return cell.apply(policy, op);
         }
         let mut items = Items::default();
         op.apply(S::NAME, policy, &mut items.items)?;
@@ -253,22 +69,11 @@ impl State {
     /// Changes a slice by plain data, whether its type is known or not. Nothing is changed when that fails.
     pub(crate) fn apply_stored(&mut self, change: &StoredChange) -> Result<(), SessionError> {
         if let Some(cell) = self.cells.get_mut(change.slice.as_str()) {
-            let mut changed = Cell::clone(cell);
-            changed.policy = change.policy;
-            match &mut changed.data {
-                Data::Typed(items) => items.apply_stored(change)?,
-                Data::Plain(plain) => {
-                    plain_op(change).apply(&change.slice, change.policy, &mut plain.items)?;
-                    plain.decoded = OnceLock::new();
-                }
-            }
-            *cell = Arc::new(changed);
-            return Ok(());
+            return cell.apply_stored(change);
         }
-        let mut plain = Plain::default();
-        plain_op(change).apply(&change.slice, change.policy, &mut plain.items)?;
-        let cell = Cell { policy: change.policy, data: Data::Plain(plain) };
-        self.put(change.slice.as_str().into(), Arc::new(cell));
+        let mut cell = Arc::new(Cell::plain(change.policy, [], Extra::default()));
+        cell.apply_stored(change)?;
+        self.put(change.slice.as_str().into(), cell);
         Ok(())
     }
 }
@@ -277,22 +82,4 @@ impl std::fmt::Debug for State {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_map().entries(self.cells.iter()).finish()
     }
-}
-
-impl std::fmt::Debug for Cell {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} items, {}", self.len(), self.policy)
-    }
-}
-
-fn plain_op(change: &StoredChange) -> SliceOp<PlainItem> {
-    let item = |value: &Value| PlainItem { version: change.version, value: value.clone() };
-    let op: Result<_, std::convert::Infallible> = change.op.try_map(|value| Ok(Arc::new(item(value))));
-    match op {
-        Ok(op) => op,
-    }
-}
-
-fn type_clash<S: Slice>() -> SessionError {
-    SessionError::TypeClash { slice: S::NAME.to_owned(), wanted: type_name::<S>() }
 }

@@ -11,13 +11,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::SessionInfo;
+use super::cell::{Cell, PlainItem};
 use super::error::{SessionError, SnapshotRestoreError};
 use super::slice::SlicePolicy;
 use super::snapshot::Snapshot;
-use super::state::{Cell, PlainItem, State};
+use super::state::State;
 use crate::extra::Extra;
 use crate::id::{SessionId, SnapshotId};
 use crate::json::JsonLimits;
+use crate::storable;
 use crate::time::Timestamp;
 
 /// The version of the stored form that this program writes.
@@ -56,7 +58,7 @@ impl StoredSlice {
             policy: cell.policy(),
             items: items.into_iter().map(|item| item.value).collect(),
             item_versions,
-            extra: Extra::default(),
+            extra: cell.extra().clone(),
         })
     }
 
@@ -66,9 +68,13 @@ impl StoredSlice {
             return Err(SnapshotRestoreError::ItemVersions { slice: self.name, items, versions });
         }
         let version_of = |position: usize| self.item_versions.get(position).copied().unwrap_or(self.version);
+        for item in &self.items {
+            storable::check(item)
+                .map_err(|source| SnapshotRestoreError::NotStorable { slice: self.name.clone(), source })?;
+        }
         let items = self.items.into_iter().enumerate();
         let items = items.map(|(position, value)| PlainItem { version: version_of(position), value });
-        Ok(Cell::plain(self.policy, items.collect::<Vec<_>>()))
+        Ok(Cell::plain(self.policy, items.collect::<Vec<_>>(), self.extra))
     }
 }
 
@@ -95,10 +101,14 @@ struct StoredSnapshot {
 }
 
 impl Snapshot {
+    /// The captured slices as plain data, in the order of their names. A new session may start from them.
+    pub fn stored_slices(&self) -> Result<Vec<StoredSlice>, SessionError> {
+        self.cells().map(|(name, cell)| StoredSlice::from_cell(name, cell)).collect()
+    }
+
     /// The snapshot as JSON. Slices and labels stand in the order of their names, so that equal snapshots are equal texts.
     pub fn to_json(&self) -> Result<String, SessionError> {
-        let slices =
-            self.cells().map(|(name, cell)| StoredSlice::from_cell(name, cell)).collect::<Result<_, _>>()?;
+        let slices = self.stored_slices()?;
         let stored = StoredSnapshot {
             version: SNAPSHOT_VERSION,
             snapshot_id: self.id,

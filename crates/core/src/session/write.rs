@@ -1,9 +1,10 @@
 //! Changing a session.
 //!
-//! Every change is all or nothing: when any reducer of a dispatch fails, the session is as before. Observers are told after
-//! the change stands. What these methods return is what changed, ready to be journaled.
+//! Every change is all or nothing: when any reducer of a dispatch fails or panics, the session is as before. Observers are
+//! told after the change stands. What these methods return is what changed, ready to be journaled.
 
 use std::any::type_name;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::Session;
@@ -35,13 +36,19 @@ impl Session {
         self
     }
 
-    /// Sets the policy of a slice for this session.
+    /// Sets the policy of a slice for this session. It holds at once, for the items that are there already too.
     pub fn set_policy<S: Slice>(&mut self, policy: SlicePolicy) -> &mut Self {
         Arc::make_mut(&mut self.registry).set_policy::<S>(policy);
+        if self.state.cell(S::NAME).is_some_and(|cell| cell.policy() != policy) {
+            let mut state = self.state.clone();
+            state.set_policy(S::NAME, policy);
+            self.set_state(state);
+        }
         self
     }
 
-    /// Registers how the items of a Cache slice are computed. That happens at the next use after they were dropped.
+    /// Makes a slice a Cache and registers how its items are computed. That happens at the next use when there are none:
+    /// at the first, after a rollback, and after the slice was cleared.
     pub fn register_cache<S: Slice>(
         &mut self,
         compute: impl Fn(&Session) -> Result<Vec<S>, BoxError> + Send + Sync + 'static,
@@ -49,7 +56,8 @@ impl Session {
         let registry = Arc::make_mut(&mut self.registry);
         registry.add_slice::<S>();
         registry.add_cache::<S>(Arc::new(compute));
-        self
+        self.forget(S::NAME);
+        self.set_policy::<S>(SlicePolicy::Cache)
     }
 
     /// Registers a function that is told after each commit that changed the slice of `S`.
@@ -143,35 +151,36 @@ impl Session {
         Ok(changes)
     }
 
-    /// Carries out one change.
+    /// Carries out one change. Nothing is changed when that fails.
     pub(super) fn make(&mut self, change: Change) -> Result<Change, SessionError> {
-        // Taken, so that nothing else refers to it and it can be changed in place. A cache's base may have to be computed
-        // from the other slices, though, and that needs them.
-        let mut state = match change.policy() {
-            SlicePolicy::Cache => self.state.clone(),
-            _ => std::mem::take(&mut self.state),
-        };
-        let made = change.apply(self, &mut state);
+        let mut state = self.state.clone();
+        change.apply(self, &mut state)?;
         self.set_state(state);
-        made.map(|()| change)
+        Ok(change)
     }
 
-    /// Makes changes as one: all of them, and then observers are told; or none.
+    /// Makes changes as one: all of them, or none when any of them fails or panics.
+    pub(super) fn all_or_nothing<T>(
+        &mut self,
+        make: impl FnOnce(&mut Self) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let (before, generation) = (self.state.clone(), self.generation);
+        let made = catch_unwind(AssertUnwindSafe(|| make(self)));
+        if !matches!(made, Ok(Ok(_))) {
+            self.state = before;
+            self.generation = generation;
+        }
+        made.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Makes changes as one, and then tells observers.
     fn commit_changes(
         &mut self,
         make: impl FnOnce(&mut Self) -> Result<Vec<Change>, SessionError>,
     ) -> Result<Vec<Change>, SessionError> {
-        let (before, generation) = (self.state.clone(), self.generation);
-        match make(self) {
-            Ok(changes) => {
-                self.notify(&before, &changes);
-                Ok(changes)
-            }
-            Err(error) => {
-                self.state = before;
-                self.generation = generation;
-                Err(error)
-            }
-        }
+        let before = self.state.clone();
+        let changes = self.all_or_nothing(make)?;
+        self.notify(&before, &changes);
+        Ok(changes)
     }
 }
