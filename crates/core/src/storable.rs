@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// How many arrays and objects a stored value may nest.
 pub const MAX_DEPTH: usize = 64;
 
-const PRIVATE_KEYS: &str = "$serde_json::private::";
+pub(crate) const PRIVATE_KEYS: &str = "$serde_json::private::";
 
 /// The value could be written, but not be read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

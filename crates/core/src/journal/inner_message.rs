@@ -12,7 +12,7 @@ use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, MessageId};
 use crate::message::{Content, Message, MessageError, RoleHint};
 use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
-use crate::session::{Items, ReducerContext, ReducerResult, Slice, SliceOp, SlicePolicy};
+use crate::session::{Slice, SlicePolicy};
 use crate::time::Timestamp;
 
 /// A message with its place.
@@ -148,6 +148,10 @@ impl InnerMessage {
         {
             let (field, object) = ("payload", reference.object);
             let bytes = source(reference).ok_or(MessageError::MissingObject { field, object })?;
+            let (expected, found) = (reference.length, bytes.len() as u64);
+            if found != expected {
+                return Err(MessageError::ObjectLength { field, object, expected, found });
+            }
             let text = std::str::from_utf8(&bytes).map_err(|source| MessageError::ObjectNotText {
                 field,
                 object,
@@ -157,6 +161,16 @@ impl InnerMessage {
             sidecar.payload_object = None;
         }
         Ok(())
+    }
+
+    /// Whether both say the same, wherever what they say lies.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let spilled = |message: &Self| {
+            let mut message = message.clone();
+            message.spill(&mut Vec::new());
+            message
+        };
+        self == other || spilled(self) == spilled(other)
     }
 
     /// The objects that the message refers to.
@@ -171,71 +185,4 @@ impl InnerMessage {
 impl Slice for InnerMessage {
     const NAME: &'static str = "inner_message";
     const POLICY: SlicePolicy = SlicePolicy::Journal;
-}
-
-/// A message does not fit at the end of its conversation.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SequenceError {
-    /// A message was recorded before at this place, and it was another one.
-    #[error("evaluation {evaluation} already has another message at sequence {sequence}")]
-    Differs {
-        /// The evaluation.
-        evaluation: EvaluationId,
-        /// The place.
-        sequence: u64,
-    },
-    /// Messages are missing before this one.
-    #[error("evaluation {evaluation} goes on at sequence {expected}, not at {found}")]
-    Gap {
-        /// The evaluation.
-        evaluation: EvaluationId,
-        /// The place that is next.
-        expected: u64,
-        /// The place of the message.
-        found: u64,
-    },
-}
-
-/// The reducer of the transcript: adds a message where it belongs, at the end.
-///
-/// Recording is idempotent: a message that is already there changes nothing, while another one at its place, or a gap before
-/// it, is an error. It is registered in every session that a journal is folded to.
-pub fn inner_message_append(
-    transcript: &Items<InnerMessage>,
-    message: &Arc<InnerMessage>,
-    _: &ReducerContext<'_>,
-) -> ReducerResult<InnerMessage> {
-    Ok(match place(transcript, message)? {
-        Place::Next => SliceOp::Append(message.clone()),
-        Place::Taken => SliceOp::keep(),
-    })
-}
-
-/// Where a message belongs.
-pub(crate) enum Place {
-    /// At the end.
-    Next,
-    /// Where it already stands.
-    Taken,
-}
-
-pub(crate) fn place(
-    transcript: &Items<InnerMessage>,
-    message: &InnerMessage,
-) -> Result<Place, SequenceError> {
-    let (evaluation, sequence) = (message.evaluation_id, message.sequence);
-    let mut own = transcript.iter().rev().filter(|other| other.evaluation_id == evaluation);
-    let last = own.next();
-    let expected = last.map_or(0, |last| last.sequence + 1);
-    if sequence == expected {
-        return Ok(Place::Next);
-    }
-    if sequence > expected {
-        return Err(SequenceError::Gap { evaluation, expected, found: sequence });
-    }
-    match last.into_iter().chain(own).find(|other| other.sequence == sequence) {
-        Some(there) if **there == *message => Ok(Place::Taken),
-        _ => Err(SequenceError::Differs { evaluation, sequence }),
-    }
 }

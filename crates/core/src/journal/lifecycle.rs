@@ -144,6 +144,9 @@ pub struct EvaluationFailure {
     pub kind: String,
     /// What happened, for a person.
     pub message: String,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// The session stops and waits for a decision.
@@ -252,7 +255,11 @@ pub struct TurnFinished {
     /// The number of the turn.
     pub turn: u64,
     /// The turn.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
+    /// The turn, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_object: Option<ObjectRef>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -263,11 +270,14 @@ pub struct TurnFinished {
 pub struct Note {
     /// What it is about.
     pub topic: String,
-    /// What it says.
+    /// What it says, in a line or two.
     pub text: String,
     /// More, as data.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
+    /// More, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_object: Option<ObjectRef>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

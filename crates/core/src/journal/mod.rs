@@ -8,7 +8,9 @@ mod batch;
 mod call;
 mod codec;
 mod inner_message;
+mod large;
 mod lifecycle;
+mod place;
 mod position;
 mod record;
 
@@ -17,12 +19,13 @@ pub use call::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, RequestStarted,
     WorkspaceRoot,
 };
-pub use codec::{DecodeError, DecodeProblem};
-pub use inner_message::{InnerMessage, ProviderSidecar, Role, SequenceError, inner_message_append};
-pub(crate) use inner_message::{Place, place};
+pub use codec::{DecodeError, DecodeProblem, EncodeError};
+pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use lifecycle::{
     Decision, EvaluationFailure, EvaluationFinished, EvaluationStarted, Note, Origin, Outcome, PauseReason,
     Paused, Resolved, Rewound, SessionCreated, TurnFinished,
 };
-pub use position::{Branch, Position};
+pub(crate) use place::{Place, place_after, stands_at};
+pub use place::{SequenceError, inner_message_append};
+pub use position::{Branch, Point, Position};
 pub use record::{Record, RecordBody};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::SessionId;
+
 /// The place of a record in its session's journal: 0, 1, 2 and so on without a gap.
 ///
 /// As a *cut*, a position means "everything before this record": the cut at 0 is the empty journal.
@@ -48,6 +50,15 @@ impl fmt::Debug for Position {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "@{}", self.0)
     }
+}
+
+/// A place in the journal of one session. A fork shares records with its parent, so a position alone does not say whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Point {
+    /// The session.
+    pub session: SessionId,
+    /// The place in its journal.
+    pub position: Position,
 }
 
 /// The number of a branch. A journal starts on branch 0, and each rewind starts the next one.

@@ -12,8 +12,7 @@ use super::lifecycle::{
     EvaluationFinished, EvaluationStarted, Note, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
 };
 use crate::extra::Extra;
-use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
-use crate::session::{Change, SessionError, SliceOp, SlicePolicy, StoredChange};
+use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
 use crate::time::Timestamp;
 
 /// Something that happened, at its place in the journal.
@@ -32,11 +31,11 @@ pub struct Record {
 /// Declares the kinds of records: the enum, their names, and a conversion from each.
 macro_rules! record_kinds {
     ($($(#[$doc:meta])* $variant:ident($payload:ty) = $name:literal, version $version:literal;)*) => {
-        /// What happened.
+        /// What happened. The payloads are shared, so that views keep them without copying them.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum RecordBody {
-            $($(#[$doc])* $variant(Box<$payload>),)*
+            $($(#[$doc])* $variant(Arc<$payload>),)*
         }
 
         impl RecordBody {
@@ -63,7 +62,7 @@ macro_rules! record_kinds {
 
         $(impl From<$payload> for RecordBody {
             fn from(payload: $payload) -> Self {
-                Self::$variant(Box::new(payload))
+                Self::$variant(Arc::new(payload))
             }
         })*
     };
@@ -102,56 +101,19 @@ record_kinds! {
 
 impl RecordBody {
     /// The records that journal a change of a slice: messages for the transcript, none for a cache, since it is computed
-    /// again, and the change itself for everything else.
+    /// again, and the change itself for everything else. A transcript that does not merely grow is refused, because no
+    /// journal that says so could be folded.
     pub fn of_change(change: &Change) -> Result<Vec<Self>, SessionError> {
-        let said = |message: &Arc<InnerMessage>| Self::from(InnerMessage::clone(message));
+        let said = |messages: &[Arc<InnerMessage>]| {
+            messages.iter().map(|message| Self::MessageAppended(message.clone())).collect()
+        };
         Ok(match change.op::<InnerMessage>() {
-            Some(SliceOp::Append(message)) => vec![said(message)],
-            Some(SliceOp::Extend(messages)) => messages.iter().map(said).collect(),
-            _ if change.policy() == SlicePolicy::Cache => Vec::new(),
-            _ => vec![Self::from(change.encode()?)],
+            Some(SliceOp::Append(message)) => said(std::slice::from_ref(message)),
+            Some(SliceOp::Extend(messages)) => said(messages),
+            Some(SliceOp::Patch { remove, append }) if remove.is_empty() => said(append),
+            Some(_) => return Err(SessionError::JournalOnlyGrows { slice: InnerMessage::NAME.to_owned() }),
+            None if change.policy() == SlicePolicy::Cache => Vec::new(),
+            None => vec![Self::from(change.encode()?)],
         })
-    }
-
-    /// Moves what is too large for a record out into objects.
-    pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
-        fn json<T: serde::Serialize>(inline: &mut Option<T>, objects: &mut Vec<Object>) -> Option<ObjectRef> {
-            let text = serde_json::to_string(inline.as_ref()?).ok()?;
-            if text.len() <= INLINE_LIMIT {
-                return None;
-            }
-            *inline = None;
-            let object = Object::blob(text.into_bytes());
-            objects.push(object);
-            objects.last().map(Object::to_ref)
-        }
-        match self {
-            Self::MessageAppended(message) => message.spill(objects),
-            Self::CallStarted(call) => {
-                call.arguments_object = json(&mut call.arguments, objects).or(call.arguments_object);
-            }
-            Self::EvaluationFinished(finished) => {
-                finished.output_object = json(&mut finished.output, objects).or(finished.output_object);
-            }
-            _ => {}
-        }
-    }
-
-    /// The objects that the record refers to: they must be stored no later than it.
-    pub fn object_refs(&self) -> Vec<ObjectId> {
-        let roots = match self {
-            Self::MessageAppended(message) => return message.object_refs(),
-            Self::CallStarted(call) => [call.root, None],
-            Self::CallFinished(call) => [call.root, call.rescue],
-            Self::Rewound(rewound) => [rewound.rescue, None],
-            _ => [None, None],
-        };
-        let large = match self {
-            Self::CallStarted(call) => call.arguments_object,
-            Self::EvaluationFinished(finished) => finished.output_object,
-            _ => None,
-        };
-        let roots = roots.into_iter().flatten().flat_map(|root| [root.tree, root.manifest]);
-        roots.chain(large.map(|reference| reference.object)).collect()
     }
 }

@@ -1,23 +1,30 @@
 //! Calls: what was asked for, what was started, what came of it.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use crate::id::{CallId, EvaluationId};
-use crate::journal::{CallFinished, CallOutcome, CallStarted, Position, WorkspaceRoot};
+use super::recorded::Recorded;
+use crate::id::{CallId, EvaluationId, SessionId};
+use crate::journal::{CallFinished, CallOutcome, CallStarted, Point, Position, WorkspaceRoot};
+use crate::message::OptionResult;
 use crate::time::Timestamp;
 
 /// How far a call has come. It is never stored: it follows from the presence of the result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// There is no result yet.
+    #[default]
     Pending,
     /// There is a result.
     Completed,
     /// There is an error.
     Failed,
+}
+
+impl CallStatus {
+    pub(super) fn of(result: &OptionResult) -> Self {
+        if result.is_error { Self::Failed } else { Self::Completed }
+    }
 }
 
 /// A call of the journal.
@@ -29,10 +36,10 @@ pub struct Call {
     pub evaluation_id: EvaluationId,
     /// The option.
     pub name: String,
-    /// Where its latest intent stands, with the intent.
-    pub intent: Option<(Position, Arc<CallStarted>)>,
-    /// Where its outcome stands, with the outcome and when it was recorded.
-    pub finished: Option<(Position, Timestamp, Arc<CallFinished>)>,
+    /// Its latest intent.
+    pub intent: Option<Recorded<CallStarted>>,
+    /// The outcome of that intent.
+    pub finished: Option<Recorded<CallFinished>>,
     /// What its result message says: completed or failed.
     pub(super) result: Option<CallStatus>,
 }
@@ -44,7 +51,7 @@ impl Call {
 
     /// How far the call has come.
     pub fn status(&self) -> CallStatus {
-        let finished = self.finished.as_ref().map(|(_, _, finished)| match finished.outcome {
+        let finished = self.finished.as_ref().map(|finished| match finished.record.outcome {
             CallOutcome::Succeeded => CallStatus::Completed,
             CallOutcome::Failed => CallStatus::Failed,
         });
@@ -58,24 +65,25 @@ impl Call {
 
     /// The boundaries of the call, once it was started.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
-        let (before, intent) = self.intent.as_ref()?;
-        let finished = self.finished.as_ref().filter(|(position, ..)| position > before);
+        let intent = self.intent.as_ref()?;
+        let (root, finished) = (intent.record.root, self.finished.as_ref());
         Some(Checkpoint {
             call_id: self.call_id,
             tool_name: self.name.clone(),
-            attempt: intent.attempt,
-            before: Boundary { position: *before, root: intent.root },
-            after: finished.map(|(position, _, finished)| Boundary {
-                position: position.next(),
-                root: match finished.outcome {
-                    CallOutcome::Succeeded => finished.root.or(intent.root),
-                    CallOutcome::Failed => intent.root,
-                },
+            attempt: intent.record.attempt,
+            before: Boundary::at(intent.point, root),
+            after: finished.map(|finished| {
+                let Point { session, position } = finished.point;
+                let root = match finished.record.outcome {
+                    CallOutcome::Succeeded => finished.record.root.or(root),
+                    CallOutcome::Failed => root,
+                };
+                Boundary { session, position: position.next(), root }
             }),
             status: self.status(),
-            result_summary: finished.and_then(|(_, _, finished)| finished.summary.clone()),
-            elapsed_micros: finished.map(|(_, _, finished)| finished.elapsed_micros),
-            recorded_at: finished.map(|(_, at, _)| *at),
+            result_summary: finished.and_then(|finished| finished.record.summary.clone()),
+            elapsed_micros: finished.map(|finished| finished.record.elapsed_micros),
+            recorded_at: finished.map(|finished| finished.at),
         })
     }
 }
@@ -83,10 +91,18 @@ impl Call {
 /// A tool boundary: the journal cut there gives state and transcript, the root gives the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Boundary {
+    /// The session whose journal is meant. In a fork, the boundaries of calls before the fork are those of its parent.
+    pub session: SessionId,
     /// The cut.
     pub position: Position,
     /// The workspace, for calls that may write.
     pub root: Option<WorkspaceRoot>,
+}
+
+impl Boundary {
+    fn at(Point { session, position }: Point, root: Option<WorkspaceRoot>) -> Self {
+        Self { session, position, root }
+    }
 }
 
 /// The two boundaries of a call. It is constant in size, whatever the session holds.

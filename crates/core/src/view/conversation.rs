@@ -4,11 +4,12 @@
 //! response with the user messages before it, the calls in it and their results in the order of the calls. It is an export:
 //! as JSON it can be kept by people with their own storage, and an evaluation can be resumed from it without a store.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::transcript::{ToolCallRecord, Transcript, calls};
+use super::transcript::{ToolCallRecord, Transcript};
 use crate::id::{CallId, EvaluationId, MessageId, SnapshotId, derived};
 use crate::journal::{InnerMessage, ProviderSidecar, Role};
 use crate::time::Timestamp;
@@ -104,54 +105,57 @@ impl Transcript {
             state.system_message = Some(single(first));
             rest = &rest[1..];
         }
-        // An answer's messages may be followed by user messages before all results of its turn are there, so grouping goes
-        // by turn number and not by neighbourhood.
-        let (answers, said): (Vec<_>, Vec<_>) =
-            rest.iter().cloned().partition(|message| matches!(message.role(), Role::Assistant | Role::Tool));
-        let mut said = said.into_iter().peekable();
-        for turn in answers.chunk_by(|one, other| one.turn == other.turn) {
-            let turn_number = turn[0].turn;
-            let before = std::iter::from_fn(|| said.next_if(|message| message.turn < turn_number));
-            let user_messages = before.map(|message| single(&message)).collect();
-            if let Some(turn) = grouped(evaluation, user_messages, turn) {
-                state.turns.push(turn);
+        // A result may come after a user message or even after the next answer, so grouping goes by turn number and not by
+        // neighbourhood. Where nobody answered, what looks like a result is only something that was said.
+        let answered = rest.iter().filter(|message| message.role() == Role::Assistant);
+        let mut turns: BTreeMap<u64, Vec<_>> = answered.map(|message| (message.turn, Vec::new())).collect();
+        let mut said = Vec::new();
+        for message in rest {
+            match (message.role(), turns.get_mut(&message.turn)) {
+                (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message.clone()),
+                _ => said.push(message),
             }
         }
-        state.unanswered = said.map(|message| single(&message)).collect();
+        let mut said = said.into_iter().peekable();
+        for (turn_number, messages) in turns {
+            let before = std::iter::from_fn(|| said.next_if(|message| message.turn < turn_number));
+            let user_messages = before.map(single).collect();
+            state.turns.extend(self.turn(evaluation, user_messages, messages));
+        }
+        state.unanswered = said.map(single).collect();
         Some(state)
     }
-}
 
-fn grouped(
-    evaluation_id: EvaluationId,
-    user_messages: Vec<ConversationMessage>,
-    messages: &[Arc<InnerMessage>],
-) -> Option<ConversationTurn> {
-    let (spoken, results): (Vec<_>, Vec<_>) =
-        messages.iter().cloned().partition(|message| message.role() == Role::Assistant);
-    let first = spoken.first()?;
-    let tool_calls = calls(messages);
-    let place = |message: &InnerMessage| {
-        tool_calls.iter().position(|call| Some(call.call_id) == message.tool_call_id())
-    };
-    let mut tool_messages: Vec<_> = results.iter().map(|message| (place(message), single(message))).collect();
-    tool_messages.sort_by_key(|(place, _)| place.unwrap_or(usize::MAX));
-    let content = spoken.iter().map(|message| message.content()).filter(|text| !text.is_empty());
-    Some(ConversationTurn {
-        turn_number: first.turn,
-        user_messages,
-        assistant_message: ConversationMessage {
-            role: Role::Assistant,
-            content: content.collect::<Vec<_>>().join("\n"),
-            tool_calls,
-            inner: spoken.clone(),
-            ..single(first)
-        },
-        tool_messages: tool_messages.into_iter().map(|(_, message)| message).collect(),
-        provider_payload: spoken.iter().find_map(|message| message.provider.clone()),
-        evaluation_id,
-        created_at: first.created_at,
-    })
+    fn turn(
+        &self,
+        evaluation_id: EvaluationId,
+        user_messages: Vec<ConversationMessage>,
+        messages: Vec<Arc<InnerMessage>>,
+    ) -> Option<ConversationTurn> {
+        let (spoken, mut results): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|message| message.role() == Role::Assistant);
+        let first = spoken.first()?.clone();
+        let tool_calls: Vec<_> = spoken.iter().flat_map(|message| self.tool_calls(message)).collect();
+        let order: HashMap<_, _> = tool_calls.iter().map(|call| call.call_id).zip(0..).collect();
+        results.sort_by_key(|result| {
+            result.tool_call_id().and_then(|call| order.get(&call)).copied().unwrap_or(usize::MAX)
+        });
+        let content = spoken.iter().map(|message| message.content()).filter(|text| !text.is_empty());
+        Some(ConversationTurn {
+            turn_number: first.turn,
+            user_messages,
+            provider_payload: spoken.iter().find_map(|message| message.provider.clone()),
+            assistant_message: ConversationMessage {
+                content: content.collect::<Vec<_>>().join("\n"),
+                tool_calls,
+                inner: spoken,
+                ..single(&first)
+            },
+            tool_messages: results.iter().map(single).collect(),
+            evaluation_id,
+            created_at: first.created_at,
+        })
+    }
 }
 
 fn single(message: &Arc<InnerMessage>) -> ConversationMessage {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::recorded::Recorded;
 use crate::id::EvaluationId;
-use crate::journal::{EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Position, RequestStarted};
+use crate::journal::{EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Point, RequestStarted};
 
 /// An evaluation of the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +18,7 @@ pub struct Evaluation {
     /// The key of the prompt.
     pub prompt_key: String,
     /// Where its first record stands.
-    pub started: Position,
+    pub started: Point,
     /// How it was started. An evaluation that was loaded from a snapshot has no such record.
     pub start: Option<Arc<EvaluationStarted>>,
     /// How many responses it has had.
@@ -27,11 +28,13 @@ pub struct Evaluation {
     /// The request that was started after the last response, if one was.
     pub open_request: Option<Arc<RequestStarted>>,
     /// Where and how it ended.
-    pub finished: Option<(Position, Arc<EvaluationFinished>)>,
+    pub finished: Option<Recorded<EvaluationFinished>>,
+    /// Where its first message stands in the transcript.
+    pub(super) first_message: usize,
 }
 
 impl Evaluation {
-    pub(super) fn new(evaluation_id: EvaluationId, ns: &str, key: &str, started: Position) -> Self {
+    pub(super) fn new(evaluation_id: EvaluationId, ns: &str, key: &str, started: Point) -> Self {
         Self {
             evaluation_id,
             prompt_ns: ns.to_owned(),
@@ -42,16 +45,17 @@ impl Evaluation {
             messages: 0,
             open_request: None,
             finished: None,
+            first_message: 0,
         }
     }
 
     /// How it ended; `None` while it has not.
     pub fn outcome(&self) -> Option<Outcome> {
-        self.finished.as_ref().map(|(_, finished)| finished.outcome)
+        self.finished.as_ref().map(|finished| finished.record.outcome)
     }
 }
 
-/// What a session is doing.
+/// What a session is doing. It depends on what it waits for and on its latest evaluation, which is what a resume goes on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum SessionStatus {

@@ -14,20 +14,25 @@
 
 mod call;
 mod conversation;
+mod error;
 mod evaluation;
 mod fold;
 mod ledger;
 mod lineage;
+mod query;
 mod reconstruct;
+mod recorded;
 mod transcript;
 mod transition;
 mod visible;
 
 pub use call::{Boundary, Call, CallStatus, Checkpoint};
 pub use conversation::{ConversationMessage, ConversationState, ConversationTurn};
+pub use error::{FoldError, FoldProblem};
 pub use evaluation::{Driver, Evaluation, SessionStatus};
-pub use fold::{FoldError, FoldProblem, JournalView};
+pub use fold::JournalView;
 pub use ledger::Ledger;
 pub use lineage::Lineage;
+pub use recorded::Recorded;
 pub use transcript::{ToolCallRecord, Transcript};
 pub use transition::Transition;

@@ -3,8 +3,8 @@
 //! It is the slice of [`InnerMessage`]s that every session holds, and so it can be read from a live session, from a journal
 //! and from a lone snapshot alike. The order of evaluations is that of the journal.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,7 @@ pub struct ToolCallRecord {
     /// The arguments as they were received, byte for byte.
     pub arguments: String,
     /// How far it has come.
+    #[serde(default)]
     pub status: CallStatus,
 }
 
@@ -31,6 +32,17 @@ pub struct ToolCallRecord {
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     messages: Items<InnerMessage>,
+    /// Made at the first question that needs it, and shared by clones.
+    index: Arc<OnceLock<Index>>,
+}
+
+/// Where to find what is asked for, so that asking about every message takes a pass and not a pass each.
+#[derive(Debug, Default)]
+struct Index {
+    /// The places of each evaluation's messages.
+    evaluations: HashMap<EvaluationId, Vec<usize>>,
+    /// What the result of each call says.
+    results: HashMap<CallId, CallStatus>,
 }
 
 impl Transcript {
@@ -41,7 +53,7 @@ impl Transcript {
 
     /// The transcript that these messages are.
     pub fn new(messages: Items<InnerMessage>) -> Self {
-        Self { messages }
+        Self { messages, index: Arc::default() }
     }
 
     /// All messages, of all evaluations.
@@ -51,16 +63,14 @@ impl Transcript {
 
     /// The messages of one evaluation.
     pub fn inner_messages(&self, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
-        self.messages.filter(|message| message.evaluation_id == evaluation)
+        let places = self.index().evaluations.get(&evaluation).map_or(&[][..], Vec::as_slice);
+        places.iter().filter_map(|place| self.messages.get(*place).cloned()).collect()
     }
 
     /// The evaluations in the order in which they started.
     pub fn evaluations(&self) -> Vec<EvaluationId> {
-        let mut evaluations = Vec::new();
-        for message in self.messages.iter().filter(|message| message.sequence == 0) {
-            evaluations.push(message.evaluation_id);
-        }
-        evaluations
+        let first = self.messages.iter().filter(|message| message.sequence == 0);
+        first.map(|message| message.evaluation_id).collect()
     }
 
     /// The evaluation that started last.
@@ -70,15 +80,13 @@ impl Transcript {
 
     /// The calls that a message makes: one for a call, none for anything else.
     pub fn tool_calls(&self, message: &InnerMessage) -> Vec<ToolCallRecord> {
-        let Some(call) = message.message.option_call() else { return Vec::new() };
-        let status = self.status(call.invocation_id);
-        vec![record(call, status)]
+        let call = message.message.option_call();
+        call.map(|call| record(call, self.status(call.invocation_id))).into_iter().collect()
     }
 
     /// The calls of an evaluation, in the order in which they were made.
     pub fn evaluation_calls(&self, evaluation: EvaluationId) -> Vec<ToolCallRecord> {
-        let messages = self.inner_messages(evaluation);
-        calls(&messages)
+        self.inner_messages(evaluation).iter().flat_map(|message| self.tool_calls(message)).collect()
     }
 
     /// The calls of an evaluation that have no result.
@@ -90,25 +98,21 @@ impl Transcript {
 
     /// How far a call has come, by its result.
     pub fn status(&self, call: CallId) -> CallStatus {
-        let mut results = self.messages.iter().rev().filter_map(|message| message.message.option_result());
-        results.find(|result| result.invocation_id == call).map_or(CallStatus::Pending, |result| {
-            if result.is_error { CallStatus::Failed } else { CallStatus::Completed }
+        self.index().results.get(&call).copied().unwrap_or(CallStatus::Pending)
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let mut index = Index::default();
+            for (place, message) in self.messages.iter().enumerate() {
+                index.evaluations.entry(message.evaluation_id).or_default().push(place);
+                if let Some(result) = message.message.option_result() {
+                    index.results.insert(result.invocation_id, CallStatus::of(result));
+                }
+            }
+            index
         })
     }
-}
-
-/// The calls among messages, in order, with their status.
-pub(super) fn calls(messages: &[Arc<InnerMessage>]) -> Vec<ToolCallRecord> {
-    let results = messages.iter().filter_map(|message| message.message.option_result());
-    let results: BTreeMap<CallId, bool> =
-        results.map(|result| (result.invocation_id, result.is_error)).collect();
-    let calls = messages.iter().filter_map(|message| message.message.option_call());
-    let status = |call: &OptionCall| match results.get(&call.invocation_id) {
-        None => CallStatus::Pending,
-        Some(false) => CallStatus::Completed,
-        Some(true) => CallStatus::Failed,
-    };
-    calls.map(|call| record(call, status(call))).collect()
 }
 
 fn record(call: &OptionCall, status: CallStatus) -> ToolCallRecord {

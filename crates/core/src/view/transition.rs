@@ -2,6 +2,7 @@
 //!
 //! The messages of an evaluation with one `step_num` are a transition: what a policy saw, what it chose, what it got back.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::transcript::Transcript;
@@ -26,15 +27,14 @@ impl Transcript {
     /// The transitions of an evaluation, in the order in which their steps began.
     pub fn transitions(&self, evaluation: EvaluationId) -> Vec<Transition> {
         let mut transitions: Vec<Transition> = Vec::new();
+        let mut steps = HashMap::new();
         for message in self.inner_messages(evaluation) {
             let step_num = message.message.step_num;
-            let known = transitions
-                .iter()
-                .rposition(|transition| step_num.is_some() && transition.step_num == step_num);
-            let index = known.unwrap_or_else(|| {
+            let next = transitions.len();
+            let index = step_num.map_or(next, |step| *steps.entry(step).or_insert(next));
+            if index == next {
                 transitions.push(Transition { step_num, ..Transition::default() });
-                transitions.len() - 1
-            });
+            }
             let transition = &mut transitions[index];
             match (&message.message.content, message.role()) {
                 (Content::OptionResult(_), _) => transition.results.push(message),
