@@ -18,6 +18,7 @@ pub mod object;
 pub mod ports;
 pub mod rng;
 pub mod session;
+pub mod slices;
 pub mod storable;
 pub mod time;
 pub mod view;
