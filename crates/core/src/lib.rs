@@ -6,6 +6,9 @@
 
 mod hex;
 
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 pub mod budget;
 pub mod digest;
 pub mod extra;
