@@ -1,0 +1,3 @@
+//! The tests of all stores.
+
+mod memory;
