@@ -53,6 +53,7 @@
 //! | [`slices`] | the slices that Backstitch itself keeps |
 //! | [`budget`] | what an agent may spend, and what it has spent |
 //! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
+//! | [`SystemClock`], [`entropy`] | where time and chance come from outside of tests |
 //! | [`object`], [`digest`] | content that is named by what it is |
 //! | [`json`], [`extra`], [`storable`] | what JSON is accepted, kept and refused |
 
@@ -65,6 +66,9 @@ pub use backstitch_core::{
 pub use backstitch_core::session::Slice;
 pub use backstitch_macros::Slice;
 
+#[doc(inline)]
+pub use backstitch_runtime::{SystemClock, entropy};
+
 /// What most programs need: `use backstitch::prelude::*`.
 pub mod prelude {
     pub use backstitch_core::id::{CallId, EvaluationId, IdStream, MessageId, SessionId};
@@ -74,6 +78,7 @@ pub mod prelude {
     };
     pub use backstitch_core::time::{Clock, FixedClock, Timestamp};
     pub use backstitch_macros::Slice;
+    pub use backstitch_runtime::SystemClock;
 }
 
 // What the macros generate refers to this module and to nothing else.
