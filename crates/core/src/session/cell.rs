@@ -201,7 +201,7 @@ impl Cell {
         for position in positions {
             let equal = one.shares(&other, position)
                 || match (one.item(position), other.item(position)) {
-                    (Some(one), Some(other)) => one?.value == other?.value,
+                    (Some(one), Some(other)) => one? == other?,
                     _ => false,
                 };
             if !equal {

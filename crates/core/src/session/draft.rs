@@ -3,7 +3,8 @@
 //! A [`Draft`] starts from the committed state and collects changes. Dropping it leaves no trace. Committing it is two
 //! steps, so that the changes can be made durable in between: [`Session::prepare`] computes what the session would become,
 //! [`Session::apply`] makes it so. When other drafts were committed meanwhile, the draft's events are reduced again over the
-//! state as it is now; only a slice that the draft overwrites (`seed`, `clear`) *and* that changed meanwhile is a conflict.
+//! state as it is now; only a slice that the draft overwrites (`seed`, `clear`) *and* that now holds other items is a
+//! conflict.
 //!
 //! Of a call that failed, [`Session::prepare_logs`] keeps what it logged.
 
@@ -114,11 +115,13 @@ impl Session {
                     made.extend(session.reduce(reducers, event, *now)?);
                 }
                 Entry::Event { event, reducers, now, changes } => {
-                    let logged = changes.iter().filter(|change| change.policy() == SlicePolicy::Log);
-                    let stands =
-                        |change: &Change| change.only_adds() || !self.changed_since(draft, change.slice());
-                    if logged.clone().all(stands) {
-                        for change in logged {
+                    let logged = || changes.iter().filter(|change| change.policy() == SlicePolicy::Log);
+                    let mut stands = true;
+                    for change in logged().filter(|change| !change.only_adds()) {
+                        stands &= self.holds(change.slice(), draft.base.cell(change.slice()))?;
+                    }
+                    if stands {
+                        for change in logged() {
                             made.push(session.make(change.clone())?);
                         }
                     } else {
@@ -131,10 +134,13 @@ impl Session {
                 Entry::Overwrite { change, before }
                     if kept == Kept::All || change.policy() == SlicePolicy::Log =>
                 {
-                    let stands = !self.changed_since(draft, change.slice())
-                        && (change.is_absolute() || session.holds(change.slice(), before.as_ref())?);
+                    let slice = change.slice();
+                    // Events before it may have been reduced to something else, and then the positions that it takes out
+                    // are not those that were meant.
+                    let stands = self.holds(slice, draft.base.cell(slice))?
+                        && (change.is_absolute() || session.holds(slice, before.as_ref())?);
                     if !stands {
-                        return Err(SessionError::Conflict { slice: change.slice().to_owned() });
+                        return Err(SessionError::Conflict { slice: slice.to_owned() });
                     }
                     made.push(session.make(change.clone())?);
                 }
@@ -144,23 +150,13 @@ impl Session {
         Ok(Prepared { generation: self.generation, after: session.state, changes: made })
     }
 
-    /// Whether someone else changed a slice since the draft was opened.
-    fn changed_since(&self, draft: &Draft, slice: &str) -> bool {
-        match (self.state.cell(slice), draft.base.cell(slice)) {
-            (Some(now), Some(then)) => !Arc::ptr_eq(now, then),
-            (None, None) => false,
-            _ => true,
-        }
-    }
-
-    /// Whether a slice has the same items as then. Events before an overwriting may have been reduced to something else, and
-    /// then the positions that it takes out are not those that were meant.
+    /// Whether a slice holds the same items as then.
     fn holds(&self, slice: &str, then: Option<&Arc<Cell>>) -> Result<bool, SessionError> {
         let length = |cell: Option<&Arc<Cell>>| cell.map_or(0, |cell| cell.len());
         let now = self.state.cell(slice);
         match (now, then) {
             _ if length(now) != length(then) => Ok(false),
-            (Some(now), Some(then)) => now.agree(then, 0..now.len()),
+            (Some(now), Some(then)) => Ok(Arc::ptr_eq(now, then) || now.agree(then, 0..now.len())?),
             _ => Ok(true),
         }
     }
