@@ -1,7 +1,18 @@
 //! The integration tests of the crate, in one binary: linking is what takes the time.
+#![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod caches;
+mod drafts;
 mod message;
 mod message_storage;
+mod observers;
+mod samples;
+mod session;
+mod session_model;
+mod session_rules;
+mod slices;
+mod snapshots;
+mod stored_snapshots;
 mod strategies;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
