@@ -13,6 +13,8 @@ pub mod budget;
 pub mod digest;
 pub mod extra;
 pub mod filesystem;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod id;
 pub mod journal;
 pub mod json;

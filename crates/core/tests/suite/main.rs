@@ -3,6 +3,7 @@
 
 mod caches;
 mod drafts;
+mod fuzz;
 mod message;
 mod message_storage;
 mod observers;
