@@ -7,6 +7,7 @@ mod fuzz;
 mod message;
 mod message_storage;
 mod observers;
+mod purity;
 mod samples;
 mod session;
 mod session_model;
