@@ -51,6 +51,8 @@
 //! | [`message`] | what policies, options and people say to each other |
 //! | [`session`] | typed state: slices, reducers, drafts, snapshots |
 //! | [`slices`] | the slices that Backstitch itself keeps |
+//! | [`journal`], [`view`] | what happened, and what follows from it |
+//! | [`ports`], [`filesystem`] | the traits behind which the world lies, and the rules of files |
 //! | [`budget`] | what an agent may spend, and what it has spent |
 //! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
 //! | [`SystemClock`], [`entropy`] | where time and chance come from outside of tests |
@@ -59,7 +61,8 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, digest, extra, id, json, message, object, rng, session, slices, storable, time,
+    budget, digest, extra, filesystem, id, journal, json, message, object, ports, rng, session, slices,
+    storable, time, view,
 };
 
 #[doc(no_inline)]
