@@ -2,8 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod caches;
+mod conversation;
 mod drafts;
+mod fold_model;
+mod fold_problems;
 mod fuzz;
+mod journal;
+mod journal_steps;
+mod journals;
 mod message;
 mod message_storage;
 mod observers;
@@ -16,6 +22,8 @@ mod slices;
 mod snapshots;
 mod stored_snapshots;
 mod strategies;
+mod transcript;
+mod views;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
 #[test]
