@@ -5,10 +5,11 @@ use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::session::Capture;
 use backstitch_core::slices::{Plan, StepStatus, Visibility, VisibilityOverrides, WorkspaceDigest};
 
+use crate::record_codec::fixtures;
 use crate::samples::{Deed, Line, note, one_of_each, session, session_id};
 
 /// How many mutations each decoder is run on.
-pub(crate) const INPUTS: u32 = 50_000;
+const INPUTS: u32 = 50_000;
 
 /// What often stands, or must not stand, in JSON.
 const TOKENS: [&str; 28] = [
@@ -43,7 +44,7 @@ const TOKENS: [&str; 28] = [
 ];
 
 /// Runs a decoder on its corpus and on mutations of it. Gives how many of them it accepted.
-pub(crate) fn run(seed: u64, corpus: &[String], decoder: fn(&[u8]) -> bool) -> u32 {
+fn run(seed: u64, corpus: &[String], decoder: fn(&[u8]) -> bool) -> u32 {
     for text in corpus {
         assert!(decoder(text.as_bytes()), "a real encoding was refused: {text}");
     }
@@ -182,6 +183,13 @@ fn snapshots() -> Vec<String> {
 fn the_snapshot_decoder_keeps_its_promises() {
     let accepted = run(1, &snapshots(), fuzzing::snapshot_decoder);
     assert!(accepted > INPUTS / 10, "only {accepted} inputs came past the decoder, so little was checked");
+}
+
+#[test]
+fn the_record_decoder_keeps_its_promises() {
+    let corpus: Vec<_> = fixtures().into_iter().map(|(_, text)| text).collect();
+    let accepted = run(2, &corpus, fuzzing::record_decoder);
+    assert!(accepted > INPUTS / 20, "only {accepted} inputs came past the decoder, so little was checked");
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod message;
 mod message_storage;
 mod observers;
 mod purity;
+mod record_codec;
+mod records;
 mod samples;
 mod session;
 mod session_model;
