@@ -1,8 +1,19 @@
-//! What all filesystems have in common, and the one in memory.
+//! What all filesystems have in common.
 //!
-//! The port itself is [`crate::ports::Filesystem`]. Here are the paths it takes, and what is built on its few operations in the
-//! same way for every implementation.
+//! The port itself is [`crate::ports::Filesystem`]. Here are the paths it takes.
+//!
+//! A captured root is a tree in git's format ([`encode_tree`]) with a [`Manifest`] of what git cannot hold, the same for every
+//! workspace.
 
+mod diff;
+mod git_names;
+mod manifest;
 mod path;
+mod stored;
+mod tree;
 
+pub use diff::diff_roots;
+pub use git_names::git_refuses;
+pub use manifest::{Manifest, ManifestError, Refused};
 pub use path::{FilePath, InvalidPath};
+pub use tree::{TreeEntry, TreeError, TreeMode, decode_tree, encode_tree, tree_object};

@@ -110,11 +110,14 @@ fn core_depends_on_what_is_stated_here() {
     assert_depends_on(
         "backstitch-core",
         &[
+            "base64",
             "blake3",
+            "globset",
             "imbl",
             "jiff",
             "rand_chacha",
             "rand_core",
+            "regex",
             "serde",
             "serde_json",
             "sha1-checked",
