@@ -4,12 +4,14 @@
 mod caches;
 mod conversation;
 mod drafts;
+mod filesystem;
 mod fold_model;
 mod fold_problems;
 mod fuzz;
 mod journal;
 mod journal_steps;
 mod journals;
+mod memory_filesystem;
 mod message;
 mod message_storage;
 mod observers;
