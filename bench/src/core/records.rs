@@ -13,7 +13,7 @@ pub(crate) fn run(report: &mut Report) {
     let ids = sample::ids(1);
     report.time("id.next", json!({}), &time(Effort::SMALL, || ids.next::<CallId>()));
     one_record(report);
-    for turns in [100, 500] {
+    for turns in [100, 500, 2_000] {
         fold(report, turns);
     }
 }

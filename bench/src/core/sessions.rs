@@ -10,6 +10,9 @@ use crate::report::Report;
 
 const SIZES: [usize; 4] = [0, 100, 10_000, 100_000];
 
+/// For what makes a session grow: so few runs in a row that it stays about as large as it was.
+const FEW: Effort = Effort { samples: 201, per_sample: 64 };
+
 /// An item of working state, of the size that findings, tasks and plan steps have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Finding {
@@ -79,22 +82,30 @@ fn own(session: &Session) -> Session {
     session
 }
 
-fn add(session: &mut Session) -> impl Sized + use<> {
-    session.append(finding(0)).expect("an item can be appended")
+fn add(session: &mut Session) {
+    session.append(finding(0)).expect("an item can be appended");
+}
+
+/// A session to change over and over, with the items to change it by: making them must not count.
+fn ready(session: &Session) -> (Session, Vec<Finding>) {
+    (own(session), (0..FEW.per_sample).map(finding).collect())
+}
+
+fn next(items: &mut Vec<Finding>) -> Finding {
+    items.pop().expect("there is an item for each run")
 }
 
 fn dispatch(report: &mut Report, session: &Session, items: usize) {
     let params = json!({ "items": items });
-    let few = Effort { per_sample: 64, ..Effort::SMALL };
-    let timing = time_repeated(few, || own(session), add);
+    let timing = time_repeated(FEW, || ready(session), |(session, items)| session.append(next(items)));
     report.time("session.dispatch", params.clone(), &timing);
 
     let after_snapshot = || {
         let session = own(session);
         let snapshot = session.snapshot();
-        (session, snapshot)
+        (session, snapshot, vec![finding(0)])
     };
-    let timing = time_with(Effort::SMALL, after_snapshot, |(session, _)| add(session));
+    let timing = time_with(Effort::SMALL, after_snapshot, |(session, _, items)| session.append(next(items)));
     report.time("session.first_dispatch_after_snapshot", params, &timing);
 }
 
@@ -136,24 +147,23 @@ fn drafts(report: &mut Report, session: &Session, items: usize) {
     let timing = time(Effort::SMALL, || drop(session.draft()));
     report.time("session.draft_and_drop", params.clone(), &timing);
 
-    let few = Effort { per_sample: 64, ..Effort::SMALL };
     let timing = time_repeated(
-        few,
-        || own(session),
-        |session| {
+        FEW,
+        || ready(session),
+        |(session, items)| {
             let mut draft = session.draft();
-            draft.append(finding(0)).expect("an item can be appended");
+            draft.append(next(items)).expect("an item can be appended");
             session.commit(draft).expect("nobody else changes the session")
         },
     );
     report.time("session.draft_append_commit", params.clone(), &timing);
 
     let timing = time_repeated(
-        few,
-        || own(session),
-        |session| {
+        FEW,
+        || ready(session),
+        |(session, items)| {
             let mut draft = session.draft();
-            draft.append(finding(0)).expect("an item can be appended");
+            draft.append(next(items)).expect("an item can be appended");
         },
     );
     report.time("session.draft_append_drop", params, &timing);

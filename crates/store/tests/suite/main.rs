@@ -1,3 +1,4 @@
 //! The tests of all stores.
 
+mod broken;
 mod memory;

@@ -18,40 +18,47 @@ pub fn of_two_writers_exactly_one_wins(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.lease.fence);
     let (start, end) = (Barrier::new(2), Barrier::new(2));
+    let position_of = |round: u64| Position::new(1 + 2 * round);
+    // What came of each round is looked at when both are done: a thread that panics would leave the other waiting.
     let race = |name: &str| {
-        let mut wins = Vec::new();
+        let mut outcomes = Vec::new();
         for round in 0..ROUNDS {
-            let expected = Position::new(1 + 2 * round);
             let batch = sample::notes([format!("{name} {round}"), "and more".into()]);
             start.wait();
-            match append(store, session, expected, fence, batch) {
-                Ok(next) => {
-                    assert_eq!(next, expected.after(2));
-                    wins.push(round);
-                }
-                Err(StoreError::Conflict { expected: believed, actual, .. }) => {
-                    assert_eq!((believed, actual), (expected, expected.after(2)));
-                }
-                Err(error) => panic!("{error:?}"),
-            }
+            outcomes.push(append(store, session, position_of(round), fence, batch));
             end.wait();
         }
-        wins
+        outcomes
     };
     let (one, other) = thread::scope(|scope| {
         let one = scope.spawn(|| race("one"));
         let other = scope.spawn(|| race("other"));
-        (one.join(), other.join())
+        (one.join().expect("the first writer ends"), other.join().expect("the second writer ends"))
     });
-    let (one, other) = (one.expect("the first writer ends"), other.expect("the second writer ends"));
     let found = records(store, session);
-    assert_eq!(found.len() as u64, 1 + 2 * ROUNDS);
     let found = texts(&found);
-    for round in 0..ROUNDS {
-        assert_ne!(one.contains(&round), other.contains(&round), "round {round}");
-        let winner = if one.contains(&round) { "one" } else { "other" };
+    for (round, (one, other)) in (0..ROUNDS).zip(one.into_iter().zip(other)) {
+        let (expected, after) = (position_of(round), position_of(round + 1));
+        let (winner, next, lost) = match (one, other) {
+            (Ok(next), Err(lost)) => ("one", next, lost),
+            (Err(lost), Ok(next)) => ("other", next, lost),
+            both => panic!("round {round}: not exactly one has won: {both:?}"),
+        };
+        assert_eq!(next, after, "round {round}");
+        let StoreError::Conflict { expected: believed, actual, .. } = lost else { panic!("{lost:?}") };
+        assert_eq!((believed, actual), (expected, after), "round {round}");
         let first = 2 * round as usize;
         assert_eq!(found[first..first + 2], [&format!("{winner} {round}"), "and more"]);
+    }
+    assert_eq!(found.len() as u64, 2 * ROUNDS);
+}
+
+/// Tells readers that the writer is done, also when it panics: they must not go on forever.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -83,11 +90,12 @@ pub fn readers_see_whole_batches(store: &dyn Store) {
     thread::scope(|scope| {
         let readers = [scope.spawn(poll), scope.spawn(poll)];
         start.wait();
+        let writing = Done(&done);
         for index in 0..BATCHES {
             writer.append(sample::notes(vec![index.to_string(); SIZE])).expect("notes fit anywhere");
             thread::yield_now();
         }
-        done.store(true, Ordering::SeqCst);
+        drop(writing);
         for reader in readers {
             reader.join().expect("the reader saw whole batches");
         }
@@ -117,10 +125,11 @@ pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
     };
     let found = thread::scope(|scope| {
         let reader = scope.spawn(poll);
+        let writing = Done(&done);
         for batch in rest {
             writer.append(batch.clone()).expect("a batch that fits is appended");
         }
-        done.store(true, Ordering::SeqCst);
+        drop(writing);
         reader.join().expect("the reader found all objects")
     });
     assert!(found > 20, "the sample refers to objects");
