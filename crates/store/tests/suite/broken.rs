@@ -11,7 +11,7 @@ use backstitch_core::journal::{Batch, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, Store, StoreError};
 use backstitch_store::MemoryStore;
-use backstitch_testkit::store::conformance::PROPERTIES;
+use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
@@ -208,4 +208,13 @@ fn mistakes_are_found() {
     for (fault, property) in faults {
         assert_found(fault, property);
     }
+}
+
+#[test]
+fn running_all_properties_names_the_broken_ones() {
+    run_all(MemoryStore::new);
+    let found = catch_unwind(|| run_all(|| Broken::new(Fault::SortsSessions))).expect_err("one is broken");
+    let message = found.downcast_ref::<String>().expect("the panic says what is broken");
+    assert!(message.contains("sessions_are_listed_in_the_order_of_their_creation"), "{message}");
+    assert!(!message.contains("positions_are_dense"), "{message}");
 }
