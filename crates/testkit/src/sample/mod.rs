@@ -12,6 +12,7 @@
 
 mod calls;
 mod content;
+mod evaluations;
 mod generator;
 mod journal;
 mod kinds;
