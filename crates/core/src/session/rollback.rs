@@ -93,6 +93,7 @@ impl Session {
                         state.put(name.clone(), decoded);
                     }
                 }
+                Some(current) if Arc::ptr_eq(current, held) => {}
                 Some(current) => state.put(name.clone(), current.clone()),
                 None => state.remove(name),
             }
