@@ -1,15 +1,21 @@
 //! The fold against what it must equal: growing record by record, the visible records alone, the logs alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_core::digest::Digest;
 use backstitch_core::journal::{InnerMessage, Paused, Position, Record, RecordBody};
-use backstitch_core::session::{Capture, SlicePolicy};
-use backstitch_core::view::{Call, Checkpoint, Driver, Evaluation, JournalView, Ledger, SessionStatus};
+use backstitch_core::session::{Capture, SlicePolicy, StoredOp};
+use backstitch_core::view::{
+    Call, CallStatus, Checkpoint, Driver, Evaluation, JournalView, Ledger, SessionStatus,
+};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use serde_json::json;
 
 use super::journal_steps::{journal, steps, written};
-use super::journals::{Tally, Trace, clock, tokens};
+use super::journals::{Tally, Trace, Writer, clock, tokens};
 
 /// Everything that a view shows of what is visible.
 #[derive(Debug, PartialEq)]
@@ -215,4 +221,76 @@ proptest! {
         let digest = session.snapshot_with(Capture::include_all()).content_digest().unwrap();
         prop_assert_eq!(digest, view.content_digest(clock()).unwrap());
     }
+}
+
+#[test]
+fn a_slice_that_became_a_log_is_the_same_folded_and_grown() {
+    let mut writer = Writer::new(1);
+    let cut = writer.head();
+    writer.change::<Tally>(StoredOp::Extend(vec![json!(1), json!(2)]));
+    writer.change::<Tally>(StoredOp::Patch { remove: vec![0], append: vec![] });
+    let RecordBody::SliceChanged(change) = &writer.records[2].body else { panic!() };
+    let mut change = (**change).clone();
+    change.policy = SlicePolicy::Log;
+    writer.records[2].body = change.into();
+    writer.rewind(cut);
+    let views = grown(None, &writer.records);
+    assert_eq!(all(&writer.view()), all(views.last().unwrap()));
+    let kept = writer.view().session(clock()).all::<Tally>().unwrap();
+    assert_eq!(
+        kept.iter().map(|item| item.0).collect::<Vec<_>>(),
+        [2],
+        "a log is kept, whatever it was before"
+    );
+}
+
+/// Random journals are worth something only as long as all kinds of things happen in them.
+#[test]
+fn everything_happens_in_random_journals() {
+    let mut runner =
+        TestRunner::new_with_rng(ProptestConfig::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let mut seen = BTreeMap::<&str, usize>::new();
+    for _ in 0..100 {
+        let writer = journal(60).new_tree(&mut runner).unwrap().current();
+        let view = writer.view();
+        let mut see = |what, times: usize| *seen.entry(what).or_default() += times;
+        for record in &writer.records {
+            see(record.body.kind(), 1);
+        }
+        let undone = view
+            .lineage()
+            .rewinds()
+            .iter()
+            .filter(|(_, to)| view.lineage().rewinds().iter().any(|(at, _)| at == to));
+        see("undone rewinds", undone.count());
+        see("several branches visible", usize::from(view.lineage().visible(view.head()).len() > 2));
+        see("pending calls", view.pending_calls().count());
+        see("open calls", view.calls().filter(|call| call.is_open()).count());
+        let attempts = |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.record.attempt > 1);
+        see("second attempts", view.calls().filter(attempts).count());
+        see("failed calls", view.calls().filter(|call| call.status() == CallStatus::Failed).count());
+        let transcript = view.transcript().unwrap();
+        let unparsable = |message: &&Arc<InnerMessage>| {
+            message.message.option_call().is_some_and(|call| !call.arguments.is_parsable())
+        };
+        see("unparsable arguments", transcript.all().iter().filter(unparsable).count());
+        for evaluation in transcript.evaluations() {
+            let messages = transcript.inner_messages(evaluation);
+            let late = messages.windows(2).filter(|pair| pair[0].turn > pair[1].turn);
+            see("late results", late.count());
+            let results = messages.iter().filter_map(|message| message.tool_call_id());
+            let calls =
+                messages.iter().filter_map(|message| Some(message.message.option_call()?.invocation_id));
+            let answered: Vec<_> = results.collect();
+            see(
+                "results out of order",
+                usize::from(!calls.filter(|call| answered.contains(call)).eq(answered.iter().copied())),
+            );
+        }
+        see("several evaluations", usize::from(transcript.evaluations().len() > 1));
+    }
+    for (kind, _) in RecordBody::KINDS {
+        assert!(seen.contains_key(kind), "{kind}: {seen:?}");
+    }
+    assert!(seen.values().all(|times| *times > 0), "{seen:?}");
 }

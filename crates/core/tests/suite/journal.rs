@@ -1,20 +1,16 @@
-//! Messages with their place, batches, and what is journaled of a change.
+//! Messages with their place, and what is journaled of a change.
 
 use std::sync::Arc;
 
-use backstitch_core::extra::Extra;
-use backstitch_core::journal::{
-    Batch, CallStarted, Decision, Effect, EvaluationFinished, IdempotencyKey, InnerMessage, Note, Outcome,
-    Position, RecordBody, Resolved, Rewound, Role, SequenceError, inner_message_append,
-};
-use backstitch_core::message::{Content, Large, MessageError, OptionResult, Part, RoleHint};
+use backstitch_core::journal::{InnerMessage, RecordBody, Role, SequenceError, inner_message_append};
+use backstitch_core::message::{Message, MessageError, RoleHint};
 use backstitch_core::object::{INLINE_LIMIT, Object, ObjectRef};
 use backstitch_core::session::{Session, SessionError, Slice, SliceOp, SlicePolicy};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::journals::{Tally, Writer, call, clock, failure, parts, result, root, session_id, sidecar, time};
+use super::journals::{Tally, Writer, call, clock, failure, parts, result, session_id, sidecar};
 
-fn message(content: backstitch_core::message::Message) -> InnerMessage {
+pub(crate) fn message(content: Message) -> InnerMessage {
     let mut writer = Writer::new(1);
     let evaluation = writer.start();
     writer.next_message(evaluation, 0, content)
@@ -164,107 +160,6 @@ fn evaluations_that_interleave_are_found_again() {
 }
 
 #[test]
-fn a_batch_moves_out_what_exceeds_a_record_and_nothing_that_just_fits() {
-    let evaluation = Writer::new(1).id();
-    // Two bytes go to the quotes of a JSON text.
-    for (length, moved) in [(INLINE_LIMIT - 2, 0), (INLINE_LIMIT - 1, 1)] {
-        let (text, batch) = (json!("x".repeat(length)), Batch::at(time(0)));
-        let (error, extra) = (None, Extra::default());
-        let finished = EvaluationFinished {
-            evaluation_id: evaluation,
-            outcome: Outcome::Completed,
-            output: Some(text.clone()),
-            output_object: None,
-            error,
-            extra,
-        };
-        let batch = batch.with(finished);
-        assert_eq!(batch.objects().len(), moved);
-        let RecordBody::EvaluationFinished(finished) = &batch.bodies()[0] else { panic!() };
-        assert_eq!(finished.output.is_none(), moved == 1);
-        assert_eq!(finished.output_object, batch.objects().first().map(Object::to_ref));
-        if let Some(object) = batch.objects().first() {
-            assert_eq!(serde_json::from_slice::<Value>(object.bytes()).unwrap(), text);
-            assert_eq!(batch.bodies()[0].object_refs(), [object.id()]);
-        }
-    }
-    for (length, moved) in [(INLINE_LIMIT, 0), (INLINE_LIMIT + 1, 1)] {
-        let said = message(parts(RoleHint::User, &"x".repeat(length)));
-        assert_eq!(Batch::at(time(0)).with(said).objects().len(), moved);
-    }
-}
-
-#[test]
-fn every_large_value_of_a_record_moves_out() {
-    let (large, id) = (json!({"text": "x".repeat(INLINE_LIMIT)}), Writer::new(1).id());
-    let object = large.as_object().unwrap().clone();
-    let mut batch = Batch::at(time(0));
-    batch.push(CallStarted {
-        call_id: id,
-        evaluation_id: Writer::new(2).id(),
-        name: "search".into(),
-        arguments: Some(object),
-        arguments_object: None,
-        effect: Effect::Pure,
-        idempotency_key: IdempotencyKey::new(session_id(1), id),
-        attempt: 1,
-        root: Some(root("before")),
-        reservation: None,
-        extra: Extra::default(),
-    });
-    let result = Box::new(OptionResult::new(id, "search", large.clone()));
-    let decision = Decision::Happened { result };
-    batch.push(Resolved { call_id: Some(id), decision, by: None, extra: Extra::default() });
-    let (topic, text) = ("a topic".to_owned(), "a line".to_owned());
-    batch.push(Note { topic, text, data: large.clone(), data_object: None, extra: Extra::default() });
-    // The content is the same three times; a store keeps it once.
-    assert_eq!(batch.objects().len(), 3);
-    assert!(batch.objects().iter().all(|object| object.id() == batch.objects()[0].id()));
-    let (records, objects) = batch.clone().into_records(Position::new(5));
-    assert_eq!(records.iter().map(|record| record.position.number()).collect::<Vec<_>>(), [5, 6, 7]);
-    for record in &records {
-        assert!(record.encode().unwrap().len() < 1_500);
-        assert!(record.body.object_refs().contains(&objects[0].id()));
-    }
-    assert_eq!(records[0].body.object_refs()[..2], [root("before").tree, root("before").manifest]);
-    let RecordBody::Resolved(resolved) = &records[1].body else { panic!() };
-    let Decision::Happened { result } = &resolved.decision else { panic!() };
-    assert_eq!(result.result, Large::Object(objects[0].to_ref()));
-}
-
-#[test]
-fn a_batch_holds_records_and_objects_in_order() {
-    let mut batch = Batch::at(time(3));
-    assert!(batch.is_empty());
-    let picture = Object::blob(*b"a picture");
-    batch.add_object(picture.clone());
-    batch.push(message(parts(RoleHint::User, "look"))).push(rewound(1));
-    assert_eq!((batch.len(), batch.is_empty()), (2, false));
-    assert_eq!(batch.objects(), [picture]);
-    let (records, _) = batch.into_records(Position::START);
-    assert!(records.iter().all(|record| record.at == time(3) && record.extra.is_empty()));
-}
-
-fn rewound(to: u64) -> Rewound {
-    let rescue = Some(root("rescue"));
-    Rewound { to: Position::new(to), rescue, reason: None, extra: Extra::default() }
-}
-
-#[test]
-fn what_a_rewind_rescued_and_a_session_loaded_is_referred_to() {
-    assert_eq!(RecordBody::from(rewound(1)).object_refs().len(), 2);
-    let mut said = message(parts(RoleHint::User, &"x".repeat(INLINE_LIMIT + 1)));
-    let mut objects = Vec::new();
-    said.spill(&mut objects);
-    let mut session = recording();
-    session.append(said).unwrap();
-    let state = session.snapshot().stored_slices().unwrap();
-    let start = (super::journals::Standing::default(), 0);
-    let writer = Writer::from(2, backstitch_core::journal::Origin::Root, state, start);
-    assert_eq!(writer.records[0].body.object_refs(), [objects[0].id()]);
-}
-
-#[test]
 fn changes_are_journaled_as_messages_as_themselves_or_not_at_all() {
     let (mut writer, mut session) = (Writer::new(1), recording());
     let evaluation = writer.start();
@@ -308,15 +203,4 @@ fn a_transcript_is_journaled_only_by_what_it_grows() {
     let changes = session.clear::<InnerMessage>().unwrap();
     let error = RecordBody::of_change(&changes[0]).unwrap_err();
     assert!(matches!(error, SessionError::JournalOnlyGrows { .. }), "{error}");
-}
-
-#[test]
-fn media_and_texts_of_results_are_referred_to() {
-    let id = Writer::new(1).id();
-    let mut answered = result(id, json!("found"));
-    if let Content::OptionResult(result) = &mut answered.content {
-        result.parts.push(Part::text("x".repeat(INLINE_LIMIT + 1)));
-    }
-    let batch = Batch::at(time(0)).with(message(answered));
-    assert_eq!(batch.bodies()[0].object_refs(), [batch.objects()[0].id()]);
 }

@@ -3,24 +3,18 @@
 //! A step that makes no sense where it stands is skipped, so that any list of steps is a journal and shrinking one gives
 //! another.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, EvaluationStarted, InnerMessage, Outcome, PauseReason, Position, RecordBody,
-    Resolved, TurnFinished,
+    CallOutcome, Decision, EvaluationStarted, Outcome, PauseReason, Position, RecordBody, Resolved,
+    TurnFinished,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
 use backstitch_core::session::StoredOp;
-use backstitch_core::view::{Call, CallStatus};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
 
 use super::journals::{Tally, Trace, Writer, failure, parts, result, tokens};
@@ -281,55 +275,4 @@ fn media(text: &str) -> Message {
         content.parts.push(Part::Media(MediaPart::new(Modality::Image, url)));
     }
     message
-}
-
-/// Random journals are worth something only as long as all kinds of things happen in them.
-#[test]
-fn everything_happens_in_random_journals() {
-    let mut runner =
-        TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let mut seen = BTreeMap::<&str, usize>::new();
-    for _ in 0..100 {
-        let writer = journal(60).new_tree(&mut runner).unwrap().current();
-        let view = writer.view();
-        let mut see = |what, times: usize| *seen.entry(what).or_default() += times;
-        for record in &writer.records {
-            see(record.body.kind(), 1);
-        }
-        let undone = view
-            .lineage()
-            .rewinds()
-            .iter()
-            .filter(|(_, to)| view.lineage().rewinds().iter().any(|(at, _)| at == to));
-        see("undone rewinds", undone.count());
-        see("several branches visible", usize::from(view.lineage().visible(view.head()).len() > 2));
-        see("pending calls", view.pending_calls().count());
-        see("open calls", view.calls().filter(|call| call.is_open()).count());
-        let attempts = |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.record.attempt > 1);
-        see("second attempts", view.calls().filter(attempts).count());
-        see("failed calls", view.calls().filter(|call| call.status() == CallStatus::Failed).count());
-        let transcript = view.transcript().unwrap();
-        let unparsable = |message: &&Arc<InnerMessage>| {
-            message.message.option_call().is_some_and(|call| !call.arguments.is_parsable())
-        };
-        see("unparsable arguments", transcript.all().iter().filter(unparsable).count());
-        for evaluation in transcript.evaluations() {
-            let messages = transcript.inner_messages(evaluation);
-            let late = messages.windows(2).filter(|pair| pair[0].turn > pair[1].turn);
-            see("late results", late.count());
-            let results = messages.iter().filter_map(|message| message.tool_call_id());
-            let calls =
-                messages.iter().filter_map(|message| Some(message.message.option_call()?.invocation_id));
-            let answered: Vec<_> = results.collect();
-            see(
-                "results out of order",
-                usize::from(!calls.filter(|call| answered.contains(call)).eq(answered.iter().copied())),
-            );
-        }
-        see("several evaluations", usize::from(transcript.evaluations().len() > 1));
-    }
-    for (kind, _) in RecordBody::KINDS {
-        assert!(seen.contains_key(kind), "{kind}: {seen:?}");
-    }
-    assert!(seen.values().all(|times| *times > 0), "{seen:?}");
 }

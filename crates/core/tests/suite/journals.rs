@@ -4,6 +4,7 @@
 //! rewind takes back. Tests by example and random journals ([`super::journal_steps`]) are both written with it.
 
 mod calls;
+mod messages;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +15,10 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, EvaluationFinished, EvaluationStarted,
-    IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason, Paused, Position, ProviderSidecar,
-    Record, RecordBody, RequestStarted, Rewound, SessionCreated, WorkspaceRoot,
+    IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason, Paused, Position, Record, RecordBody,
+    RequestStarted, Rewound, SessionCreated, WorkspaceRoot,
 };
-use backstitch_core::message::{
-    Arguments, Content, Message, OptionCall, OptionResult, Part, PolicyName, RoleHint,
-};
+use backstitch_core::message::{Content, Message, RoleHint};
 use backstitch_core::object::Object;
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{Slice, SlicePolicy, StoredChange, StoredOp};
@@ -28,6 +27,8 @@ use backstitch_core::view::JournalView;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
+
+pub(crate) use self::messages::{call, failure, parts, result, sidecar};
 
 /// A State slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,58 +59,9 @@ pub(crate) fn session_id(number: u64) -> SessionId {
     SessionId::from_uuid(Uuid::from_u128(u128::from(number) << 64))
 }
 
-pub(crate) fn policy(name: &str) -> PolicyName {
-    PolicyName::new(name).unwrap()
-}
-
-pub(crate) fn parts(hint: RoleHint, text: &str) -> Message {
-    let who = match hint {
-        RoleHint::System => "prompt",
-        RoleHint::User => "ada",
-        RoleHint::Assistant => "planner",
-        RoleHint::Tool => "search",
-    };
-    let content = Content::Parts(vec![Part::text(text)].into());
-    Message { role_hint_for_llm: Some(hint), ..Message::new(policy(who), content) }
-}
-
-pub(crate) fn call(id: CallId, arguments: &str) -> Message {
-    let call = OptionCall::new(id, "search", Arguments::from_text(arguments));
-    Message {
-        role_hint_for_llm: Some(RoleHint::Assistant),
-        ..Message::new(policy("planner"), Content::OptionCall(call))
-    }
-}
-
-pub(crate) fn result(id: CallId, value: Value) -> Message {
-    let result = OptionResult::new(id, "search", value);
-    Message {
-        role_hint_for_llm: Some(RoleHint::Tool),
-        ..Message::new(policy("search"), Content::OptionResult(result))
-    }
-}
-
-pub(crate) fn failure(id: CallId, text: &str) -> Message {
-    let mut message = result(id, Value::Null);
-    if let Content::OptionResult(result) = &mut message.content {
-        result.is_error = true;
-        result.error_message = Some(text.to_owned());
-    }
-    message
-}
-
 pub(crate) fn root(name: &str) -> WorkspaceRoot {
     let id = |kind: &str| Object::blob(format!("{kind} {name}").into_bytes()).id();
     WorkspaceRoot { tree: id("tree"), manifest: id("manifest") }
-}
-
-pub(crate) fn sidecar(payload: &str) -> ProviderSidecar {
-    ProviderSidecar {
-        provider: "acme".into(),
-        model: "acme-1".into(),
-        payload: Some(payload.into()),
-        ..ProviderSidecar::default()
-    }
 }
 
 pub(crate) fn tokens(count: u64) -> Amounts {

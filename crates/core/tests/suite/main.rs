@@ -1,6 +1,7 @@
 //! The integration tests of the crate, in one binary: linking is what takes the time.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod batches;
 mod caches;
 mod conversation;
 mod drafts;
@@ -11,6 +12,7 @@ mod fuzz;
 mod journal;
 mod journal_steps;
 mod journals;
+mod ledger;
 mod memory_filesystem;
 mod message;
 mod message_storage;
