@@ -118,6 +118,7 @@ fn core_depends_on_what_is_stated_here() {
             "rand_chacha",
             "rand_core",
             "regex",
+            "schemars",
             "serde",
             "serde_json",
             "sha1-checked",
