@@ -16,6 +16,7 @@ use super::records::record;
 use super::strategies;
 
 /// The stored lines of version 1: file name without extension, and text.
+#[expect(clippy::disallowed_methods, reason = "the crate reads no files, but its tests may")]
 pub(crate) fn fixtures() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/records/v1");
     let mut fixtures: Vec<_> = std::fs::read_dir(folder)
