@@ -36,7 +36,6 @@ impl Slice for Diagnosis {
 }
 
 pub(crate) struct Harness {
-    pub(crate) store: Arc<MemoryStore>,
     pub(crate) live: Arc<LiveSession>,
     pub(crate) runner: Arc<ToolRunner>,
     pub(crate) evaluation: EvaluationId,
@@ -61,7 +60,7 @@ impl Harness {
         let ids = IdStream::from_seed([1; 32], clock.clone());
         let session_id: SessionId = ids.next();
         let surroundings = Surroundings {
-            store: store.clone(),
+            store,
             clock: clock.clone(),
             owner: Owner::new("test"),
             resources: Resources::default(),
@@ -92,7 +91,7 @@ impl Harness {
         live.record(vec![started.into()]).await.unwrap();
         let runner = ToolRunner::new(live.clone(), Tools::new(tools).unwrap());
         let runner = runner.with_grace(std::time::Duration::from_millis(500));
-        Self { store, live, runner: Arc::new(runner), evaluation, ids }
+        Self { live, runner: Arc::new(runner), evaluation, ids }
     }
 
     /// Records that the model makes this call, as the loop would, and gives the request to run it.
