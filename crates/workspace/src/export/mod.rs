@@ -1,0 +1,1 @@
+//! Roots as a repository that git reads.
