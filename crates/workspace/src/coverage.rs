@@ -72,9 +72,7 @@ impl Coverage {
 
     /// What is not covered, by path.
     pub fn uncovered(&self) -> impl Iterator<Item = Uncovered> {
-        self.paths
-            .iter()
-            .map(|(path, reason)| Uncovered { path: shown(path), reason: *reason, bytes: None })
+        self.paths.iter().map(|(path, reason)| Uncovered { path: shown(path), reason: *reason, bytes: None })
     }
 
     /// The coverage as text, for keeping it with a root.
@@ -115,7 +113,10 @@ mod tests {
         let mut coverage = Coverage::default();
         coverage.insert(b"a b/\xff", UncoveredReason::TooLarge);
         coverage.insert(b"target", UncoveredReason::IgnoredBudget);
-        assert_eq!(coverage.to_json(), r#"{"v":1,"uncovered":[["a%20b/%ff","too_large"],["target","ignored_budget"]]}"#);
+        assert_eq!(
+            coverage.to_json(),
+            r#"{"v":1,"uncovered":[["a%20b/%ff","too_large"],["target","ignored_budget"]]}"#
+        );
         assert_eq!(Coverage::from_json(coverage.to_json().as_bytes()).unwrap(), coverage);
         assert_eq!(coverage.sticky().uncovered().count(), 1);
         for text in ["", "{}", r#"{"v":2,"uncovered":[]}"#, r#"{"v":1,"uncovered":[["../a","too_large"]]}"#] {

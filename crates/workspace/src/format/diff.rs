@@ -47,7 +47,9 @@ impl Diff<'_> {
             return Ok(());
         }
         if depth > MAX_DEPTH {
-            return Err(WorkspaceError::Limit { reason: format!("directories nest deeper than {MAX_DEPTH}") });
+            return Err(WorkspaceError::Limit {
+                reason: format!("directories nest deeper than {MAX_DEPTH}"),
+            });
         }
         let before = from.map(|folder| folder.load(self.objects)).transpose()?;
         let after = to.map(|folder| folder.load(self.objects)).transpose()?;
@@ -83,8 +85,12 @@ impl Diff<'_> {
             return self.folders(path, Some(*from), Some(*to), depth + 1);
         }
         let change = match (from, to) {
-            (Some(Item::Directory(_)) | None, Some(Item::File { .. } | Item::Link { .. })) => ChangeKind::Added,
-            (Some(Item::File { .. } | Item::Link { .. }), Some(Item::Directory(_)) | None) => ChangeKind::Deleted,
+            (Some(Item::Directory(_)) | None, Some(Item::File { .. } | Item::Link { .. })) => {
+                ChangeKind::Added
+            }
+            (Some(Item::File { .. } | Item::Link { .. }), Some(Item::Directory(_)) | None) => {
+                ChangeKind::Deleted
+            }
             (Some(Item::File { id: before, .. }), Some(Item::File { id: after, .. })) if before == after => {
                 ChangeKind::Mode
             }

@@ -79,7 +79,9 @@ impl Manifest {
                 Err(_) => stored.refused_encoded.push(entry(encode(path))),
             }
         }
-        Object::blob(serde_json::to_vec(&stored).expect("invariant: texts and numbers can be written as JSON"))
+        Object::blob(
+            serde_json::to_vec(&stored).expect("invariant: texts and numbers can be written as JSON"),
+        )
     }
 
     /// Reads a stored manifest.
@@ -90,7 +92,8 @@ impl Manifest {
 
     /// Reads a manifest.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let stored: Stored = serde_json::from_slice(bytes).map_err(|error| format!("it is no manifest: {error}"))?;
+        let stored: Stored =
+            serde_json::from_slice(bytes).map_err(|error| format!("it is no manifest: {error}"))?;
         if stored.v != VERSION {
             return Err(format!("it is a manifest of version {}, and only {VERSION} is known", stored.v));
         }
@@ -101,11 +104,17 @@ impl Manifest {
         for path in empty.chain(stored.empty_directories_encoded.into_iter().map(encoded)) {
             manifest.empty_directories.insert(path.ok_or("a path in it is not encoded as it should be")?);
         }
-        let split = |entry: StoredRefused, read: fn(String) -> Option<Vec<u8>>| (read(entry.path), entry.mode, entry.object);
+        let split = |entry: StoredRefused, read: fn(String) -> Option<Vec<u8>>| {
+            (read(entry.path), entry.mode, entry.object)
+        };
         let refused = stored.refused.into_iter().map(|entry| split(entry, plain));
-        for (path, mode, object) in refused.chain(stored.refused_encoded.into_iter().map(|entry| split(entry, encoded))) {
+        for (path, mode, object) in
+            refused.chain(stored.refused_encoded.into_iter().map(|entry| split(entry, encoded)))
+        {
             let mode = Mode::parse(mode.as_bytes()).ok_or("a mode in it is not known")?;
-            manifest.refused.insert(path.ok_or("a path in it is not encoded as it should be")?, (mode, object));
+            manifest
+                .refused
+                .insert(path.ok_or("a path in it is not encoded as it should be")?, (mode, object));
         }
         let mut paths = manifest.empty_directories.iter().chain(manifest.refused.keys());
         if !paths.all(|path| is_path(path)) {
@@ -129,7 +138,11 @@ mod tests {
         let object = Object::blob(*b"hello\n").id();
         let manifest = Manifest {
             empty_directories: [b"b".to_vec(), b"a/\xff".to_vec()].into(),
-            refused: [(b"s/.git".to_vec(), (Mode::Directory, object)), (b"\xfe/.git".to_vec(), (Mode::Link, object))].into(),
+            refused: [
+                (b"s/.git".to_vec(), (Mode::Directory, object)),
+                (b"\xfe/.git".to_vec(), (Mode::Link, object)),
+            ]
+            .into(),
             modes: Some(object),
         };
         let text = concat!(
@@ -144,9 +157,16 @@ mod tests {
     #[test]
     fn only_the_one_text_is_read() {
         for text in [
-            "", "{}", r#"{"v":2}"#, r#"{"v":1} "#, r#"{"v":1,"empty_directories":[]}"#, r#"{"v":1,"new":1}"#,
-            r#"{"v":1,"empty_directories":["b","a"]}"#, r#"{"v":1,"empty_directories":["../a"]}"#,
-            r#"{"v":1,"empty_directories":["/a"]}"#, r#"{"v":1,"empty_directories_encoded":["a"]}"#,
+            "",
+            "{}",
+            r#"{"v":2}"#,
+            r#"{"v":1} "#,
+            r#"{"v":1,"empty_directories":[]}"#,
+            r#"{"v":1,"new":1}"#,
+            r#"{"v":1,"empty_directories":["b","a"]}"#,
+            r#"{"v":1,"empty_directories":["../a"]}"#,
+            r#"{"v":1,"empty_directories":["/a"]}"#,
+            r#"{"v":1,"empty_directories_encoded":["a"]}"#,
         ] {
             assert!(Manifest::from_bytes(text.as_bytes()).is_err(), "{text}");
         }

@@ -16,11 +16,7 @@ use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
 /// An object that has to be stored, and has to be of this kind.
-pub(crate) fn fetch(
-    objects: &dyn Objects,
-    id: ObjectId,
-    kind: ObjectKind,
-) -> Result<Object, WorkspaceError> {
+pub(crate) fn fetch(objects: &dyn Objects, id: ObjectId, kind: ObjectKind) -> Result<Object, WorkspaceError> {
     let found = objects.get(id).map_err(WorkspaceError::Objects)?;
     let object = found.ok_or(WorkspaceError::MissingObject { object: id })?;
     if object.id() != id {

@@ -97,7 +97,10 @@ impl Modes {
 }
 
 /// The blobs and trees that a tree of modes names.
-pub(crate) fn references(objects: &dyn Objects, id: ObjectId) -> Result<(Vec<ObjectId>, Vec<ObjectId>), WorkspaceError> {
+pub(crate) fn references(
+    objects: &dyn Objects,
+    id: ObjectId,
+) -> Result<(Vec<ObjectId>, Vec<ObjectId>), WorkspaceError> {
     let entries = tree::load(objects, id)?;
     let (below, blobs): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.mode == Mode::Directory);
     let ids = |entries: Vec<&tree::TreeEntry>| entries.into_iter().map(|entry| entry.id).collect();

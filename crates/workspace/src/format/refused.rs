@@ -8,8 +8,8 @@ use super::tree::Mode;
 
 /// Whether git refuses an entry with this name.
 pub(crate) fn is_refused(name: &[u8], mode: Mode) -> bool {
-    // Nearly every name is decided here: all refused ones have a `g` and an `i`, or a `~` for a short name.
-    if !name.iter().any(|byte| matches!(byte, b'g' | b'G')) {
+    // Nearly every name is decided here: all refused ones have a `g`, or are a short name without any letter.
+    if !name.iter().any(|byte| matches!(byte, b'g' | b'G' | b'~')) {
         return false;
     }
     if is_dot_git(name) {
@@ -95,9 +95,7 @@ fn is_on_mac(name: &[u8], after_dot: &[u8]) -> bool {
         Ok(text) => text,
         Err(error) => str::from_utf8(&name[..error.valid_up_to()]).unwrap_or_default(),
     };
-    let ignored = |character: &char| {
-        matches!(u32::from(*character), 0x200c..=0x200f | 0x202a..=0x202e | 0x206a..=0x206f | 0xfeff)
-    };
+    let ignored = |character: &char| matches!(u32::from(*character), 0x200c..=0x200f | 0x202a..=0x202e | 0x206a..=0x206f | 0xfeff);
     let seen = text
         .chars()
         .take_while(|character| !matches!(u32::from(*character), 0xfffe | 0xffff))
@@ -113,9 +111,22 @@ mod tests {
     #[test]
     fn a_repository_is_refused_under_all_of_its_names() {
         for name in [
-            &b".git"[..], b".GIT", b"git~1", b"GIT~1", b".git ", b".git. .", b".git:x", b".git::$INDEX", b"git~1.",
-            b".git\\x", b"a\\.git", b"a\\git~1 ", b".git\xff", b".git\xffmore",
-            ".g\u{200c}it".as_bytes(), "\u{feff}.Git".as_bytes(),
+            &b".git"[..],
+            b".GIT",
+            b"git~1",
+            b"GIT~1",
+            b".git ",
+            b".git. .",
+            b".git:x",
+            b".git::$INDEX",
+            b"git~1.",
+            b".git\\x",
+            b"a\\.git",
+            b"a\\git~1 ",
+            b".git\xff",
+            b".git\xffmore",
+            ".g\u{200c}it".as_bytes(),
+            "\u{feff}.Git".as_bytes(),
         ] {
             assert!(is_refused(name, Mode::File), "{:?}", String::from_utf8_lossy(name));
             assert!(is_refused(name, Mode::Directory), "{:?}", String::from_utf8_lossy(name));
@@ -127,7 +138,16 @@ mod tests {
 
     #[test]
     fn lists_of_submodules_are_plain_files() {
-        for name in [".gitmodules", ".GITmodules ", "gitmod~1", "GITMOD~4", "gi7eba~1", "gi7eb~10", "x\\.gitmodules"] {
+        for name in [
+            ".gitmodules",
+            ".GITmodules ",
+            "gitmod~1",
+            "GITMOD~4",
+            "gi7eba~1",
+            "gi7eb~10",
+            "~1000000",
+            "x\\.gitmodules",
+        ] {
             assert!(is_refused(name.as_bytes(), Mode::Link), "{name}");
             assert!(is_refused(name.as_bytes(), Mode::Directory), "{name}");
             assert!(!is_refused(name.as_bytes(), Mode::File), "{name}");

@@ -15,8 +15,9 @@ use super::path::Name;
 use super::tree::{self, Mode};
 use super::{damaged, fetch};
 
-/// A directory nested deeper than this is taken for damage: no capture goes so deep.
-pub(crate) const MAX_DEPTH: usize = 256;
+/// How deep directories may nest: trees are walked by recursion, with an open handle for each directory above. What is deeper is
+/// not captured, and a stored tree that is deeper is taken for damage.
+pub(crate) const MAX_DEPTH: usize = 128;
 
 /// What a manifest says of paths, by directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,9 +107,14 @@ impl<'a> Folder<'a> {
         let modes = self.modes.map(|id| Modes::load(objects, id)).transpose()?.unwrap_or_default();
         let mut entries = BTreeMap::new();
         let mut add = |name: Name, mode: Mode, id: ObjectId| {
-            let overlay = self.overlay.and_then(|overlay| overlay.child(&name)).filter(|overlay| !overlay.is_empty());
+            let overlay =
+                self.overlay.and_then(|overlay| overlay.child(&name)).filter(|overlay| !overlay.is_empty());
             let item = match mode {
-                Mode::Directory => Item::Directory(Folder { tree: Some(id), modes: modes.below.get(&name).copied(), overlay }),
+                Mode::Directory => Item::Directory(Folder {
+                    tree: Some(id),
+                    modes: modes.below.get(&name).copied(),
+                    overlay,
+                }),
                 Mode::Link => Item::Link { id },
                 Mode::File | Mode::Executable => {
                     Item::File { id, mode: modes.files.get(&name).copied().unwrap_or(mode.permissions()) }
@@ -133,7 +139,11 @@ impl<'a> Folder<'a> {
             }
         }
         for (name, overlay) in self.overlay.iter().flat_map(|overlay| &overlay.below) {
-            let empty = Folder { tree: None, modes: modes.below.get(name).copied(), overlay: Some(overlay).filter(|overlay| !overlay.is_empty()) };
+            let empty = Folder {
+                tree: None,
+                modes: modes.below.get(name).copied(),
+                overlay: Some(overlay).filter(|overlay| !overlay.is_empty()),
+            };
             entries.entry(name.clone()).or_insert(Item::Directory(empty));
         }
         Ok(Contents { mode: modes.own.unwrap_or(Mode::Directory.permissions()), entries })

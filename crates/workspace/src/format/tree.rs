@@ -187,7 +187,8 @@ mod tests {
         assert!(decode(&[&before[..], &one].concat()).is_ok());
         assert!(decode(&[&one[..], &before].concat()).is_err());
         assert!(decode(&[&one[..], &one].concat()).is_err());
-        let twice = [tree(&[("a", Mode::File)]), tree(&[("a.c", Mode::File)]), tree(&[("a", Mode::Directory)])];
+        let twice =
+            [tree(&[("a", Mode::File)]), tree(&[("a.c", Mode::File)]), tree(&[("a", Mode::Directory)])];
         assert!(decode(&twice.map(|tree| tree.bytes().to_vec()).concat()).is_err());
         for name in ["", ".", "..", "a/b"] {
             assert!(decode(tree(&[(name, Mode::File)]).bytes()).is_err(), "{name:?}");

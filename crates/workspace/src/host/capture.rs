@@ -48,7 +48,8 @@ impl HostWorkspace {
         let (captured, found) = self.scan(&mut state, &fixed, limits)?;
         let known: Vec<_> = fixed.uncovered().map(|uncovered| uncovered.path).collect();
         let decided: Vec<_> = found.uncovered().map(|uncovered| uncovered.path).collect();
-        let lost = |uncovered: &&Uncovered| decided.contains(&uncovered.path) && !known.contains(&uncovered.path);
+        let lost =
+            |uncovered: &&Uncovered| decided.contains(&uncovered.path) && !known.contains(&uncovered.path);
         let left_out = captured.uncovered.iter().filter(lost).cloned().collect();
         Ok(Rescued { captured, left_out })
     }
@@ -70,6 +71,7 @@ impl HostWorkspace {
         };
         let manifest = scan.give_out(manifest_of(&node).to_object())?;
         state.unsaved += scan.read;
+        state.read += scan.read as u64;
         let objects = std::mem::take(&mut scan.new);
         let (uncovered, coverage) = report(&node);
         state.index = Some(node);
@@ -86,11 +88,17 @@ impl HostWorkspace {
         let state = &mut *state;
         let previous = state.index.take();
         let objects = &*self.objects;
-        let mut scan = Scan::new(&self.rules, &mut state.ignores, coverage, objects, self.limits, Purpose::Restore);
+        let mut scan =
+            Scan::new(&self.rules, &mut state.ignores, coverage, objects, self.limits, Purpose::Restore);
         let node = scan.root(self.root.as_fd(), previous)?;
         state.unsaved += scan.read;
+        state.read += scan.read as u64;
         let node = state.index.insert(node);
-        Restore::new(objects, &self.rules, coverage, self.limits.file_bytes)
-            .run(self.root.as_fd(), node, root, progress)
+        Restore::new(objects, &self.rules, coverage, self.limits.file_bytes).run(
+            self.root.as_fd(),
+            node,
+            root,
+            progress,
+        )
     }
 }

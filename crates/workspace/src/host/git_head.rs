@@ -32,7 +32,8 @@ impl GitHead {
         if self.head != later.head {
             lines.push(format!("HEAD: {} -> {}", word(self.head.as_ref()), word(later.head.as_ref())));
         }
-        let names: std::collections::BTreeSet<_> = self.references.keys().chain(later.references.keys()).collect();
+        let names: std::collections::BTreeSet<_> =
+            self.references.keys().chain(later.references.keys()).collect();
         for name in names {
             let (before, after) = (self.references.get(name), later.references.get(name));
             if before != after {

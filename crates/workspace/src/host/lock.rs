@@ -25,7 +25,7 @@ use crate::format::path::{decode, encode};
 /// The file stays: removing it could remove that of the next holder. Who takes a lock removes what is left over.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,7 +41,9 @@ pub(crate) fn default_place() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let user = rustix::process::geteuid().as_raw();
     match state.or_else(home).filter(|path| path.is_absolute()) {
-        Some(state) if make_private(&state.join("backstitch/locks")).is_ok() => state.join("backstitch/locks"),
+        Some(state) if make_private(&state.join("backstitch/locks")).is_ok() => {
+            state.join("backstitch/locks")
+        }
         _ => PathBuf::from(format!("/tmp/backstitch-{user}/locks")),
     }
 }
@@ -61,7 +63,14 @@ impl Lock {
         }
         let name = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
         let path = place.join(format!("{}.lock", &name[..32]));
-        Ok(Self { _file: write(&path, directory, holder).map_err(failed)? })
+        Ok(Self { file: write(&path, directory, holder).map_err(failed)? })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child that is just being started has it too, until it runs its program.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -108,7 +117,8 @@ fn write(path: &Path, directory: &Path, holder: &str) -> io::Result<File> {
     let mut file = open(path)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     let directory = encode(directory.as_os_str().as_bytes());
-    let text = serde_json::to_vec(&Holder { directory, holder: holder.to_owned(), process: std::process::id() })?;
+    let text =
+        serde_json::to_vec(&Holder { directory, holder: holder.to_owned(), process: std::process::id() })?;
     file.set_len(0)?;
     file.write_all(&text)?;
     Ok(file)
@@ -116,7 +126,14 @@ fn write(path: &Path, directory: &Path, holder: &str) -> io::Result<File> {
 
 fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)
 }
 
 /// Makes a directory that only this user can write to, and refuses one that somebody else has made.

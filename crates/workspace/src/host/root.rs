@@ -12,8 +12,30 @@ use super::sys::io_error;
 
 /// Directories that belong to the system. What lies below most of them can be a workspace.
 const SYSTEM: [&str; 24] = [
-    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
-    "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/tmp", "/Users", "/System", "/private/tmp",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib64",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/var",
+    "/var/tmp",
+    "/Users",
+    "/System",
+    "/private/tmp",
 ];
 
 /// Nothing at all below these is a workspace.

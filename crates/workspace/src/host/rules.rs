@@ -60,19 +60,11 @@ impl Rules {
         let excludes = self.excludes.as_ref()?;
         excludes.matched(to_path(path), is_directory).is_ignore().then_some(UncoveredReason::Excluded)
     }
-
-    /// Whether anything below a directory could be the runtime's own.
-    pub(crate) fn store_path(&self) -> Option<&[u8]> {
-        self.store_path.as_deref()
-    }
 }
 
 /// Whether what is left out for this reason is never covered, whatever a capture decided.
 pub(crate) fn is_static(reason: UncoveredReason) -> bool {
-    matches!(
-        reason,
-        UncoveredReason::OwnRepository | UncoveredReason::OwnFiles | UncoveredReason::Excluded
-    )
+    matches!(reason, UncoveredReason::OwnRepository | UncoveredReason::OwnFiles | UncoveredReason::Excluded)
 }
 
 /// The `.gitignore` files from the workspace down to a directory, and those that were read before.

@@ -42,7 +42,11 @@ pub(crate) enum Kind {
 }
 
 // The widths of these fields differ between systems.
-#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "the widths of these fields differ between systems")]
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_lossless,
+    reason = "the widths of these fields differ between systems"
+)]
 fn found(stat: &Stat) -> Found {
     let kind = match FileType::from_raw_mode(stat.st_mode as _) {
         FileType::RegularFile => Kind::File,
@@ -122,7 +126,10 @@ pub(crate) fn set_mode(file: impl AsFd, mode: u32) -> io::Result<()> {
 }
 
 /// Opens a regular file for reading. Whatever else is there meanwhile does not make this wait.
-pub(crate) fn open_file(parent: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<(OwnedFd, Found)> {
+pub(crate) fn open_file(
+    parent: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+) -> io::Result<(OwnedFd, Found)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(parent, name, flags, Mode::empty())?;
     let found = look_at(&file)?;
@@ -142,6 +149,8 @@ pub(crate) struct Names {
 
 impl Names {
     /// Reads a directory that was just opened.
+    // The buffer for it must not become part of the frames of those who recurse.
+    #[inline(never)]
     pub(crate) fn read(directory: BorrowedFd<'_>) -> io::Result<Self> {
         let mut names = Self::default();
         each_name(directory, |name, kind| {

@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) captured: bool,
     /// Files that were read since the cache was written.
     pub(super) unsaved: usize,
+    /// Files that were read since the workspace was opened.
+    pub(super) read: u64,
 }
 
 /// So many files that were read are worth writing the cache for before the workspace is closed.
@@ -78,9 +80,11 @@ impl HostWorkspace {
         let lock = Lock::take(&place, &path, &options.holder)?;
 
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| failed(&path)(error.into()))?;
+        let root =
+            rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| failed(&path)(error.into()))?;
         let found = sys::look_at(&root).map_err(failed(&path))?;
-        let identity = sys::look_at(fs::File::open(&store).map_err(failed(&store))?).map_err(failed(&store))?.stamp;
+        let identity =
+            sys::look_at(fs::File::open(&store).map_err(failed(&store))?).map_err(failed(&store))?.stamp;
         let store_path = store.strip_prefix(&path).ok().map(|path| path.as_os_str().as_bytes().to_vec());
         let rules = Rules::new(&options.excludes, Some((identity.device, identity.inode)), store_path)?;
 
@@ -129,6 +133,11 @@ impl HostWorkspace {
     /// What the last capture covered; before the first one of this process, what the last one of the process before did.
     pub fn coverage(&self) -> Coverage {
         self.state().coverage.clone()
+    }
+
+    /// How many files and links were read since the workspace was opened. What the stat cache vouches for is not read.
+    pub fn files_read(&self) -> u64 {
+        self.state().read
     }
 
     /// Where the workspace's own repository stands, which no root says.

@@ -24,8 +24,8 @@ use backstitch_core::ports::{
 use backstitch_core::time::Timestamp;
 use cap_std::fs::Dir;
 
-use super::sys::{self, Found, Kind, Names};
 use super::root;
+use super::sys::{self, Found, Kind, Names};
 use crate::format::path::is_temporary;
 use error::failed;
 
@@ -176,9 +176,10 @@ impl Filesystem for HostFilesystem {
     }
 
     fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
-        let directory = self.directory(path)?;
-        let mut entries = Vec::new();
         let failed = |error| failed(path, error);
+        // A handle that only names a directory cannot be read.
+        let directory = sys::open_directory(self.directory(path)?.as_fd(), ".").map_err(failed)?;
+        let mut entries = Vec::new();
         for name in Names::read(directory.as_fd()).map_err(failed)?.iter() {
             if is_temporary(name.to_bytes()) {
                 continue;

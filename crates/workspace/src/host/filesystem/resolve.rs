@@ -100,14 +100,15 @@ impl HostFilesystem {
         }
         let parent = self.enter(path, above).map_err(|error| match error {
             // It is the directory above that is not there or is none; memory says so in the same words.
-            FilesystemError::NotFound { .. } => FilesystemError::NotFound {
-                path: path.parent().unwrap_or_else(FilePath::root).to_string(),
-            },
+            FilesystemError::NotFound { .. } => {
+                FilesystemError::NotFound { path: path.parent().unwrap_or_else(FilePath::root).to_string() }
+            }
             other => other,
         })?;
         let spot = Spot { parent, name: name.to_vec() };
         let found = spot.look(path)?;
-        match found.is_some_and(|found| found.kind == Kind::Directory && self.store == Some(identity(&found))) {
+        match found.is_some_and(|found| found.kind == Kind::Directory && self.store == Some(identity(&found)))
+        {
             true => Err(FilesystemError::Reserved { path: path.to_string() }),
             false => Ok(spot),
         }
@@ -139,7 +140,8 @@ impl HostFilesystem {
             if spot.look(path)?.is_none_or(|found| found.kind != Kind::Link) {
                 return Ok(Some(spot));
             }
-            let target = readlinkat(&spot.parent, &*spot.name, Vec::new()).map_err(|error| failed(path, error))?;
+            let target =
+                readlinkat(&spot.parent, &*spot.name, Vec::new()).map_err(|error| failed(path, error))?;
             let target = target.to_bytes();
             if target.starts_with(b"/") {
                 return Err(FilesystemError::Outside { path: path.to_string() });
@@ -183,7 +185,8 @@ impl HostFilesystem {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                 Err(error) => return Err(failed(path, error)),
             }
-            directory = sys::open_directory(directory.as_fd(), &*name).map_err(|error| failed(path, error))?;
+            directory =
+                sys::open_directory(directory.as_fd(), &*name).map_err(|error| failed(path, error))?;
         }
         Ok(directory)
     }

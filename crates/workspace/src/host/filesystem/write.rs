@@ -17,17 +17,20 @@ use crate::format::path::TEMPORARY;
 use crate::format::stored::MAX_DEPTH;
 use crate::host::sys::{self, Found, Kind, Names, set_mode};
 
-const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NEW: OFlags =
+    OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What the user's mask is taken from.
-const PERMISSIONS: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
+const PERMISSIONS: Mode =
+    Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
 
 static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
 
 impl HostFilesystem {
     pub(super) fn create(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
         let spot = self.made_spot(path)?;
-        let file = openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
+        let file =
+            openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
         fill(file, bytes).map(drop).map_err(|error| {
             let _ = unlinkat(&spot.parent, &*spot.name, AtFlags::empty());
             failed(path, error)
@@ -42,7 +45,8 @@ impl HostFilesystem {
         }
         let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
         let temporary = [TEMPORARY, format!("{}-w{number}", std::process::id()).as_bytes()].concat();
-        let file = openat(&spot.parent, &*temporary, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
+        let file =
+            openat(&spot.parent, &*temporary, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
         let replaced = fill(file, bytes).and_then(|file| {
             if let Some(before) = &before {
                 keep_owner(&file, before);
@@ -59,13 +63,15 @@ impl HostFilesystem {
     pub(super) fn append(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
         let spot = self.followed_spot(path)?;
         let Some(before) = spot.look(path)? else {
-            let file = openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
+            let file =
+                openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
             return fill(file, bytes).map(drop).map_err(|error| failed(path, error));
         };
         expect_file(path, &before)?;
         self.check_size(path, before.stamp.size.saturating_add(bytes.len() as u64))?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&spot.parent, &*spot.name, flags, Mode::empty()).map_err(|error| failed(path, error))?;
+        let file =
+            openat(&spot.parent, &*spot.name, flags, Mode::empty()).map_err(|error| failed(path, error))?;
         let found = sys::look_at(&file).map_err(|error| failed(path, error))?;
         if found.kind != Kind::File {
             return Err(swapped(path, io::ErrorKind::InvalidInput.into()));
@@ -160,7 +166,8 @@ pub(super) fn rename(
     match rename_new(source, target) {
         Ok(()) => Ok(()),
         Err(Errno::INVAL) => {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "a directory cannot be moved into itself");
+            let source =
+                io::Error::new(io::ErrorKind::InvalidInput, "a directory cannot be moved into itself");
             Err(FilesystemError::Io { path: to.to_string(), source })
         }
         Err(Errno::NOENT) => Err(FilesystemError::NotFound { path: from.to_string() }),

@@ -19,6 +19,8 @@ pub(super) struct Apply<'a, 'r, 'p> {
     pub(super) restore: &'a mut Restore<'r>,
     pub(super) root: BorrowedFd<'a>,
     pub(super) hoisted: Vec<Vec<u8>>,
+    /// What was deleted of the directory that is being removed.
+    pub(super) removed: Vec<Vec<u8>>,
     pub(super) sync: Sync,
     progress: Option<Progress<'p>>,
     temporaries: u64,
@@ -34,7 +36,16 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         progress: Option<Progress<'p>>,
     ) -> Self {
         let privileged = rustix::process::geteuid().is_root();
-        Self { restore, root, hoisted: Vec::new(), sync: Sync::new(device), progress, temporaries: 0, privileged }
+        Self {
+            restore,
+            root,
+            hoisted: Vec::new(),
+            removed: Vec::new(),
+            sync: Sync::new(device),
+            progress,
+            temporaries: 0,
+            privileged,
+        }
     }
 
     pub(super) fn run(mut self, plan: Plan) -> Result<(), WorkspaceError> {
@@ -45,7 +56,12 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         self.sync.finish(root).map_err(|error| sys::io_error(&[], error))
     }
 
-    fn directory(&mut self, directory: BorrowedFd<'_>, path: &[u8], plan: Plan) -> Result<(), WorkspaceError> {
+    fn directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &[u8],
+        plan: Plan,
+    ) -> Result<(), WorkspaceError> {
         let failed = |error| refused(path, error);
         let found = sys::look_at(directory).map_err(failed)?;
         let mode = plan.mode.unwrap_or(found.mode);
@@ -83,7 +99,9 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let failed = |error| refused(path, error);
         match step {
             Step::Remove => {
-                self.remove(directory, name, path)?;
+                if !self.remove(directory, name, path)? {
+                    self.restore.correct(path, &self.removed);
+                }
                 Ok(())
             }
             Step::File { id, mode } => self.file(directory, parent, (name, path), id, mode),
@@ -107,7 +125,10 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                 }
             }
             Step::Make(plan) => {
-                if sys::look(directory, name).map_err(failed)?.is_some_and(|found| found.kind != Kind::Directory) {
+                if sys::look(directory, name)
+                    .map_err(failed)?
+                    .is_some_and(|found| found.kind != Kind::Directory)
+                {
                     self.remove(directory, name, path)?;
                 }
                 self.tick(path, RestoreAction::MakeDirectory)?;
@@ -142,7 +163,8 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let temporary = self.temporary();
         self.tick(path, RestoreAction::Write)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(directory, &*temporary, flags, Mode::RUSR | Mode::WUSR).map_err(|error| failed(error.into()))?;
+        let file = openat(directory, &*temporary, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| failed(error.into()))?;
         let written = self.fill(file, content.bytes(), path);
         let file = match written {
             Ok(file) => file,
@@ -182,7 +204,12 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     }
 
     /// A directory cannot be replaced by a rename.
-    fn clear_directory(&mut self, directory: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> Result<(), WorkspaceError> {
+    fn clear_directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<(), WorkspaceError> {
         let found = sys::look(directory, name).map_err(|error| refused(path, error))?;
         if found.is_none_or(|found| found.kind != Kind::Directory) || self.remove(directory, name, path)? {
             return Ok(());
@@ -215,9 +242,8 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     pub(super) fn tick(&mut self, path: &[u8], action: RestoreAction) -> Result<(), WorkspaceError> {
         match &mut self.progress {
             None => Ok(()),
-            Some(progress) => {
-                progress(&RestoreStep { path: shown(path), action }).map_err(|error| sys::io_error(path, error))
-            }
+            Some(progress) => progress(&RestoreStep { path: shown(path), action })
+                .map_err(|error| sys::io_error(path, error)),
         }
     }
 }

@@ -17,7 +17,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::ports::{Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError};
+use backstitch_core::ports::{
+    ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError,
+};
 
 use super::index::Node;
 use super::rules::Rules;
@@ -105,6 +107,15 @@ impl<'a> Restore<'a> {
     fn protected(&self, path: &[u8], found: &Found) -> Option<UncoveredReason> {
         let never = self.rules.never(path, found.kind == Kind::Directory, &found.stamp);
         never.or_else(|| self.coverage.reason(path))
+    }
+
+    /// Corrects what was planned: of a directory that was to be deleted, only some things were.
+    fn correct(&mut self, path: &[u8], removed: &[Vec<u8>]) {
+        let planned = PathChange { path: shown(path), change: ChangeKind::Deleted };
+        self.changed.retain(|change| *change != planned);
+        let deleted =
+            removed.iter().map(|path| PathChange { path: shown(path), change: ChangeKind::Deleted });
+        self.changed.extend(deleted);
     }
 
     fn keep(&mut self, path: &[u8], reason: UncoveredReason, found: Option<&Found>) {

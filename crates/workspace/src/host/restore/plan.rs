@@ -144,7 +144,10 @@ impl Restore<'_> {
             (Kind::Directory, _) => {
                 // It must go as a whole, which is only possible without anything in it that must stay.
                 if let Some(inside) = self.find_protected(directory, name, path, 0)? {
-                    let reason = format!("{} is not covered, and lies in a directory that has to be replaced", shown(&inside));
+                    let reason = format!(
+                        "{} is not covered, and lies in a directory that has to be replaced",
+                        shown(&inside)
+                    );
                     return Err(WorkspaceError::Blocked { path: shown(path), reason });
                 }
                 self.replace(path, wanted, depth).map(Some)
@@ -244,7 +247,8 @@ impl Restore<'_> {
                 return Ok(Some(path));
             }
             if found.kind == Kind::Directory
-                && let Some(inside) = self.find_protected(directory.as_fd(), name.to_bytes(), &path, depth + 1)?
+                && let Some(inside) =
+                    self.find_protected(directory.as_fd(), name.to_bytes(), &path, depth + 1)?
             {
                 return Ok(Some(inside));
             }
@@ -266,8 +270,9 @@ impl Restore<'_> {
 
 fn check_depth(path: &[u8], depth: usize) -> Result<(), WorkspaceError> {
     match depth > MAX_DEPTH {
-        true => Err(WorkspaceError::Limit { reason: format!("{} nests deeper than {MAX_DEPTH}", shown(path)) }),
+        true => {
+            Err(WorkspaceError::Limit { reason: format!("{} nests deeper than {MAX_DEPTH}", shown(path)) })
+        }
         false => Ok(()),
     }
 }
-

@@ -24,6 +24,7 @@ impl Apply<'_, '_, '_> {
         path: &[u8],
     ) -> Result<bool, WorkspaceError> {
         self.tick(path, RestoreAction::Remove)?;
+        self.removed.clear();
         self.remove_below(directory, name, path, 0)
     }
 
@@ -83,7 +84,10 @@ impl Apply<'_, '_, '_> {
         flags: AtFlags,
     ) -> Result<bool, WorkspaceError> {
         match unlinkat(parent, name, flags) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(true),
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {
+                self.removed.push(path.to_vec());
+                Ok(true)
+            }
             Err(error) => Err(refused(path, error.into())),
         }
     }

@@ -78,7 +78,8 @@ impl Scan<'_> {
         let stamp = content.found.stamp;
         let racy = !content.steady || self.started.is_racy(&stamp);
         let (id, stored) = self.give(Object::blob(content.bytes))?;
-        let flags = LeafFlags { racy, stored, linked: content.found.links > 1, attributes: content.attributes };
+        let flags =
+            LeafFlags { racy, stored, linked: content.found.links > 1, attributes: content.attributes };
         Ok(Visited::Entry(Entry::File(Leaf { stamp, mode: content.found.mode, id, flags })))
     }
 
@@ -150,7 +151,8 @@ impl Scan<'_> {
         self.new_bytes += length;
         if self.new_bytes > self.limits.new_bytes {
             let limit = self.limits.new_bytes;
-            let reason = format!("there are more than {limit} bytes of new content; exclude what need not be kept");
+            let reason =
+                format!("there are more than {limit} bytes of new content; exclude what need not be kept");
             return Err(WorkspaceError::Limit { reason });
         }
         if let Some(left) = &mut self.limits.spend {
@@ -174,7 +176,11 @@ struct Content {
     steady: bool,
 }
 
-fn read_file(directory: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy, limit: u64) -> io::Result<Content> {
+fn read_file(
+    directory: BorrowedFd<'_>,
+    name: impl rustix::path::Arg + Copy,
+    limit: u64,
+) -> io::Result<Content> {
     let mut attempt = 1;
     loop {
         let (file, found) = sys::open_file(directory, name)?;

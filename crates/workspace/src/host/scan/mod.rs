@@ -114,14 +114,20 @@ impl<'a> Scan<'a> {
     }
 
     /// Walks the workspace.
-    pub(crate) fn root(&mut self, root: BorrowedFd<'_>, previous: Option<Node>) -> Result<Node, WorkspaceError> {
+    pub(crate) fn root(
+        &mut self,
+        root: BorrowedFd<'_>,
+        previous: Option<Node>,
+    ) -> Result<Node, WorkspaceError> {
         // A handle of its own, so that reading names starts at the first one.
         let directory = sys::open_directory(root, ".").map_err(|error| sys::io_error(&[], error))?;
         let found = sys::look_at(&directory).map_err(|error| sys::io_error(&[], error))?;
         let walked = self.directory(directory.as_fd(), found, previous, Place { refused: false, depth: 0 });
         walked.map_err(|stop| match stop {
             Stop::Failed(error) => error,
-            Stop::OverBudget => WorkspaceError::Limit { reason: "an ignored directory is too large".to_owned() },
+            Stop::OverBudget => {
+                WorkspaceError::Limit { reason: "an ignored directory is too large".to_owned() }
+            }
         })
     }
 
@@ -135,13 +141,13 @@ impl<'a> Scan<'a> {
         let names = Names::read(directory).map_err(|error| sys::io_error(&self.path, error))?;
         let previous = previous.unwrap_or_default();
         let mut node = Node { stamp: found.stamp, mode: found.mode, ..Node::default() };
-        node.flags = NodeFlags { refused: place.refused, racy: self.started.is_racy(&found.stamp), ..node.flags };
+        node.flags =
+            NodeFlags { refused: place.refused, racy: self.started.is_racy(&found.stamp), ..node.flags };
         let looked_at = !previous.flags.racy && previous.stamp == found.stamp;
         node.flags.attributes =
             if looked_at { previous.flags.attributes } else { leaf::has_attributes(directory) };
-        let mut same = previous.flags.sealed
-            && previous.mode == found.mode
-            && previous.flags.refused == place.refused;
+        let mut same =
+            previous.flags.sealed && previous.mode == found.mode && previous.flags.refused == place.refused;
         let (tree, modes, old) = (previous.tree, previous.modes, previous.flags);
         let mut before = previous.entries.into_iter().peekable();
         let mut below: Vec<(usize, Found, Option<Box<Node>>)> = Vec::new();
@@ -222,7 +228,8 @@ impl<'a> Scan<'a> {
         }
         if same {
             (node.tree, node.modes) = (tree, modes);
-            (node.flags.sealed, node.flags.stored, node.flags.exceptional) = (true, old.stored, old.exceptional);
+            (node.flags.sealed, node.flags.stored, node.flags.exceptional) =
+                (true, old.stored, old.exceptional);
         }
         self.note_partial(&mut node);
         self.seal(&mut node)?;

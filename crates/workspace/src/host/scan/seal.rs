@@ -69,7 +69,9 @@ fn is_exceptional(node: &Node) -> bool {
     node.entries.iter().any(|(name, entry)| match entry {
         Entry::Uncovered(_) => false,
         Entry::Directory(below) => {
-            below.tree.is_none() || below.flags.exceptional || (!node.flags.refused && is_refused(name, Mode::Directory))
+            below.tree.is_none()
+                || below.flags.exceptional
+                || (!node.flags.refused && is_refused(name, Mode::Directory))
         }
         Entry::File(_) | Entry::Link(_) => {
             !node.flags.refused && entry.git_mode().is_some_and(|mode| is_refused(name, mode))
@@ -107,4 +109,3 @@ fn exceptions(node: &Node, path: &mut Vec<u8>, manifest: &mut Manifest) {
         path.truncate(above);
     }
 }
-
