@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use backstitch_core::filesystem::TreeEntry;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
@@ -16,7 +17,7 @@ use crate::format::modes::Modes;
 use crate::format::path::{join, shown};
 use crate::format::refused::{is_attributes, is_modules, is_refused};
 use crate::format::stored::MAX_DEPTH;
-use crate::format::tree::{self, Mode, TreeBuilder, TreeEntry};
+use crate::format::tree::{self, Mode, TreeBuilder};
 
 /// An object of a repository: one that is stored, or one that was made for it.
 pub(super) enum Content {
@@ -119,11 +120,11 @@ impl<'a> Clean<'a> {
                 same = false;
                 self.leave(&at, reason, commit);
             } else if entry.mode == Mode::Directory {
-                let below = self.tree(&at, entry.id, commit, depth + 1)?;
-                same &= below == Some(entry.id);
-                kept.extend(below.map(|id| TreeEntry { id, ..entry }));
+                let below = self.tree(&at, entry.object, commit, depth + 1)?;
+                same &= below == Some(entry.object);
+                kept.extend(below.map(|id| TreeEntry { object: id, ..entry }));
             } else {
-                self.stored(entry.id, ObjectKind::Blob);
+                self.stored(entry.object, ObjectKind::Blob);
                 kept.push(entry);
             }
         }
@@ -134,7 +135,7 @@ impl<'a> Clean<'a> {
             Some(id)
         } else {
             let mut builder = TreeBuilder::default();
-            kept.iter().for_each(|entry| builder.push(&entry.name, entry.mode, entry.id));
+            kept.iter().for_each(|entry| builder.push(&entry.name, entry.mode, entry.object));
             Some(self.add(builder.build()))
         };
         self.trees.insert(id, result);
@@ -143,7 +144,7 @@ impl<'a> Clean<'a> {
 
     /// Whether git accepts the content of a file, which it looks at only under a few names.
     fn accepts(&self, entry: &TreeEntry) -> Result<bool, WorkspaceError> {
-        let read = || fetch(self.objects, entry.id, ObjectKind::Blob);
+        let read = || fetch(self.objects, entry.object, ObjectKind::Blob);
         if is_modules(&entry.name) {
             return Ok(str::from_utf8(read()?.bytes()).is_ok_and(are_modules));
         }

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use backstitch_core::filesystem::TreeEntry;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
@@ -64,11 +65,11 @@ impl Modes {
         for entry in tree::load(objects, id)? {
             match (&*entry.name, entry.mode) {
                 (OWN, Mode::File) => {
-                    let blob = fetch(objects, entry.id, ObjectKind::Blob)?;
-                    modes.read(blob.bytes()).ok_or_else(|| damaged(entry.id, "it is no list of modes"))?;
+                    let blob = fetch(objects, entry.object, ObjectKind::Blob)?;
+                    modes.read(blob.bytes()).ok_or_else(|| damaged(entry.object, "it is no list of modes"))?;
                 }
                 ([BELOW, name @ ..], Mode::Directory) if is_name(name) => {
-                    modes.below.insert(name.into(), entry.id);
+                    modes.below.insert(name.into(), entry.object);
                 }
                 _ => return Err(damaged(id, "it is no tree of modes")),
             }
@@ -103,6 +104,6 @@ pub(crate) fn references(
 ) -> Result<(Vec<ObjectId>, Vec<ObjectId>), WorkspaceError> {
     let entries = tree::load(objects, id)?;
     let (below, blobs): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.mode == Mode::Directory);
-    let ids = |entries: Vec<&tree::TreeEntry>| entries.into_iter().map(|entry| entry.id).collect();
+    let ids = |entries: Vec<&TreeEntry>| entries.into_iter().map(|entry| entry.object).collect();
     Ok((ids(blobs), ids(below)))
 }

@@ -45,8 +45,8 @@ pub fn reachable(
         }
         for entry in tree::load(objects, id)? {
             match entry.mode {
-                Mode::Directory => trees.push(entry.id),
-                Mode::File | Mode::Executable | Mode::Link => drop(seen.insert(entry.id)),
+                Mode::Directory => trees.push(entry.object),
+                Mode::File | Mode::Executable | Mode::Link => drop(seen.insert(entry.object)),
             }
         }
     }

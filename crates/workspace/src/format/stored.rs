@@ -117,7 +117,7 @@ impl<'a> Folder<'a> {
                 }),
                 Mode::Link => Item::Link { id },
                 Mode::File | Mode::Executable => {
-                    Item::File { id, mode: modes.files.get(&name).copied().unwrap_or(mode.permissions()) }
+                    Item::File { id, mode: modes.files.get(&name).copied().unwrap_or(tree::permissions(mode)) }
                 }
             };
             match overlay {
@@ -129,7 +129,7 @@ impl<'a> Folder<'a> {
             }
         };
         for entry in self.tree.map(|id| tree::load(objects, id)).transpose()?.unwrap_or_default() {
-            add(entry.name, entry.mode, entry.id)?;
+            add(entry.name.into(), entry.mode, entry.object)?;
         }
         for (name, overlay) in self.overlay.iter().flat_map(|overlay| &overlay.below) {
             if let Some((mode, id)) = overlay.refused
@@ -146,7 +146,7 @@ impl<'a> Folder<'a> {
             };
             entries.entry(name.clone()).or_insert(Item::Directory(empty));
         }
-        Ok(Contents { mode: modes.own.unwrap_or(Mode::Directory.permissions()), entries })
+        Ok(Contents { mode: modes.own.unwrap_or(tree::permissions(Mode::Directory)), entries })
     }
 }
 

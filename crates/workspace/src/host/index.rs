@@ -9,7 +9,7 @@ use backstitch_core::ports::UncoveredReason;
 
 use super::sys::Stamp;
 use crate::format::path::Name;
-use crate::format::tree::Mode;
+use crate::format::tree::{self, Mode};
 
 /// A directory as it was found.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Entry {
     /// What the entry is for git, and its content; none if git holds nothing of it.
     pub(crate) fn as_git(&self) -> Option<(Mode, ObjectId)> {
         match self {
-            Self::File(leaf) => Some((Mode::of_file(leaf.mode), leaf.id)),
+            Self::File(leaf) => Some((tree::mode_of(leaf.mode), leaf.id)),
             Self::Link(leaf) => Some((Mode::Link, leaf.id)),
             Self::Directory(node) => node.tree.map(|tree| (Mode::Directory, tree)),
             Self::Uncovered(_) => None,

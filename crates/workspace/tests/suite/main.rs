@@ -5,6 +5,7 @@
 mod cache;
 mod capture;
 mod confinement;
+mod conformance;
 mod coverage;
 mod diff;
 mod export;

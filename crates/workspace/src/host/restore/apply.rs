@@ -19,8 +19,6 @@ pub(super) struct Apply<'a, 'r, 'p> {
     pub(super) restore: &'a mut Restore<'r>,
     pub(super) root: BorrowedFd<'a>,
     pub(super) hoisted: Vec<Vec<u8>>,
-    /// What was deleted of the directory that is being removed.
-    pub(super) removed: Vec<Vec<u8>>,
     pub(super) sync: Sync,
     progress: Option<Progress<'p>>,
     temporaries: u64,
@@ -40,7 +38,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             restore,
             root,
             hoisted: Vec::new(),
-            removed: Vec::new(),
+           
             sync: Sync::new(device),
             progress,
             temporaries: 0,
@@ -99,9 +97,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let failed = |error| refused(path, error);
         match step {
             Step::Remove => {
-                if !self.remove(directory, name, path)? {
-                    self.restore.correct(path, &self.removed);
-                }
+                self.remove(directory, name, path)?;
                 Ok(())
             }
             Step::File { id, mode } => self.file(directory, parent, (name, path), id, mode),

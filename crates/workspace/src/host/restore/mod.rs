@@ -98,6 +98,7 @@ impl<'a> Restore<'a> {
             let device = sys::look_at(root).map_err(|error| sys::io_error(&[], error))?.stamp.device;
             apply::Apply::new(&mut self, root, device, progress).run(plan)?;
         }
+        self.changed.sort_unstable();
         self.kept.sort_unstable();
         self.kept.dedup();
         Ok(Restored { changed: self.changed, kept: self.kept })
@@ -107,15 +108,6 @@ impl<'a> Restore<'a> {
     fn protected(&self, path: &[u8], found: &Found) -> Option<UncoveredReason> {
         let never = self.rules.never(path, found.kind == Kind::Directory, &found.stamp);
         never.or_else(|| self.coverage.reason(path))
-    }
-
-    /// Corrects what was planned: of a directory that was to be deleted, only some things were.
-    fn correct(&mut self, path: &[u8], removed: &[Vec<u8>]) {
-        let planned = PathChange { path: shown(path), change: ChangeKind::Deleted };
-        self.changed.retain(|change| *change != planned);
-        let deleted =
-            removed.iter().map(|path| PathChange { path: shown(path), change: ChangeKind::Deleted });
-        self.changed.extend(deleted);
     }
 
     fn keep(&mut self, path: &[u8], reason: UncoveredReason, found: Option<&Found>) {

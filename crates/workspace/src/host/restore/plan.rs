@@ -118,10 +118,8 @@ impl Restore<'_> {
             }
             return Ok(None);
         }
-        let Some(wanted) = wanted else {
-            self.changes(path, ChangeKind::Deleted);
-            return Ok(Some(Step::Remove));
-        };
+        // What is deleted is told when it is gone, by what it held.
+        let Some(wanted) = wanted else { return Ok(Some(Step::Remove)) };
         match (found.kind, wanted) {
             (Kind::File, Item::File { id, mode }) => {
                 // A file that cannot be read now is written anew.
@@ -150,7 +148,7 @@ impl Restore<'_> {
                     );
                     return Err(WorkspaceError::Blocked { path: shown(path), reason });
                 }
-                self.replace(path, wanted, depth).map(Some)
+                self.create(path, wanted, depth).map(Some)
             }
             (Kind::File | Kind::Link | Kind::Special, _) => self.replace(path, wanted, depth).map(Some),
         }
@@ -178,9 +176,8 @@ impl Restore<'_> {
     fn replace(&mut self, path: &[u8], item: &Item<'_>, depth: usize) -> Result<Step, WorkspaceError> {
         let at = self.changed.len();
         let step = self.create(path, item, depth)?;
-        match (&step, self.changed.get_mut(at)) {
-            (Step::File { .. } | Step::Link { .. }, Some(change)) => change.change = ChangeKind::Modified,
-            _ => self.changes(path, ChangeKind::Deleted),
+        if let (Step::File { .. } | Step::Link { .. }, Some(change)) = (&step, self.changed.get_mut(at)) {
+            change.change = ChangeKind::Modified;
         }
         Ok(step)
     }
@@ -263,7 +260,7 @@ impl Restore<'_> {
         }
     }
 
-    fn changes(&mut self, path: &[u8], change: ChangeKind) {
+    pub(super) fn changes(&mut self, path: &[u8], change: ChangeKind) {
         self.changed.push(PathChange { path: shown(path), change });
     }
 }

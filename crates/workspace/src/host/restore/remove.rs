@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use backstitch_core::ports::WorkspaceError;
+use backstitch_core::ports::{ChangeKind, WorkspaceError};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 
 use super::RestoreAction;
@@ -24,7 +24,6 @@ impl Apply<'_, '_, '_> {
         path: &[u8],
     ) -> Result<bool, WorkspaceError> {
         self.tick(path, RestoreAction::Remove)?;
-        self.removed.clear();
         self.remove_below(directory, name, path, 0)
     }
 
@@ -43,7 +42,12 @@ impl Apply<'_, '_, '_> {
             self.restore.keep(path, reason, Some(&found));
             return Ok(false);
         }
+        // What is temporary, or was taken to the top, is not anybody's file any more.
+        let told = !path.split(|byte| *byte == b'/').any(is_temporary);
         if found.kind != Kind::Directory {
+            if told {
+                self.restore.changes(path, ChangeKind::Deleted);
+            }
             return self.unlink(parent, name, path, AtFlags::empty());
         }
         if depth > MAX_DEPTH {
@@ -57,8 +61,12 @@ impl Apply<'_, '_, '_> {
             let directory = sys::open_directory_anyway(parent, name).map_err(failed)?;
             let found = sys::look_at(&directory).map_err(failed)?;
             self.allow(directory.as_fd(), &found).map_err(failed)?;
+            let names = Names::read(directory.as_fd()).map_err(failed)?;
+            if told && attempt == 1 && names.iter().next().is_none() {
+                self.restore.changes(path, ChangeKind::Deleted);
+            }
             let mut empty = true;
-            for name in Names::read(directory.as_fd()).map_err(failed)?.iter() {
+            for name in names.iter() {
                 let name = name.to_bytes();
                 empty &= self.remove_below(directory.as_fd(), name, &join(path, name), depth + 1)?;
             }
@@ -84,10 +92,7 @@ impl Apply<'_, '_, '_> {
         flags: AtFlags,
     ) -> Result<bool, WorkspaceError> {
         match unlinkat(parent, name, flags) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => {
-                self.removed.push(path.to_vec());
-                Ok(true)
-            }
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(true),
             Err(error) => Err(refused(path, error.into())),
         }
     }

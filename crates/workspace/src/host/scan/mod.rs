@@ -29,7 +29,7 @@ use crate::coverage::Coverage;
 use crate::format::path::{is_temporary, push};
 use crate::format::refused::is_refused;
 use crate::format::stored::MAX_DEPTH;
-use crate::format::tree::Mode;
+use crate::format::tree::{self, Mode};
 use crate::options::IgnoredBudget;
 
 /// How much a scan may take in.
@@ -371,7 +371,7 @@ enum Seen {
 impl Seen {
     fn of(entry: &Entry) -> Self {
         match entry {
-            Entry::File(leaf) => Self::Leaf(Mode::of_file(leaf.mode), leaf.mode, leaf.id),
+            Entry::File(leaf) => Self::Leaf(tree::mode_of(leaf.mode), leaf.mode, leaf.id),
             Entry::Link(leaf) => Self::Leaf(Mode::Link, 0, leaf.id),
             Entry::Directory(node) => Self::of_node(node),
             Entry::Uncovered(_) => Self::Nothing,

@@ -8,7 +8,7 @@ use crate::format::manifest::Manifest;
 use crate::format::modes::Modes;
 use crate::format::path::{join, push};
 use crate::format::refused::is_refused;
-use crate::format::tree::{Mode, TreeBuilder};
+use crate::format::tree::{self, Mode, TreeBuilder};
 use crate::host::index::{Entry, Node, Omitted};
 
 impl Scan<'_> {
@@ -49,7 +49,7 @@ fn encode(node: &Node) -> (Option<Object>, Vec<Object>) {
         }
         match entry {
             Entry::File(leaf) => {
-                let exception = exception(Mode::of_file(leaf.mode), leaf.mode);
+                let exception = exception(tree::mode_of(leaf.mode), leaf.mode);
                 modes.files.extend(exception.map(|mode| (name.clone(), mode)));
             }
             Entry::Directory(below) => modes.below.extend(below.modes.map(|id| (name.clone(), id))),
@@ -61,7 +61,7 @@ fn encode(node: &Node) -> (Option<Object>, Vec<Object>) {
 }
 
 fn exception(mode: Mode, permissions: u32) -> Option<u32> {
-    (permissions != mode.permissions()).then_some(permissions)
+    (permissions != tree::permissions(mode)).then_some(permissions)
 }
 
 /// Whether the manifest has anything to say of a directory's entries.
