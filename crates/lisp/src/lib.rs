@@ -4,4 +4,7 @@ mod error;
 mod reader;
 
 pub use error::{Error, ErrorKind, Location, Result};
-pub use reader::{Form, FormKind, Forms, Name, Span, Tag};
+pub use reader::{
+    Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Span, Tag, completeness, is_keyword_name,
+    is_symbol_name, read_all, repair,
+};
