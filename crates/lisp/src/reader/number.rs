@@ -118,7 +118,8 @@ fn read_ratio(numerator: &str, denominator: &str, negative: bool) -> Result<Form
 fn read_double(digits: &str) -> Option<f64> {
     let bytes = digits.as_bytes();
     let mut at = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if at == 0 {
+    // Without a point or an exponent these are digits that were no integer, such as `08`.
+    if at == 0 || at == bytes.len() {
         return None;
     }
     if bytes.get(at) == Some(&b'.') {
