@@ -1,0 +1,3 @@
+//! The compiler.
+/// What a function was compiled to.
+pub struct Code {}
