@@ -58,7 +58,7 @@ pub struct Pattern {
     /// The pattern as it was written.
     pub source: Box<str>,
     /// The compiled pattern.
-    pub regex: regex::Regex,
+    pub regex: crate::library::CompiledPattern,
 }
 
 /// A value of the language.
@@ -160,34 +160,20 @@ impl Value {
     }
 
     /// How many collections a path from here to the innermost value crosses. 0 for what is no collection.
+    #[inline]
     pub fn depth(&self) -> u32 {
         match self {
-            Value::List(list) => list.shape().depth(),
-            Value::Sequence(sequence) => sequence.shape().depth(),
-            Value::Lazy(cell) => cell.shape().depth(),
-            Value::Vector(vector) => vector.shape().depth(),
-            Value::Map(map) => map.shape().depth(),
-            Value::Set(set) => set.shape().depth(),
-            Value::Closure(closure) => closure.shape().depth(),
-            Value::Exception(exception) => exception.shape().depth(),
-            Value::Reduced(inner) => inner.depth().saturating_add(1),
-            _ => 0,
+            Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::String(_) => 0,
+            other => other.shape().depth(),
         }
     }
 
     /// Whether this is or may hold a lazy cell.
+    #[inline]
     pub fn may_hold_lazy(&self) -> bool {
         match self {
-            Value::Lazy(_) => true,
-            Value::List(list) => list.shape().may_hold_lazy(),
-            Value::Sequence(sequence) => sequence.shape().may_hold_lazy(),
-            Value::Vector(vector) => vector.shape().may_hold_lazy(),
-            Value::Map(map) => map.shape().may_hold_lazy(),
-            Value::Set(set) => set.shape().may_hold_lazy(),
-            Value::Closure(closure) => closure.shape().may_hold_lazy(),
-            Value::Exception(exception) => exception.shape().may_hold_lazy(),
-            Value::Reduced(inner) => inner.may_hold_lazy(),
-            _ => false,
+            Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::String(_) => false,
+            other => other.shape().may_hold_lazy(),
         }
     }
 
