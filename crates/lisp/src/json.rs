@@ -46,7 +46,8 @@ pub(crate) fn value_of(json: &Json, keys: Keys, depth: u32, limits: &Limits) -> 
         }
         Json::Array(items) => {
             limits.check_collection(items.len())?;
-            let items: Result<Vec<Value>> = items.iter().map(|item| value_of(item, keys, depth + 1, limits)).collect();
+            let items: Result<Vec<Value>> =
+                items.iter().map(|item| value_of(item, keys, depth + 1, limits)).collect();
             Value::vector(items?)
         }
         Json::Object(entries) => {
@@ -89,7 +90,8 @@ fn json_of(value: &Value, schema: Option<&Json>) -> Result<Json> {
             Err(_) => match i64::try_from(&**value) {
                 Ok(small) => Json::Number(small.into()),
                 Err(_) => {
-                    return Err(unable("an integer beyond 64 bits").hint("write it as a string with `str`, or as a `double`"));
+                    return Err(unable("an integer beyond 64 bits")
+                        .hint("write it as a string with `str`, or as a `double`"));
                 }
             },
         },

@@ -12,13 +12,19 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("bit-and-not", Arity::at_least(2), &[], |_, a| fold("bit-and-not", a, |x, y| x & !y)),
     Native::leaf("bit-not", Arity::exactly(1), &[], |_, a| Ok(Value::Integer(!integer("bit-not", &a[0])?))),
     // Java takes the six lowest bits of a shift.
-    Native::leaf("bit-shift-left", Arity::exactly(2), &[], |_, a| pair("bit-shift-left", a, |x, n| x << (n & 63))),
-    Native::leaf("bit-shift-right", Arity::exactly(2), &[], |_, a| pair("bit-shift-right", a, |x, n| x >> (n & 63))),
+    Native::leaf("bit-shift-left", Arity::exactly(2), &[], |_, a| {
+        pair("bit-shift-left", a, |x, n| x << (n & 63))
+    }),
+    Native::leaf("bit-shift-right", Arity::exactly(2), &[], |_, a| {
+        pair("bit-shift-right", a, |x, n| x >> (n & 63))
+    }),
     Native::leaf("unsigned-bit-shift-right", Arity::exactly(2), &[], |_, a| {
         pair("unsigned-bit-shift-right", a, |x, n| ((x as u64) >> (n & 63)) as i64)
     }),
     Native::leaf("bit-set", Arity::exactly(2), &[], |_, a| pair("bit-set", a, |x, n| x | 1 << (n & 63))),
-    Native::leaf("bit-clear", Arity::exactly(2), &[], |_, a| pair("bit-clear", a, |x, n| x & !(1 << (n & 63)))),
+    Native::leaf("bit-clear", Arity::exactly(2), &[], |_, a| {
+        pair("bit-clear", a, |x, n| x & !(1 << (n & 63)))
+    }),
     Native::leaf("bit-flip", Arity::exactly(2), &[], |_, a| pair("bit-flip", a, |x, n| x ^ 1 << (n & 63))),
     Native::leaf("bit-test", Arity::exactly(2), &[], |_, a| {
         let (bits, at) = (integer("bit-test", &a[0])?, integer("bit-test", &a[1])?);
@@ -32,9 +38,8 @@ pub(crate) const NATIVES: &[Native] = &[
 fn integer(function: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),
-        Value::BigInteger(value) => {
-            i64::try_from(&**value).map_err(|_| type_error(function, "a 64 bit integer", &Value::BigInteger(value.clone())))
-        }
+        Value::BigInteger(value) => i64::try_from(&**value)
+            .map_err(|_| type_error(function, "a 64 bit integer", &Value::BigInteger(value.clone()))),
         other => Err(type_error(function, "an integer", other)),
     }
 }

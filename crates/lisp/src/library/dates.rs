@@ -35,17 +35,27 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf("Duration/between", Arity::exactly(2), &[], duration_between),
     Native::leaf("Duration/parse", Arity::exactly(1), &[], duration_parse),
-    Native::leaf("Duration/ofDays", Arity::exactly(1), &[], |_, a| duration_of("Duration/ofDays", a, 86_400_000)),
-    Native::leaf("Duration/ofHours", Arity::exactly(1), &[], |_, a| duration_of("Duration/ofHours", a, 3_600_000)),
-    Native::leaf("Duration/ofMinutes", Arity::exactly(1), &[], |_, a| duration_of("Duration/ofMinutes", a, 60_000)),
-    Native::leaf("Duration/ofSeconds", Arity::exactly(1), &[], |_, a| duration_of("Duration/ofSeconds", a, 1_000)),
+    Native::leaf("Duration/ofDays", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofDays", a, 86_400_000)
+    }),
+    Native::leaf("Duration/ofHours", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofHours", a, 3_600_000)
+    }),
+    Native::leaf("Duration/ofMinutes", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofMinutes", a, 60_000)
+    }),
+    Native::leaf("Duration/ofSeconds", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofSeconds", a, 1_000)
+    }),
     Native::leaf("Duration/ofMillis", Arity::exactly(1), &[], |_, a| duration_of("Duration/ofMillis", a, 1)),
     Native::leaf("Date.", Arity::between(0, 1), &[], new_date),
     Native::leaf("Date/from", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::Instant(instant)) => Ok(temporal(Temporal::Date(instant.as_millisecond()))),
         _ => Err(type_error("Date/from", "an instant", &arguments[0])),
     }),
-    Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |context, _| Ok(Value::Integer(context.now()))),
+    Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |context, _| {
+        Ok(Value::Integer(context.now()))
+    }),
     Native::leaf(".getTime", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
         _ => Err(type_error(".getTime", "a date", &arguments[0])),
@@ -58,23 +68,47 @@ pub(crate) const NATIVES: &[Native] = &[
         Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
         _ => Err(type_error(".toEpochMilli", "an instant", &arguments[0])),
     }),
-    Native::leaf(".getEpochSecond", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
-        Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_second())),
-        _ => Err(type_error(".getEpochSecond", "an instant", &arguments[0])),
+    Native::leaf(".getEpochSecond", Arity::exactly(1), &[], |_, arguments| {
+        match as_temporal(&arguments[0]) {
+            Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_second())),
+            _ => Err(type_error(".getEpochSecond", "an instant", &arguments[0])),
+        }
     }),
-    Native::leaf(".isBefore", Arity::exactly(2), &[], |_, a| ordered(".isBefore", a, std::cmp::Ordering::Less)),
-    Native::leaf(".isAfter", Arity::exactly(2), &[], |_, a| ordered(".isAfter", a, std::cmp::Ordering::Greater)),
-    Native::leaf(".isEqual", Arity::exactly(2), &[], |_, a| ordered(".isEqual", a, std::cmp::Ordering::Equal)),
+    Native::leaf(".isBefore", Arity::exactly(2), &[], |_, a| {
+        ordered(".isBefore", a, std::cmp::Ordering::Less)
+    }),
+    Native::leaf(".isAfter", Arity::exactly(2), &[], |_, a| {
+        ordered(".isAfter", a, std::cmp::Ordering::Greater)
+    }),
+    Native::leaf(".isEqual", Arity::exactly(2), &[], |_, a| {
+        ordered(".isEqual", a, std::cmp::Ordering::Equal)
+    }),
     Native::leaf(".before", Arity::exactly(2), &[], |_, a| ordered(".before", a, std::cmp::Ordering::Less)),
     Native::leaf(".after", Arity::exactly(2), &[], |_, a| ordered(".after", a, std::cmp::Ordering::Greater)),
-    Native::leaf(".plusDays", Arity::exactly(2), &[], |_, a| shift(".plusDays", a, |n| Span::new().try_days(n))),
-    Native::leaf(".minusDays", Arity::exactly(2), &[], |_, a| shift(".minusDays", a, |n| Span::new().try_days(n.saturating_neg()))),
-    Native::leaf(".plusWeeks", Arity::exactly(2), &[], |_, a| shift(".plusWeeks", a, |n| Span::new().try_weeks(n))),
-    Native::leaf(".minusWeeks", Arity::exactly(2), &[], |_, a| shift(".minusWeeks", a, |n| Span::new().try_weeks(n.saturating_neg()))),
-    Native::leaf(".plusMonths", Arity::exactly(2), &[], |_, a| shift(".plusMonths", a, |n| Span::new().try_months(n))),
-    Native::leaf(".minusMonths", Arity::exactly(2), &[], |_, a| shift(".minusMonths", a, |n| Span::new().try_months(n.saturating_neg()))),
-    Native::leaf(".plusYears", Arity::exactly(2), &[], |_, a| shift(".plusYears", a, |n| Span::new().try_years(n))),
-    Native::leaf(".minusYears", Arity::exactly(2), &[], |_, a| shift(".minusYears", a, |n| Span::new().try_years(n.saturating_neg()))),
+    Native::leaf(".plusDays", Arity::exactly(2), &[], |_, a| {
+        shift(".plusDays", a, |n| Span::new().try_days(n))
+    }),
+    Native::leaf(".minusDays", Arity::exactly(2), &[], |_, a| {
+        shift(".minusDays", a, |n| Span::new().try_days(n.saturating_neg()))
+    }),
+    Native::leaf(".plusWeeks", Arity::exactly(2), &[], |_, a| {
+        shift(".plusWeeks", a, |n| Span::new().try_weeks(n))
+    }),
+    Native::leaf(".minusWeeks", Arity::exactly(2), &[], |_, a| {
+        shift(".minusWeeks", a, |n| Span::new().try_weeks(n.saturating_neg()))
+    }),
+    Native::leaf(".plusMonths", Arity::exactly(2), &[], |_, a| {
+        shift(".plusMonths", a, |n| Span::new().try_months(n))
+    }),
+    Native::leaf(".minusMonths", Arity::exactly(2), &[], |_, a| {
+        shift(".minusMonths", a, |n| Span::new().try_months(n.saturating_neg()))
+    }),
+    Native::leaf(".plusYears", Arity::exactly(2), &[], |_, a| {
+        shift(".plusYears", a, |n| Span::new().try_years(n))
+    }),
+    Native::leaf(".minusYears", Arity::exactly(2), &[], |_, a| {
+        shift(".minusYears", a, |n| Span::new().try_years(n.saturating_neg()))
+    }),
     Native::leaf(".plusSeconds", Arity::exactly(2), &[], |_, a| move_by(".plusSeconds", a, 1_000)),
     Native::leaf(".minusSeconds", Arity::exactly(2), &[], |_, a| move_by(".minusSeconds", a, -1_000)),
     Native::leaf(".plusMillis", Arity::exactly(2), &[], |_, a| move_by(".plusMillis", a, 1)),
@@ -82,11 +116,21 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".toEpochDay", Arity::exactly(1), &[], |_, a| {
         on_date(".toEpochDay", a, |date| epoch_day(date))
     }),
-    Native::leaf(".getYear", Arity::exactly(1), &[], |_, a| on_date(".getYear", a, |date| i64::from(date.year()))),
-    Native::leaf(".getMonthValue", Arity::exactly(1), &[], |_, a| on_date(".getMonthValue", a, |date| i64::from(date.month()))),
-    Native::leaf(".getDayOfMonth", Arity::exactly(1), &[], |_, a| on_date(".getDayOfMonth", a, |date| i64::from(date.day()))),
-    Native::leaf(".getDayOfYear", Arity::exactly(1), &[], |_, a| on_date(".getDayOfYear", a, |date| i64::from(date.day_of_year()))),
-    Native::leaf(".lengthOfMonth", Arity::exactly(1), &[], |_, a| on_date(".lengthOfMonth", a, |date| i64::from(date.days_in_month()))),
+    Native::leaf(".getYear", Arity::exactly(1), &[], |_, a| {
+        on_date(".getYear", a, |date| i64::from(date.year()))
+    }),
+    Native::leaf(".getMonthValue", Arity::exactly(1), &[], |_, a| {
+        on_date(".getMonthValue", a, |date| i64::from(date.month()))
+    }),
+    Native::leaf(".getDayOfMonth", Arity::exactly(1), &[], |_, a| {
+        on_date(".getDayOfMonth", a, |date| i64::from(date.day()))
+    }),
+    Native::leaf(".getDayOfYear", Arity::exactly(1), &[], |_, a| {
+        on_date(".getDayOfYear", a, |date| i64::from(date.day_of_year()))
+    }),
+    Native::leaf(".lengthOfMonth", Arity::exactly(1), &[], |_, a| {
+        on_date(".lengthOfMonth", a, |date| i64::from(date.days_in_month()))
+    }),
     Native::leaf(".isLeapYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::LocalDate(date)) => Ok(Value::Boolean(date.in_leap_year())),
         _ => Err(type_error(".isLeapYear", "a local date", &arguments[0])),
@@ -99,7 +143,10 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".toHours", Arity::exactly(1), &[], |_, a| in_units(".toHours", a, 3_600_000_000_000)),
     Native::leaf(".toDays", Arity::exactly(1), &[], |_, a| in_units(".toDays", a, 86_400_000_000_000)),
     Native::leaf("inst?", Arity::exactly(1), &[], |_, arguments| {
-        Ok(Value::Boolean(matches!(as_temporal(&arguments[0]), Some(Temporal::Instant(_) | Temporal::Date(_)))))
+        Ok(Value::Boolean(matches!(
+            as_temporal(&arguments[0]),
+            Some(Temporal::Instant(_) | Temporal::Date(_))
+        )))
     }),
     Native::leaf("inst-ms", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
@@ -151,7 +198,8 @@ fn instant_of(milliseconds: i64) -> Result<Timestamp> {
 
 fn unreadable(what: &str, text: &str, example: &str) -> Error {
     let shown: String = text.chars().take(40).collect();
-    Error::new(ErrorKind::InvalidText, format!("{shown:?} is not {what}")).hint(format!("it is written like {example:?}"))
+    Error::new(ErrorKind::InvalidText, format!("{shown:?} is not {what}"))
+        .hint(format!("it is written like {example:?}"))
 }
 
 fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
@@ -190,17 +238,67 @@ fn parse_instant(text: &str) -> Result<Timestamp> {
     instant.ok_or_else(|| unreadable("an instant", text, "2026-01-02T03:04:05Z"))
 }
 
+/// `PnDTnHnMn.nS`, each part with a sign of its own, as `Duration.parse` reads it.
 fn parse_duration(text: &str) -> Result<SignedDuration> {
-    // Days are always 24 hours here, which the library wants to be told.
-    let parse = || {
-        let span: Span = text.parse().ok()?;
-        let no_calendar = span.get_years() == 0 && span.get_months() == 0 && span.get_weeks() == 0;
-        let days = SignedDuration::from_hours(i64::from(span.get_days()).checked_mul(24)?);
-        no_calendar.then(|| SignedDuration::try_from(span.days(0)).ok()?.checked_add(days))?
+    duration(&text.to_ascii_uppercase()).ok_or_else(|| unreadable("a duration", text, "PT1H30M"))
+}
+
+fn duration(text: &str) -> Option<SignedDuration> {
+    let (negative, text) = sign(text);
+    let (days, time) = match text.strip_prefix('P')?.split_once('T') {
+        Some((_, "")) => return None,
+        Some((days, time)) => (days, time),
+        None => (text.strip_prefix('P')?, ""),
     };
-    let shaped = text.trim_start_matches(['-', '+']).starts_with(['P', 'p']);
-    let duration = if shaped { parse() } else { None };
-    duration.ok_or_else(|| unreadable("a duration", text, "PT1H30M"))
+    if days.is_empty() && time.is_empty() {
+        return None;
+    }
+    let mut total: i128 = 0;
+    if !days.is_empty() {
+        total += i128::from(whole(days.strip_suffix('D')?)?) * 86_400_000_000_000;
+    }
+    let mut rest = time;
+    for (unit, nanoseconds) in [('H', 3_600_000_000_000i128), ('M', 60_000_000_000)] {
+        if let Some((count, after)) = rest.split_once(unit) {
+            total = total.checked_add(i128::from(whole(count)?) * nanoseconds)?;
+            rest = after;
+        }
+    }
+    if !rest.is_empty() {
+        total = total.checked_add(seconds(rest.strip_suffix('S')?)?)?;
+    }
+    let total = if negative { -total } else { total };
+    let nanoseconds = i32::try_from(total % 1_000_000_000).ok()?;
+    Some(SignedDuration::new(i64::try_from(total / 1_000_000_000).ok()?, nanoseconds))
+}
+
+fn sign(text: &str) -> (bool, &str) {
+    match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+fn whole(text: &str) -> Option<i64> {
+    let (negative, digits) = sign(text);
+    let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let value: i64 = if valid { digits.parse().ok()? } else { return None };
+    Some(if negative { -value } else { value })
+}
+
+/// Seconds with up to nine digits behind the point, in nanoseconds.
+fn seconds(text: &str) -> Option<i128> {
+    let (negative, digits) = sign(text);
+    let (seconds, fraction) = digits.split_once(['.', ',']).unwrap_or((digits, ""));
+    if fraction.len() > 9
+        || !fraction.bytes().all(|byte| byte.is_ascii_digit())
+        || seconds.starts_with(['-', '+'])
+    {
+        return None;
+    }
+    let nanoseconds: i128 = format!("{fraction:0<9}").parse().ok()?;
+    let total = i128::from(whole(seconds)?) * 1_000_000_000 + nanoseconds;
+    Some(if negative { -total } else { total })
 }
 
 /// `#inst` takes anything from a year to a full time, UTC where it has no offset.
@@ -213,7 +311,12 @@ fn inst(text: &str) -> Option<Timestamp> {
         4 => midnight(Date::new(text.parse().ok()?, 1, 1).ok()?),
         7 => midnight(format!("{text}-01").parse().ok()?),
         10 => midnight(text.parse().ok()?),
-        _ => text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp()),
+        _ => text
+            .parse::<jiff::civil::DateTime>()
+            .ok()?
+            .to_zoned(TimeZone::UTC)
+            .ok()
+            .map(|zoned| zoned.timestamp()),
     }
 }
 
@@ -236,7 +339,10 @@ fn local_date_of(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
     let date = || Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok();
     match date() {
         Some(date) => Ok(temporal(Temporal::LocalDate(date))),
-        None => Err(Error::new(ErrorKind::InvalidArgument, format!("there is no date {year}-{month:02}-{day:02}"))),
+        None => Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("there is no date {year}-{month:02}-{day:02}"),
+        )),
     }
 }
 
@@ -256,7 +362,8 @@ fn instant_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
 }
 
 fn duration_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    parse_duration(text("Duration/parse", &arguments[0])?).map(|duration| temporal(Temporal::Duration(duration)))
+    parse_duration(text("Duration/parse", &arguments[0])?)
+        .map(|duration| temporal(Temporal::Duration(duration)))
 }
 
 fn duration_of(function: &str, arguments: &[Value], milliseconds: i64) -> Result<Value> {
@@ -271,11 +378,10 @@ fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Valu
     let instant = |value: &Value| match as_temporal(value) {
         Some(Temporal::Instant(instant)) => Ok(*instant),
         Some(Temporal::Date(milliseconds)) => instant_of(*milliseconds),
-        Some(Temporal::LocalDate(_)) => Err(Error::new(
-            ErrorKind::Type,
-            "Duration/between: a local date has no time of day",
-        )
-        .hint("subtract days: `(- (.toEpochDay b) (.toEpochDay a))`")),
+        Some(Temporal::LocalDate(_)) => {
+            Err(Error::new(ErrorKind::Type, "Duration/between: a local date has no time of day")
+                .hint("subtract days: `(- (.toEpochDay b) (.toEpochDay a))`"))
+        }
         _ => Err(type_error("Duration/between", "an instant", value)),
     };
     let (from, to) = (instant(&arguments[0])?, instant(&arguments[1])?);
@@ -355,7 +461,11 @@ fn in_units(function: &str, arguments: &[Value], nanoseconds: i128) -> Result<Va
         return Err(type_error(function, "a duration", &arguments[0]));
     };
     let total = duration.as_nanos();
-    let count = if nanoseconds < SECOND { total / nanoseconds } else { total.div_euclid(SECOND) / (nanoseconds / SECOND) };
+    let count = if nanoseconds < SECOND {
+        total / nanoseconds
+    } else {
+        total.div_euclid(SECOND) / (nanoseconds / SECOND)
+    };
     i64::try_from(count)
         .map(Value::Integer)
         .map_err(|_| Error::new(ErrorKind::Arithmetic, format!("{function}: integer overflow")))

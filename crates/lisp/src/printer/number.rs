@@ -20,7 +20,11 @@ pub(crate) fn double_text(value: f64) -> String {
         // `Debug` keeps the point: 1.0, not 1.
         return format!("{sign}{magnitude:?}");
     }
-    let scientific = format!("{magnitude:e}");
+    let mut scientific = format!("{magnitude:e}");
+    // Java takes two digits at least, which differ from one digit and a zero where doubles are that far apart.
+    if magnitude < 1e-320 && !scientific.contains('.') {
+        scientific = format!("{magnitude:.1e}");
+    }
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let mut text = String::with_capacity(scientific.len() + 4);
     let point = if digits.contains('.') { "" } else { ".0" };

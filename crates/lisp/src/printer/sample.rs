@@ -30,7 +30,8 @@ impl Truncation {
 ///
 /// Nesting multiplies, so once the text is twenty times as long as a string may be, collections show nothing more.
 pub fn to_clojure(value: &Value, limit: usize, printable_limit: usize) -> String {
-    let mut sampler = Sampler { out: String::new(), items: limit, enough: printable_limit.saturating_mul(20).max(2_000) };
+    let mut sampler =
+        Sampler { out: String::new(), items: limit, enough: printable_limit.saturating_mul(20).max(2_000) };
     sampler.value(value, printable_limit);
     sampler.out
 }
@@ -55,12 +56,16 @@ impl Sampler {
             Value::Vector(items) => {
                 let total = items.len();
                 let mut items = items.iter();
-                self.sequence("[", ']', Some(total), characters, || items.next().cloned().map_or(Next::End, Next::Item));
+                self.sequence("[", ']', Some(total), characters, || {
+                    items.next().cloned().map_or(Next::End, Next::Item)
+                });
             }
             Value::Set(set) => {
                 let mut items = set.iter();
                 let total = set.len();
-                self.sequence("#{", '}', Some(total), characters, || items.next().cloned().map_or(Next::End, Next::Item));
+                self.sequence("#{", '}', Some(total), characters, || {
+                    items.next().cloned().map_or(Next::End, Next::Item)
+                });
             }
             Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
                 let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);

@@ -6,7 +6,7 @@ use super::full::Style;
 use super::number::double_text;
 use super::temporal::temporal_text;
 use crate::reader::NAMED_CHARACTERS;
-use crate::value::Value;
+use crate::value::{Closure, Value};
 
 /// Writes a string with the quotes around it and the escapes of Clojure in it.
 pub(crate) fn escape_string(text: &str, out: &mut String) {
@@ -56,7 +56,9 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
             write_to(out, &value.denominator);
         }
         Value::Float(value) if value.is_nan() => out.push_str("##NaN"),
-        Value::Float(value) if value.is_infinite() => out.push_str(if *value > 0.0 { "##Inf" } else { "##-Inf" }),
+        Value::Float(value) if value.is_infinite() => {
+            out.push_str(if *value > 0.0 { "##Inf" } else { "##-Inf" })
+        }
         Value::Float(value) => out.push_str(&double_text(*value)),
         Value::Character(value) if readable => character(*value, out),
         Value::Character(value) => out.push(*value),
@@ -93,7 +95,7 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
             out.push_str(name.name());
             out.push(']');
         }
-        Value::Closure(_) => out.push_str("#fn[...]"),
+        Value::Closure(closure) => function(closure, out),
         Value::Atom(atom) => {
             out.push_str("#atom[");
             write_to(out, &atom.number());
@@ -117,6 +119,18 @@ pub(super) fn print_str_scalar(value: &Value, out: &mut String) -> bool {
         _ => return false,
     }
     true
+}
+
+/// A function with the parameters of its arities: `#fn[x y]`, `#fn[x | x & more]`.
+fn function(closure: &Closure, out: &mut String) {
+    out.push_str("#fn[");
+    for (at, parameters) in closure.parameters().enumerate() {
+        if at > 0 {
+            out.push_str(" | ");
+        }
+        out.push_str(parameters.trim_matches(['[', ']']));
+    }
+    out.push(']');
 }
 
 /// A pattern made of a string may hold a quote that no literal could.

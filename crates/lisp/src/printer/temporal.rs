@@ -31,7 +31,9 @@ pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
         Temporal::Uuid(_) => (Tag::Uuid, temporal_text(temporal)),
         Temporal::Date(milliseconds) => {
             let text = match Timestamp::from_millisecond(*milliseconds) {
-                Ok(instant) => instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3f-00:00").to_string(),
+                Ok(instant) => {
+                    instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3f-00:00").to_string()
+                }
                 Err(_) => milliseconds.to_string(),
             };
             (Tag::Inst, text)

@@ -22,8 +22,9 @@ impl Index {
                 *next += 1;
                 Ok(*next - 1)
             }
-            Index::Same => last
-                .ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "format: `%<` has no argument before it to repeat")),
+            Index::Same => last.ok_or_else(|| {
+                Error::new(ErrorKind::InvalidArgument, "format: `%<` has no argument before it to repeat")
+            }),
             Index::Explicit(index) => Ok(index),
         }
     }
@@ -114,14 +115,21 @@ impl<'a> Directive<'a> {
 
     fn check(&self) -> Result<()> {
         match self.conversion {
-            's' | 'S' | 'd' | 'f' | 'e' | 'E' | 'g' | 'G' | 'x' | 'X' | 'o' | 'b' | 'B' | 'c' | 'C' | 'n' | '%' => {}
+            's' | 'S' | 'd' | 'f' | 'e' | 'E' | 'g' | 'G' | 'x' | 'X' | 'o' | 'b' | 'B' | 'c' | 'C' | 'n'
+            | '%' => {}
             't' | 'T' | 'h' | 'H' | 'a' | 'A' => {
-                return Err(Error::new(ErrorKind::Unsupported, format!("format: there is no `{}`", self.text))
-                    .hint("make the text with `str` and give it to `%s`"));
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    format!("format: there is no `{}`", self.text),
+                )
+                .hint("make the text with `str` and give it to `%s`"));
             }
             _ => {
-                return Err(Error::new(ErrorKind::InvalidArgument, format!("format: unknown conversion `{}`", self.text))
-                    .hint("a percent sign is written `%%`"));
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("format: unknown conversion `{}`", self.text),
+                )
+                .hint("a percent sign is written `%%`"));
             }
         }
         if (self.left || self.zero) && self.width.is_none() && self.conversion != 'n' {
@@ -130,7 +138,9 @@ impl<'a> Directive<'a> {
         if (self.left && self.zero) || (self.plus && self.space) {
             return Err(invalid(self.text, "these flags exclude each other"));
         }
-        if self.precision.is_some() && matches!(self.conversion, 'd' | 'x' | 'X' | 'o' | 'c' | 'C' | '%' | 'n') {
+        if self.precision.is_some()
+            && matches!(self.conversion, 'd' | 'x' | 'X' | 'o' | 'c' | 'C' | '%' | 'n')
+        {
             return Err(invalid(self.text, "it has no precision"));
         }
         Ok(())
@@ -224,7 +234,8 @@ impl<'a> Directive<'a> {
 
     /// Puts sign, groups and padding to the digits of a number.
     fn signed(&self, negative: bool, digits: &str, exponent: &str) -> String {
-        let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(whole, rest)| (whole, Some(rest)));
+        let (whole, fraction) =
+            digits.split_once('.').map_or((digits, None), |(whole, rest)| (whole, Some(rest)));
         let (before, after) = match negative {
             true if self.parentheses => ("(", ")"),
             true => ("-", ""),

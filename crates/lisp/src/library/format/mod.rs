@@ -44,8 +44,15 @@ fn format(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
                 let index = directive.index.resolve(&mut next, last)?;
                 last = Some(index);
                 let Some(value) = values.get(index) else {
-                    return Err(Error::new(ErrorKind::InvalidArgument, format!("format: no argument for `{}`", directive.text))
-                        .hint(format!("the format string needs {}, {} given", index + 1, values.len())));
+                    return Err(Error::new(
+                        ErrorKind::InvalidArgument,
+                        format!("format: no argument for `{}`", directive.text),
+                    )
+                    .hint(format!(
+                        "the format string needs {}, {} given",
+                        index + 1,
+                        values.len()
+                    )));
                 };
                 convert(context, &directive, value)?
             }
@@ -89,7 +96,9 @@ fn mismatch(directive: &Directive<'_>, expected: &str, value: &Value) -> Error {
         format!("format: `{}` takes {expected}, got {}", directive.text, value.type_name()),
     );
     match (expected, value) {
-        ("a double", Value::Integer(_) | Value::BigInteger(_) | Value::Ratio(_)) => error.hint("convert it with `(double x)`"),
+        ("a double", Value::Integer(_) | Value::BigInteger(_) | Value::Ratio(_)) => {
+            error.hint("convert it with `(double x)`")
+        }
         ("an integer", Value::Float(_) | Value::Ratio(_)) => {
             error.hint("use `%.0f` or `%s`, or convert it with `(long x)` or `(Math/round x)`")
         }

@@ -12,9 +12,15 @@ use crate::value::{Ratio, Value, number};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("long", Arity::exactly(1), &[], |_, a| bounded("long", &a[0], i64::MIN, i64::MAX)),
-    Native::leaf("int", Arity::exactly(1), &[], |_, a| bounded("int", &a[0], i64::from(i32::MIN), i64::from(i32::MAX))),
-    Native::leaf("short", Arity::exactly(1), &[], |_, a| bounded("short", &a[0], i64::from(i16::MIN), i64::from(i16::MAX))),
-    Native::leaf("byte", Arity::exactly(1), &[], |_, a| bounded("byte", &a[0], i64::from(i8::MIN), i64::from(i8::MAX))),
+    Native::leaf("int", Arity::exactly(1), &[], |_, a| {
+        bounded("int", &a[0], i64::from(i32::MIN), i64::from(i32::MAX))
+    }),
+    Native::leaf("short", Arity::exactly(1), &[], |_, a| {
+        bounded("short", &a[0], i64::from(i16::MIN), i64::from(i16::MAX))
+    }),
+    Native::leaf("byte", Arity::exactly(1), &[], |_, a| {
+        bounded("byte", &a[0], i64::from(i8::MIN), i64::from(i8::MAX))
+    }),
     Native::leaf("double", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("double", &a[0])?))),
     // There is one kind of floating number; `float` keeps it as precise as it is.
     Native::leaf("float", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("float", &a[0])?))),
@@ -33,20 +39,29 @@ pub(crate) const NATIVES: &[Native] = &[
         other => Err(type_error("denominator", "a ratio", other)),
     }),
     Native::leaf("rationalize", Arity::exactly(1), &[], rationalize),
-    Native::leaf(".intValue", Arity::exactly(1), &[], |_, a| truncated(".intValue", &a[0]).map(|v| Value::Integer(i64::from(v as i32)))),
-    Native::leaf(".longValue", Arity::exactly(1), &[], |_, a| truncated(".longValue", &a[0]).map(Value::Integer)),
-    Native::leaf(".doubleValue", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double(".doubleValue", &a[0])?))),
+    Native::leaf(".intValue", Arity::exactly(1), &[], |_, a| {
+        truncated(".intValue", &a[0]).map(|v| Value::Integer(i64::from(v as i32)))
+    }),
+    Native::leaf(".longValue", Arity::exactly(1), &[], |_, a| {
+        truncated(".longValue", &a[0]).map(Value::Integer)
+    }),
+    Native::leaf(".doubleValue", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Float(double(".doubleValue", &a[0])?))
+    }),
 ];
 
 /// A number cut off to an integer within bounds. Characters are their codes.
 fn bounded(function: &str, value: &Value, least: i64, most: i64) -> Result<Value> {
-    let out_of_range = || Error::new(ErrorKind::InvalidArgument, format!("{function}: the value is out of range"));
+    let out_of_range =
+        || Error::new(ErrorKind::InvalidArgument, format!("{function}: the value is out of range"));
     let integer = match value {
         Value::Character(character) => i64::from(u32::from(*character)),
         Value::Integer(value) => *value,
         Value::Float(value) if value.is_nan() => 0,
         // The bounds as doubles: the upper one of 64 bits is one too many.
-        Value::Float(value) if value.trunc() < least as f64 || value.trunc() > most as f64 => return Err(out_of_range()),
+        Value::Float(value) if value.trunc() < least as f64 || value.trunc() > most as f64 => {
+            return Err(out_of_range());
+        }
         Value::Float(value) => *value as i64,
         Value::BigInteger(value) => value.to_i64().ok_or_else(out_of_range)?,
         Value::Ratio(value) => value.truncate().to_i64().ok_or_else(out_of_range)?,
@@ -59,7 +74,9 @@ fn bounded(function: &str, value: &Value, least: i64, most: i64) -> Result<Value
         }
     };
     match value {
-        Value::Integer(_) if function == "int" && !(least..=most).contains(&integer) => Err(overflow(function)),
+        Value::Integer(_) if function == "int" && !(least..=most).contains(&integer) => {
+            Err(overflow(function))
+        }
         _ if !(least..=most).contains(&integer) => Err(out_of_range()),
         _ => Ok(Value::Integer(integer)),
     }

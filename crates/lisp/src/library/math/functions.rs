@@ -61,20 +61,38 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.math/round", Arity::exactly(1), &[], |_, a| round("round", a)),
     Native::leaf("Math/abs", Arity::exactly(1), &[], |c, a| absolute(c, "Math/abs", a)),
     Native::leaf("abs", Arity::exactly(1), &[], |c, a| absolute(c, "abs", a)),
-    Native::leaf("Math/max", Arity::exactly(2), &[], |_, a| extreme("Math/max", a, std::cmp::Ordering::Greater)),
+    Native::leaf("Math/max", Arity::exactly(2), &[], |_, a| {
+        extreme("Math/max", a, std::cmp::Ordering::Greater)
+    }),
     Native::leaf("Math/min", Arity::exactly(2), &[], |_, a| extreme("Math/min", a, std::cmp::Ordering::Less)),
-    Native::leaf("Math/floorDiv", Arity::exactly(2), &[], |_, a| floor_division("Math/floorDiv", a, Part::Quotient)),
-    Native::leaf("Math/floorMod", Arity::exactly(2), &[], |_, a| floor_division("Math/floorMod", a, Part::Modulus)),
-    Native::leaf("clojure.math/floor-div", Arity::exactly(2), &[], |_, a| floor_division("floor-div", a, Part::Quotient)),
-    Native::leaf("clojure.math/floor-mod", Arity::exactly(2), &[], |_, a| floor_division("floor-mod", a, Part::Modulus)),
+    Native::leaf("Math/floorDiv", Arity::exactly(2), &[], |_, a| {
+        floor_division("Math/floorDiv", a, Part::Quotient)
+    }),
+    Native::leaf("Math/floorMod", Arity::exactly(2), &[], |_, a| {
+        floor_division("Math/floorMod", a, Part::Modulus)
+    }),
+    Native::leaf("clojure.math/floor-div", Arity::exactly(2), &[], |_, a| {
+        floor_division("floor-div", a, Part::Quotient)
+    }),
+    Native::leaf("clojure.math/floor-mod", Arity::exactly(2), &[], |_, a| {
+        floor_division("floor-mod", a, Part::Modulus)
+    }),
     Native::leaf("Math/addExact", Arity::exactly(2), &[], |_, a| exact("Math/addExact", a, i64::checked_add)),
-    Native::leaf("Math/subtractExact", Arity::exactly(2), &[], |_, a| exact("Math/subtractExact", a, i64::checked_sub)),
-    Native::leaf("Math/multiplyExact", Arity::exactly(2), &[], |_, a| exact("Math/multiplyExact", a, i64::checked_mul)),
+    Native::leaf("Math/subtractExact", Arity::exactly(2), &[], |_, a| {
+        exact("Math/subtractExact", a, i64::checked_sub)
+    }),
+    Native::leaf("Math/multiplyExact", Arity::exactly(2), &[], |_, a| {
+        exact("Math/multiplyExact", a, i64::checked_mul)
+    }),
 ];
 
 /// Java's `pow` differs from C's where one to the power of NaN is concerned.
 fn power(base: f64, exponent: f64) -> f64 {
-    if exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite()) { f64::NAN } else { base.powf(exponent) }
+    if exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite()) {
+        f64::NAN
+    } else {
+        base.powf(exponent)
+    }
 }
 
 fn of_two(function: &str, arguments: &[Value], combine: fn(f64, f64) -> f64) -> Result<Value> {

@@ -20,8 +20,12 @@ pub(crate) const NATIVES: &[Native] = &[
             _ => Value::Nil,
         })
     }),
-    Native::leaf("Integer/parseInt", Arity::between(1, 2), &[], |_, a| integer("Integer/parseInt", a, i64::from(i32::MAX))),
-    Native::leaf("Integer/valueOf", Arity::exactly(1), &[], |_, a| integer("Integer/valueOf", a, i64::from(i32::MAX))),
+    Native::leaf("Integer/parseInt", Arity::between(1, 2), &[], |_, a| {
+        integer("Integer/parseInt", a, i64::from(i32::MAX))
+    }),
+    Native::leaf("Integer/valueOf", Arity::exactly(1), &[], |_, a| {
+        integer("Integer/valueOf", a, i64::from(i32::MAX))
+    }),
     Native::leaf("Long/parseLong", Arity::between(1, 2), &[], |_, a| integer("Long/parseLong", a, i64::MAX)),
     Native::leaf("Long/valueOf", Arity::exactly(1), &[], |_, a| integer("Long/valueOf", a, i64::MAX)),
     Native::leaf("Double/parseDouble", Arity::exactly(1), &[], |_, a| floating("Double/parseDouble", a)),

@@ -10,8 +10,8 @@ mod translate;
 
 pub use pattern::CompiledPattern;
 pub(crate) use pattern::compile_pattern;
-pub(super) use replace::{Replacement, Times, replace_matches};
 use regex::Captures;
+pub(super) use replace::{Replacement, Times, replace_matches};
 
 use std::sync::Arc;
 

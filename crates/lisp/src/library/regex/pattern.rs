@@ -40,13 +40,23 @@ pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
     let translated = translate(source)?;
     for size in SIZES {
         match build(&translated, size) {
-            Ok(regex) => return Ok(CompiledPattern { regex, translated: translated.into(), whole: OnceLock::new(), size }),
+            Ok(regex) => {
+                return Ok(CompiledPattern {
+                    regex,
+                    translated: translated.into(),
+                    whole: OnceLock::new(),
+                    size,
+                });
+            }
             Err(regex::Error::CompiledTooBig(_)) => {}
             Err(error) => return Err(refusal(&error)),
         }
     }
-    Err(Error::new(ErrorKind::InvalidRegex, "a regular expression is too large once its repetitions are written out")
-        .hint("use smaller counts in `{n,m}`"))
+    Err(Error::new(
+        ErrorKind::InvalidRegex,
+        "a regular expression is too large once its repetitions are written out",
+    )
+    .hint("use smaller counts in `{n,m}`"))
 }
 
 fn build(translated: &str, size: usize) -> Result<Regex, regex::Error> {
@@ -106,7 +116,11 @@ impl CompiledPattern {
 
     /// The next match at or after `from`, and where to look for the one after it. An empty match is followed by the
     /// next character, as in Java.
-    pub(in crate::library) fn captures_at<'t>(&self, text: &'t str, from: usize) -> Option<(Captures<'t>, usize)> {
+    pub(in crate::library) fn captures_at<'t>(
+        &self,
+        text: &'t str,
+        from: usize,
+    ) -> Option<(Captures<'t>, usize)> {
         if from > text.len() {
             return None;
         }

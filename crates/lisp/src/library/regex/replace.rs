@@ -43,7 +43,8 @@ impl Replacement {
                     match characters.peek().copied() {
                         Some('{') => {
                             characters.next();
-                            let name: String = characters.by_ref().take_while(|&character| character != '}').collect();
+                            let name: String =
+                                characters.by_ref().take_while(|&character| character != '}').collect();
                             if !pattern.regex.has_group(&name) {
                                 return Err(invalid(&format!("there is no group {name:?}")));
                             }
@@ -53,7 +54,9 @@ impl Replacement {
                             let mut number = 0;
                             let mut digits = 0;
                             // As many digits as there are groups for, the first in any case.
-                            while let Some(digit) = characters.peek().and_then(|character| character.to_digit(10)) {
+                            while let Some(digit) =
+                                characters.peek().and_then(|character| character.to_digit(10))
+                            {
                                 let longer = number * 10 + digit as usize;
                                 if digits > 0 && longer >= groups {
                                     break;

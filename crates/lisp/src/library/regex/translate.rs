@@ -231,7 +231,9 @@ impl Translator {
             'E' => {}
             '1'..='9' | 'k' => return Err(unsupported("backreferences")),
             'G' => return Err(unsupported("`\\G`")),
-            other if other.is_ascii_alphabetic() => return Err(invalid(&format!("there is no escape `\\{other}`"))),
+            other if other.is_ascii_alphabetic() => {
+                return Err(invalid(&format!("there is no escape `\\{other}`")));
+            }
             other => self.literal(other),
         }
         Ok(())

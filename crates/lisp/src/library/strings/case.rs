@@ -8,17 +8,29 @@ use crate::value::Value;
 const DEEP: &[Realise] = &[Realise::Deep];
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("clojure.string/upper-case", Arity::exactly(1), DEEP, |c, a| changed(c, "upper-case", a, str::to_uppercase)),
-    Native::leaf("clojure.string/lower-case", Arity::exactly(1), DEEP, |c, a| changed(c, "lower-case", a, str::to_lowercase)),
-    Native::leaf("clojure.string/capitalize", Arity::exactly(1), DEEP, |c, a| changed(c, "capitalize", a, capitalized)),
+    Native::leaf("clojure.string/upper-case", Arity::exactly(1), DEEP, |c, a| {
+        changed(c, "upper-case", a, str::to_uppercase)
+    }),
+    Native::leaf("clojure.string/lower-case", Arity::exactly(1), DEEP, |c, a| {
+        changed(c, "lower-case", a, str::to_lowercase)
+    }),
+    Native::leaf("clojure.string/capitalize", Arity::exactly(1), DEEP, |c, a| {
+        changed(c, "capitalize", a, capitalized)
+    }),
     Native::leaf("clojure.string/reverse", Arity::exactly(1), &[], |context, arguments| {
         let text = string("reverse", &arguments[0])?;
         context.text(text.len())?;
         Ok(Value::from(text.chars().rev().collect::<String>()))
     }),
-    Native::leaf("clojure.string/trim", Arity::exactly(1), &[], |c, a| trimmed(c, "trim", a, |text| text.trim_matches(is_space))),
-    Native::leaf("clojure.string/triml", Arity::exactly(1), &[], |c, a| trimmed(c, "triml", a, |text| text.trim_start_matches(is_space))),
-    Native::leaf("clojure.string/trimr", Arity::exactly(1), &[], |c, a| trimmed(c, "trimr", a, |text| text.trim_end_matches(is_space))),
+    Native::leaf("clojure.string/trim", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, "trim", a, |text| text.trim_matches(is_space))
+    }),
+    Native::leaf("clojure.string/triml", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, "triml", a, |text| text.trim_start_matches(is_space))
+    }),
+    Native::leaf("clojure.string/trimr", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, "trimr", a, |text| text.trim_end_matches(is_space))
+    }),
     Native::leaf("clojure.string/trim-newline", Arity::exactly(1), &[], |c, a| {
         trimmed(c, "trim-newline", a, |text| text.trim_end_matches(['\n', '\r']))
     }),

@@ -11,19 +11,32 @@ pub(crate) const NATIVES: &[Native] = &[
         Value::Character(_) => Ok(arguments[0].clone()),
         Value::Integer(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
             Some(character) => Ok(Value::Character(character)),
-            None => Err(Error::new(ErrorKind::InvalidArgument, format!("char: there is no character of the code {code}"))),
+            None => Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!("char: there is no character of the code {code}"),
+            )),
         },
         other => Err(type_error("char", "an integer", other)),
     }),
     Native::leaf("Character/isDigit", Arity::exactly(1), &[], |_, a| test("Character/isDigit", a, is_digit)),
-    Native::leaf("Character/isLetter", Arity::exactly(1), &[], |_, a| test("Character/isLetter", a, char::is_alphabetic)),
-    Native::leaf("Character/isAlphabetic", Arity::exactly(1), &[], |_, a| test("Character/isAlphabetic", a, char::is_alphabetic)),
+    Native::leaf("Character/isLetter", Arity::exactly(1), &[], |_, a| {
+        test("Character/isLetter", a, char::is_alphabetic)
+    }),
+    Native::leaf("Character/isAlphabetic", Arity::exactly(1), &[], |_, a| {
+        test("Character/isAlphabetic", a, char::is_alphabetic)
+    }),
     Native::leaf("Character/isLetterOrDigit", Arity::exactly(1), &[], |_, a| {
         test("Character/isLetterOrDigit", a, |character| character.is_alphabetic() || is_digit(character))
     }),
-    Native::leaf("Character/isUpperCase", Arity::exactly(1), &[], |_, a| test("Character/isUpperCase", a, char::is_uppercase)),
-    Native::leaf("Character/isLowerCase", Arity::exactly(1), &[], |_, a| test("Character/isLowerCase", a, char::is_lowercase)),
-    Native::leaf("Character/isWhitespace", Arity::exactly(1), &[], |_, a| test("Character/isWhitespace", a, is_space)),
+    Native::leaf("Character/isUpperCase", Arity::exactly(1), &[], |_, a| {
+        test("Character/isUpperCase", a, char::is_uppercase)
+    }),
+    Native::leaf("Character/isLowerCase", Arity::exactly(1), &[], |_, a| {
+        test("Character/isLowerCase", a, char::is_lowercase)
+    }),
+    Native::leaf("Character/isWhitespace", Arity::exactly(1), &[], |_, a| {
+        test("Character/isWhitespace", a, is_space)
+    }),
     Native::leaf("Character/toUpperCase", Arity::exactly(1), &[], |_, a| {
         change("Character/toUpperCase", a, |character| single(character.to_uppercase(), character))
     }),
@@ -46,7 +59,8 @@ pub(crate) const NATIVES: &[Native] = &[
 
 /// Decimal digits of the scripts in use; Java's notion is the Unicode category Nd, of which these are most.
 fn is_digit(character: char) -> bool {
-    character.is_ascii_digit() || (!character.is_ascii() && character.is_numeric() && !character.is_alphabetic())
+    character.is_ascii_digit()
+        || (!character.is_ascii() && character.is_numeric() && !character.is_alphabetic())
 }
 
 /// The one character of a change of case, or the character itself where the change has several, as Java does.
@@ -61,7 +75,10 @@ fn character(function: &str, value: &Value) -> Result<char> {
     match value {
         Value::Character(character) => Ok(*character),
         Value::Integer(code) => u32::try_from(*code).ok().and_then(char::from_u32).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidArgument, format!("{function}: there is no character of the code {code}"))
+            Error::new(
+                ErrorKind::InvalidArgument,
+                format!("{function}: there is no character of the code {code}"),
+            )
         }),
         other => Err(type_error(function, "a character", other)),
     }

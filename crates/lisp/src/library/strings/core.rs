@@ -6,6 +6,7 @@ use crate::edn::read_edn;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::printer::{Style, print};
+use crate::reader::{ReadLimits, Reader};
 use crate::value::{Keyword, Symbol, Value};
 
 const DEEP: &[Realise] = &[Realise::Deep];
@@ -94,7 +95,12 @@ fn namespace(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value
 }
 
 /// The full name from a namespace, which may be `nil`, and a name.
-fn full_name(context: &mut CallContext<'_>, function: &str, namespace: &Value, name: &Value) -> Result<String> {
+fn full_name(
+    context: &mut CallContext<'_>,
+    function: &str,
+    namespace: &Value,
+    name: &Value,
+) -> Result<String> {
     let part = |value: &Value| match value {
         Value::String(text) => Ok(text.as_str().to_owned()),
         Value::Keyword(keyword) => Ok(keyword.full().to_owned()),
@@ -154,15 +160,17 @@ fn read_string(context: &mut CallContext<'_>, function: &str, arguments: &[Value
 
 fn read_edn_first(text: &str, context: &CallContext<'_>) -> Result<Value> {
     let limits = context.limits();
-    let mut reader = crate::reader::Reader::new(text, &crate::reader::ReadLimits::default().with_bytes(limits.string_bytes))?;
-    match reader.next_form()? {
-        // The place in a text that the program made is no place in the program.
-        Some(form) => read_edn(form.span.text(text).unwrap_or_default(), limits).map_err(|e| without_place(&e)),
-        None => Err(Error::new(ErrorKind::InvalidText, "the text holds no value")),
-    }
-    .map_err(|error| without_place(&error))
+    let read = || {
+        let reading = ReadLimits::default().with_bytes(limits.string_bytes);
+        match Reader::new(text, &reading)?.next_form()? {
+            Some(form) => read_edn(form.span.text(text).unwrap_or_default(), limits),
+            None => Err(Error::new(ErrorKind::InvalidText, "the text holds no value")),
+        }
+    };
+    read().map_err(|error| without_place(&error))
 }
 
+/// A place in a text that the program made is no place in the program.
 fn without_place(error: &Error) -> Error {
     let fresh = Error::new(ErrorKind::InvalidText, error.message());
     match error.kind() {

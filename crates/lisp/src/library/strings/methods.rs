@@ -19,13 +19,19 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Value::Integer(i64::try_from(string(".length", &a[0])?.units()).unwrap_or(i64::MAX)))
     }),
     Native::leaf(".isEmpty", Arity::exactly(1), &[Realise::Next], is_empty),
-    Native::leaf(".isBlank", Arity::exactly(1), &[], |_, a| Ok(Value::Boolean(string(".isBlank", &a[0])?.chars().all(is_space)))),
+    Native::leaf(".isBlank", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Boolean(string(".isBlank", &a[0])?.chars().all(is_space)))
+    }),
     Native::leaf(".contains", Arity::exactly(2), &[], |_, a| {
         let (text, wanted) = (string(".contains", &a[0])?, string(".contains", &a[1])?);
         Ok(Value::Boolean(text.contains(wanted.as_str())))
     }),
-    Native::leaf(".indexOf", Arity::between(2, 3), &[], |c, a| first_index(c, ".indexOf", a).map(Value::Integer)),
-    Native::leaf(".lastIndexOf", Arity::between(2, 3), &[], |c, a| last_index(c, ".lastIndexOf", a).map(Value::Integer)),
+    Native::leaf(".indexOf", Arity::between(2, 3), &[], |c, a| {
+        first_index(c, ".indexOf", a).map(Value::Integer)
+    }),
+    Native::leaf(".lastIndexOf", Arity::between(2, 3), &[], |c, a| {
+        last_index(c, ".lastIndexOf", a).map(Value::Integer)
+    }),
     Native::leaf(".substring", Arity::between(2, 3), &[], |c, a| substring(c, ".substring", a)),
     Native::leaf(".startsWith", Arity::exactly(2), &[], |_, a| {
         let (text, wanted) = (string(".startsWith", &a[0])?, string(".startsWith", &a[1])?);
@@ -39,7 +45,9 @@ pub(crate) const NATIVES: &[Native] = &[
         // `trim` of Java goes by the code, not by what white space is.
         trimmed(c, ".trim", a, |text| text.trim_matches(|character: char| character <= ' '))
     }),
-    Native::leaf(".strip", Arity::exactly(1), &[], |c, a| trimmed(c, ".strip", a, |text| text.trim_matches(is_space))),
+    Native::leaf(".strip", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, ".strip", a, |text| text.trim_matches(is_space))
+    }),
     Native::leaf(".toUpperCase", Arity::exactly(1), &[], |context, a| {
         let text = string(".toUpperCase", &a[0])?.to_uppercase();
         context.string(text)
@@ -71,8 +79,12 @@ pub(crate) const NATIVES: &[Native] = &[
         let replaced = plain(context, text, &wanted, &replacement, Times::All)?;
         context.string(replaced)
     }),
-    Native::leaf(".replaceAll", Arity::exactly(3), &[], |c, a| replace_pattern(c, ".replaceAll", a, Times::All)),
-    Native::leaf(".replaceFirst", Arity::exactly(3), &[], |c, a| replace_pattern(c, ".replaceFirst", a, Times::Once)),
+    Native::leaf(".replaceAll", Arity::exactly(3), &[], |c, a| {
+        replace_pattern(c, ".replaceAll", a, Times::All)
+    }),
+    Native::leaf(".replaceFirst", Arity::exactly(3), &[], |c, a| {
+        replace_pattern(c, ".replaceFirst", a, Times::Once)
+    }),
     Native::leaf(".matches", Arity::exactly(2), &[], |context, a| {
         let text = string(".matches", &a[0])?;
         let pattern = make_pattern(context, string(".matches", &a[1])?)?;
@@ -129,7 +141,12 @@ fn char_at(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     })
 }
 
-fn replace_pattern(context: &mut CallContext<'_>, function: &str, arguments: &[Value], times: Times) -> Result<Value> {
+fn replace_pattern(
+    context: &mut CallContext<'_>,
+    function: &str,
+    arguments: &[Value],
+    times: Times,
+) -> Result<Value> {
     let text = string(function, &arguments[0])?;
     let pattern = match &arguments[1] {
         Value::String(source) => make_pattern(context, source)?,

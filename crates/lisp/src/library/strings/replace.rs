@@ -10,22 +10,37 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.string/replace", Arity::exactly(3), &[Realise::Deep, Realise::Not], |c, a| {
         replace(c, "replace", a, Times::All)
     }),
-    Native::leaf("clojure.string/replace-first", Arity::exactly(3), &[Realise::Deep, Realise::Not], |c, a| {
-        replace(c, "replace-first", a, Times::Once)
-    }),
-    Native::leaf("clojure.string/re-quote-replacement", Arity::exactly(1), &[Realise::Deep], |context, arguments| {
-        let text = any_text(context, "re-quote-replacement", &arguments[0])?;
-        let quoted = text.replace('\\', "\\\\").replace('$', "\\$");
-        context.string(quoted)
-    }),
+    Native::leaf(
+        "clojure.string/replace-first",
+        Arity::exactly(3),
+        &[Realise::Deep, Realise::Not],
+        |c, a| replace(c, "replace-first", a, Times::Once),
+    ),
+    Native::leaf(
+        "clojure.string/re-quote-replacement",
+        Arity::exactly(1),
+        &[Realise::Deep],
+        |context, arguments| {
+            let text = any_text(context, "re-quote-replacement", &arguments[0])?;
+            let quoted = text.replace('\\', "\\\\").replace('$', "\\$");
+            context.string(quoted)
+        },
+    ),
     Native::leaf("clojure.string/match-pieces", Arity::between(2, 3), &[], match_pieces),
 ];
 
-fn replace(context: &mut CallContext<'_>, function: &str, arguments: &[Value], times: Times) -> Result<Value> {
+fn replace(
+    context: &mut CallContext<'_>,
+    function: &str,
+    arguments: &[Value],
+    times: Times,
+) -> Result<Value> {
     let text = any_text(context, function, &arguments[0])?;
     context.work(text.len() / 64)?;
     let replaced = match (&arguments[1], &arguments[2]) {
-        (Value::String(wanted), Value::String(replacement)) => plain(context, &text, wanted, replacement, times)?,
+        (Value::String(wanted), Value::String(replacement)) => {
+            plain(context, &text, wanted, replacement, times)?
+        }
         (Value::Character(wanted), Value::Character(replacement)) => {
             let (wanted, replacement) = (wanted.to_string(), replacement.to_string());
             plain(context, &text, &wanted, &replacement, times)?
@@ -35,8 +50,12 @@ fn replace(context: &mut CallContext<'_>, function: &str, arguments: &[Value], t
             replace_matches(context, &text, pattern, &replacement, times)?
         }
         (Value::String(_), other) => return Err(type_error(function, "a string as replacement", other)),
-        (Value::Character(_), other) => return Err(type_error(function, "a character as replacement", other)),
-        (Value::Regex(_), other) => return Err(type_error(function, "a string or a function as replacement", other)),
+        (Value::Character(_), other) => {
+            return Err(type_error(function, "a character as replacement", other));
+        }
+        (Value::Regex(_), other) => {
+            return Err(type_error(function, "a string or a function as replacement", other));
+        }
         (other, _) => return Err(type_error(function, "a string, a character or a regex to replace", other)),
     };
     context.string(replaced)

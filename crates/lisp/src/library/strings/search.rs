@@ -7,9 +7,15 @@ use crate::library::{Arity, CallContext, Native};
 use crate::value::{Text, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("clojure.string/includes?", Arity::exactly(2), &[], |c, a| test(c, "includes?", a, |s, p| s.contains(p))),
-    Native::leaf("clojure.string/starts-with?", Arity::exactly(2), &[], |c, a| test(c, "starts-with?", a, |s, p| s.starts_with(p))),
-    Native::leaf("clojure.string/ends-with?", Arity::exactly(2), &[], |c, a| test(c, "ends-with?", a, |s, p| s.ends_with(p))),
+    Native::leaf("clojure.string/includes?", Arity::exactly(2), &[], |c, a| {
+        test(c, "includes?", a, |s, p| s.contains(p))
+    }),
+    Native::leaf("clojure.string/starts-with?", Arity::exactly(2), &[], |c, a| {
+        test(c, "starts-with?", a, |s, p| s.starts_with(p))
+    }),
+    Native::leaf("clojure.string/ends-with?", Arity::exactly(2), &[], |c, a| {
+        test(c, "ends-with?", a, |s, p| s.ends_with(p))
+    }),
     Native::leaf("clojure.string/index-of", Arity::between(2, 3), &[], |context, arguments| {
         let found = first_index(context, "index-of", arguments)?;
         Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })

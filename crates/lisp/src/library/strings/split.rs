@@ -70,8 +70,7 @@ pub(super) fn strings(context: &mut CallContext<'_>, parts: Vec<&str>) -> Result
 fn split_lines(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let text = string("split-lines", &arguments[0])?;
     context.work(text.len() / 64)?;
-    let mut parts: Vec<&str> =
-        text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let mut parts: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     // A carriage return at the very end ends no line.
     if let (Some(last), true) = (parts.last_mut(), text.ends_with('\r')) {
         *last = &text[text.len() - last.len() - 1..];
