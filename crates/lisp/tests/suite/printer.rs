@@ -4,6 +4,7 @@ use backstitch_lisp::{Limits, Truncation, Value, read_edn, to_clojure, to_edn};
 use proptest::prelude::*;
 
 use crate::generate::value;
+use crate::support::gives;
 
 fn read(text: &str) -> Value {
     read_edn(text, &Limits::default()).unwrap_or_else(|error| panic!("{text}\n{error}"))
@@ -154,4 +155,12 @@ fn a_sample_of_what_holds_itself_many_times_is_bounded() {
 fn a_sample_looks_at_nothing_it_does_not_show() {
     let large = Value::vector((0..1_000_000).map(Value::Integer).collect());
     assert_eq!(to_clojure(&large, 3, 80), "[0 1 2 ...] (1000000 items, showing first 3)");
+}
+
+#[test]
+fn functions_show_their_parameters() {
+    gives(
+        "[(str (fn [x y] x)) (str (fn ([] 1) ([x & more] x))) (str inc) (pr-str #(+ % %2))]",
+        "[\"#fn[x y]\" \"#fn[ | x & more]\" \"#fn[inc]\" \"#fn[%1 %2]\"]",
+    );
 }

@@ -1,8 +1,8 @@
 //! Values, functions and memories that outlive a process.
 
 use backstitch_lisp::{
-    Engine, ErrorKind, Finished, Inputs, Limits, Memory, Outcome, Value, read_edn, restore_memory, restore_value,
-    store_memory, store_value, to_edn,
+    Engine, ErrorKind, Finished, Inputs, Limits, Memory, Outcome, Value, read_edn, restore_memory,
+    restore_value, store_memory, store_value, to_edn,
 };
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -28,7 +28,8 @@ fn leave_behind(source: &str) -> Memory {
     let memory = run(source, Memory::new()).memory;
     let text = store_memory(&memory, &Limits::default()).unwrap().to_string();
     let document: Json = serde_json::from_str(&text).unwrap();
-    let restored = restore_memory(&document, &Engine::new(), &Inputs::default()).unwrap_or_else(|e| panic!("{source}\n{e}"));
+    let restored = restore_memory(&document, &Engine::new(), &Inputs::default())
+        .unwrap_or_else(|e| panic!("{source}\n{e}"));
     let again = store_memory(&restored, &Limits::default()).unwrap();
     assert_eq!(again.to_string(), text, "storing what was restored gives the same document");
     restored
@@ -62,11 +63,16 @@ fn definitions_with_their_docstrings_and_order() {
         .definitions()
         .iter()
         .map(|definition| {
-            (definition.name.to_string(), to_edn(&definition.value), definition.doc.as_deref().map(str::to_owned))
+            (
+                definition.name.to_string(),
+                to_edn(&definition.value),
+                definition.doc.as_deref().map(str::to_owned),
+            )
         })
         .collect();
     let expected = [("b", "3", Some("Still b")), ("a", "2", None)];
-    let expected = expected.map(|(name, value, doc)| (name.to_owned(), value.to_owned(), doc.map(str::to_owned)));
+    let expected =
+        expected.map(|(name, value, doc)| (name.to_owned(), value.to_owned(), doc.map(str::to_owned)));
     assert_eq!(shown, expected);
 }
 
@@ -75,12 +81,20 @@ fn functions_and_what_they_captured() {
     survives("(defn add [a b] (+ a b))", "(add 1 2)", "3");
     survives("(def add (let [n 5] (fn [x] (+ x n))))", "(add 1)", "6");
     survives("(def f #(* % 2))", "(map f [1 2])", "(2 4)");
-    survives("(defn f ([x] (f x 10)) ([x y & more] [x y more]))", "[(f 1) (f 1 2 3)]", "[[1 10 nil] [1 2 (3)]]");
+    survives(
+        "(defn f ([x] (f x 10)) ([x y & more] [x y more]))",
+        "[(f 1) (f 1 2 3)]",
+        "[[1 10 nil] [1 2 (3)]]",
+    );
     survives("(defn fact [n] (if (zero? n) 1 (* n (fact (dec n)))))", "(fact 10)", "3628800");
     survives("(def f (fn self [n] (if (zero? n) :done (self (dec n)))))", "(f 5)", ":done");
-    survives("(def f (let [g (let [n 2] (fn [x] (* x n))) k {:a [1]}] (fn [x] [(g x) k])))", "(f 4)", "[8 {:a [1]}]");
-    survives("(defn a [] (b)) (defn b [] 7)", "(a)", "7");
-    survives("(defn a [] (b)) (defn b [] 7)", "(defn b [] 8) (a)", "8");
+    survives(
+        "(def f (let [g (let [n 2] (fn [x] (* x n))) k {:a [1]}] (fn [x] [(g x) k])))",
+        "(f 4)",
+        "[8 {:a [1]}]",
+    );
+    survives("(declare b) (defn a [] (b)) (defn b [] 7)", "(a)", "7");
+    survives("(defn b [] 7) (defn a [] (b))", "(defn b [] 8) (a)", "8");
 }
 
 #[test]
@@ -103,8 +117,16 @@ fn functions_of_the_library() {
 
 #[test]
 fn atoms_keep_their_cells_and_identity() {
-    survives("(def a (atom {:n 1})) (def b a) (swap! a update :n inc)", "(swap! a assoc :m 5) [@a @b (= a b)]", "[{:m 5, :n 2} {:m 5, :n 2} true]");
-    survives("(def counter (let [n (atom 0)] (fn [] (swap! n inc)))) (counter)", "[(counter) (counter)]", "[2 3]");
+    survives(
+        "(def a (atom {:n 1})) (def b a) (swap! a update :n inc)",
+        "(swap! a assoc :m 5) [@a @b (= a b)]",
+        "[{:m 5, :n 2} {:m 5, :n 2} true]",
+    );
+    survives(
+        "(def counter (let [n (atom 0)] (fn [] (swap! n inc)))) (counter)",
+        "[(counter) (counter)]",
+        "[2 3]",
+    );
     survives("(def a (atom nil)) (reset! a [a])", "(= a (first @a))", "true");
 }
 
@@ -118,7 +140,11 @@ fn sequences_come_back_realised() {
     survives("(def s (map inc (range 5)))", "[s (count s)]", "[(1 2 3 4 5) 5]");
     survives("(def m (first {:a 1}))", "[(key m) (val m)]", "[:a 1]");
     survives("(def e (ex-info \"no\" {:a 1}))", "[(ex-message e) (ex-data e)]", "[\"no\" {:a 1}]");
-    survives("(def d #inst \"2026-01-02\") (def r #\"a+\")", "[d (re-find r \"baa\")]", "[#inst \"2026-01-02T00:00:00.000-00:00\" \"aa\"]");
+    survives(
+        "(def d #inst \"2026-01-02\") (def r #\"a+\")",
+        "[d (re-find r \"baa\")]",
+        "[#inst \"2026-01-02T00:00:00.000-00:00\" \"aa\"]",
+    );
 }
 
 #[test]
@@ -134,7 +160,9 @@ fn what_is_shared_is_stored_once() {
 fn maps_of_json_stay_flexible() {
     let value = backstitch_lisp::from_json(&json!({"a": {"b": 1}}), &Limits::default()).unwrap();
     let document = store_value(&value, &Limits::default()).unwrap();
-    let Value::Map(map) = restore_value(&document, engine(), &mut Inputs::default()).unwrap() else { panic!() };
+    let Value::Map(map) = restore_value(&document, engine(), &mut Inputs::default()).unwrap() else {
+        panic!()
+    };
     assert!(map.is_flexible());
 }
 
@@ -202,7 +230,8 @@ fn damaged_documents_are_refused() {
 
 #[test]
 fn limits_hold_for_what_comes_back() {
-    let nodes: Vec<Json> = std::iter::once(json!(["v"])).chain((0..5_000).map(|at| json!(["v", ["r", at]]))).collect();
+    let nodes: Vec<Json> =
+        std::iter::once(json!(["v"])).chain((0..5_000).map(|at| json!(["v", ["r", at]]))).collect();
     refused(json!({"version": 1, "nodes": nodes, "root": null}), ErrorKind::NestingExceeded);
     let huge = "9".repeat(1_000_000);
     refused(json!({"version": 1, "nodes": [], "root": ["n", huge]}), ErrorKind::NumberSizeExceeded);

@@ -4,6 +4,7 @@
 //! backtracking is refused when the pattern is made. A pattern has a bounded size, and matching is charged by the
 //! length of the text.
 
+mod metering;
 mod pattern;
 mod replace;
 mod translate;
@@ -57,24 +58,47 @@ fn pattern_and_text<'a>(function: &str, arguments: &'a [Value]) -> Result<(&'a P
     }
 }
 
-/// Charges one search through so much text.
-pub(super) fn charge_search(context: &mut CallContext<'_>, pattern: &Pattern, bytes: usize) -> Result<()> {
-    context.work(1 + bytes / 64 * pattern.regex.weight())
+/// Charges the search for the next match from `from` on, and for finding its groups.
+pub(super) fn next_match<'t>(
+    context: &mut CallContext<'_>,
+    pattern: &Pattern,
+    text: &'t str,
+    from: usize,
+) -> Result<Option<(Captures<'t>, usize)>> {
+    context.work(pattern.regex.search_cost(text, from))?;
+    let found = pattern.regex.captures_at(text, from);
+    if let Some((captures, _)) = &found {
+        context.work(pattern.regex.groups_cost(captures.get_match().len()))?;
+    }
+    Ok(found)
+}
+
+/// The groups of a match of the whole text.
+pub(super) fn whole_match<'t>(
+    context: &mut CallContext<'_>,
+    pattern: &Pattern,
+    text: &'t str,
+) -> Result<Option<Captures<'t>>> {
+    // The second search, which is for the whole text only, may follow all states.
+    let Some((captures, _)) = next_match(context, pattern, text, 0)? else { return Ok(None) };
+    if captures.get_match().len() == text.len() {
+        return Ok(Some(captures));
+    }
+    context.work(pattern.regex.simulation_cost(text.len()))?;
+    Ok(pattern.regex.captures_whole(text))
 }
 
 fn re_find(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let (pattern, text) = pattern_and_text("re-find", arguments)?;
-    charge_search(context, pattern, text.len())?;
-    match pattern.regex.captures(text) {
-        Some(captures) => groups(context, &captures),
+    match next_match(context, pattern, text, 0)? {
+        Some((captures, _)) => groups(context, &captures),
         None => Ok(Value::Nil),
     }
 }
 
 fn re_matches(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let (pattern, text) = pattern_and_text("re-matches", arguments)?;
-    charge_search(context, pattern, text.len())?;
-    match pattern.regex.captures_whole(text) {
+    match whole_match(context, pattern, text)? {
         Some(captures) => groups(context, &captures),
         None => Ok(Value::Nil),
     }
@@ -84,19 +108,12 @@ fn re_seq(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let (pattern, text) = pattern_and_text("re-seq", arguments)?;
     let mut found = Vec::new();
     let mut from = 0;
-    while let Some((captures, next)) = pattern.regex.captures_at(text, from) {
-        charge_search(context, pattern, search_cost(text.len(), from, next))?;
+    while let Some((captures, next)) = next_match(context, pattern, text, from)? {
         context.limits().check_collection(found.len())?;
         found.push(groups(context, &captures)?);
         from = next;
     }
     if found.is_empty() { Ok(Value::Nil) } else { context.sequence(found) }
-}
-
-/// What one of many searches through a text counts as: what it passed over, and a small part of what lies ahead, for
-/// the search may have looked at all of it in vain.
-pub(super) fn search_cost(length: usize, from: usize, next: usize) -> usize {
-    next.saturating_sub(from) + length.saturating_sub(from) / 16
 }
 
 /// A match as a program sees it: the text, or a vector of the text and its groups where the pattern has any.

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use regex::{Captures, Regex, RegexBuilder};
 
+use super::metering::Meter;
 use super::translate::translate;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -20,6 +21,8 @@ pub struct CompiledPattern {
     translated: Box<str>,
     /// The pattern that only matches a whole text, made when it is first needed.
     whole: OnceLock<Option<Regex>>,
+    /// What searches cost, found out at the first.
+    meter: OnceLock<Meter>,
     size: usize,
 }
 
@@ -45,6 +48,7 @@ pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
                     regex,
                     translated: translated.into(),
                     whole: OnceLock::new(),
+                    meter: OnceLock::new(),
                     size,
                 });
             }
@@ -72,14 +76,23 @@ fn refusal(error: &regex::Error) -> Error {
 }
 
 impl CompiledPattern {
-    /// What the pattern takes in memory, with the caches that matching fills.
+    /// What the pattern takes in memory, with the caches that matching fills and the table that counts its steps.
     pub(crate) fn bytes(&self) -> usize {
-        self.size * 4 + self.translated.len()
+        self.size * 4 + self.translated.len() + (64 << 10)
     }
 
-    /// How many steps one byte of text may cost, for the fuel: one for patterns of the usual size.
-    pub(super) fn weight(&self) -> usize {
-        self.size / SIZES[0]
+    /// The fuel for a search that begins at `from`.
+    pub(super) fn search_cost(&self, text: &str, from: usize) -> usize {
+        if from > text.len() { 1 } else { self.meter().search(text, from) }
+    }
+
+    /// The fuel for finding the groups of a match of so many bytes.
+    pub(super) fn groups_cost(&self, bytes: usize) -> usize {
+        if self.groups() > 1 { self.meter().simulation(bytes) } else { 0 }
+    }
+
+    fn meter(&self) -> &Meter {
+        self.meter.get_or_init(|| Meter::new(&self.translated, self.size))
     }
 
     /// How many groups a match has, the whole match included.
@@ -92,18 +105,14 @@ impl CompiledPattern {
         self.regex.capture_names().any(|known| known == Some(name))
     }
 
-    /// The groups of the first match.
-    pub(super) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
-        self.regex.captures(text)
+    /// The fuel for following all states of the pattern over so many bytes.
+    pub(super) fn simulation_cost(&self, bytes: usize) -> usize {
+        self.meter().simulation(bytes)
     }
 
     /// The groups of a match of the whole text, as `matches` of Java finds it: alternatives that match less are
     /// passed over.
-    pub(in crate::library) fn captures_whole<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
-        let found = self.regex.captures(text)?;
-        if found.get_match().range() == (0..text.len()) {
-            return Some(found);
-        }
+    pub(super) fn captures_whole<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
         let whole = self.whole.get_or_init(|| {
             let translated = &self.translated;
             // A comment of the mode `x` swallows the bracket; a newline, which that mode ignores, ends it.
@@ -116,11 +125,7 @@ impl CompiledPattern {
 
     /// The next match at or after `from`, and where to look for the one after it. An empty match is followed by the
     /// next character, as in Java.
-    pub(in crate::library) fn captures_at<'t>(
-        &self,
-        text: &'t str,
-        from: usize,
-    ) -> Option<(Captures<'t>, usize)> {
+    pub(super) fn captures_at<'t>(&self, text: &'t str, from: usize) -> Option<(Captures<'t>, usize)> {
         if from > text.len() {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use regex::Captures;
 
-use super::{charge_search, search_cost};
+use super::next_match;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::CallContext;
 use crate::value::Pattern;
@@ -109,8 +109,7 @@ pub(in crate::library) fn replace_matches(
     let mut out = String::new();
     let mut copied = 0;
     let mut from = 0;
-    while let Some((captures, next)) = pattern.regex.captures_at(text, from) {
-        charge_search(context, pattern, search_cost(text.len(), from, next))?;
+    while let Some((captures, next)) = next_match(context, pattern, text, from)? {
         let range = captures.get_match().range();
         out.push_str(&text[copied..range.start]);
         replacement.append(&captures, &mut out);

@@ -8,7 +8,7 @@ use super::search::{first_index, last_index};
 use super::split::{join, split_by, strings};
 use super::{is_space, piece, string};
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::regex::{Replacement, Times, make_pattern, replace_matches};
+use crate::library::regex::{Replacement, Times, make_pattern, replace_matches, whole_match};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::{Value, equal};
 
@@ -88,8 +88,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".matches", Arity::exactly(2), &[], |context, a| {
         let text = string(".matches", &a[0])?;
         let pattern = make_pattern(context, string(".matches", &a[1])?)?;
-        context.work(text.len() / 64)?;
-        Ok(Value::Boolean(pattern.regex.captures_whole(text).is_some()))
+        Ok(Value::Boolean(whole_match(context, &pattern, text)?.is_some()))
     }),
     Native::leaf(".split", Arity::between(2, 3), &[], |context, a| {
         let text = string(".split", &a[0])?;

@@ -2,7 +2,7 @@
 
 use super::{any_text, string};
 use crate::error::Result;
-use crate::library::regex::{Replacement, Times, charge_search, groups, replace_matches, search_cost};
+use crate::library::regex::{Replacement, Times, groups, next_match, replace_matches};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::Value;
 
@@ -91,8 +91,7 @@ fn match_pieces(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Va
     let mut pieces = Vec::new();
     let mut copied = 0;
     let mut from = 0;
-    while let Some((captures, next)) = pattern.regex.captures_at(text, from) {
-        charge_search(context, pattern, search_cost(text.len(), from, next))?;
+    while let Some((captures, next)) = next_match(context, pattern, text, from)? {
         context.limits().check_collection(pieces.len())?;
         let range = captures.get_match().range();
         pieces.push(context.string(&text[copied..range.start])?);

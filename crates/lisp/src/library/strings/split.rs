@@ -2,7 +2,7 @@
 
 use super::{str_of, string};
 use crate::error::Result;
-use crate::library::regex::{charge_search, search_cost};
+use crate::library::regex::next_match;
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::printer::{Style, print};
 use crate::value::{Cursor, Next, Pattern, Value};
@@ -35,8 +35,7 @@ pub(super) fn split_by<'t>(
     let mut copied = 0;
     let mut from = 0;
     while limit <= 0 || (parts.len() as i64) < limit - 1 {
-        let Some((captures, next)) = pattern.regex.captures_at(text, from) else { break };
-        charge_search(context, pattern, search_cost(text.len(), from, next))?;
+        let Some((captures, next)) = next_match(context, pattern, text, from)? else { break };
         let range = captures.get_match().range();
         from = next;
         // An empty match at the beginning gives no empty part, and one at the end splits nothing off.
