@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use proptest::prelude::*;
 
 /// Values that can be printed and read back.
-pub fn value() -> impl Strategy<Value = Value> {
+pub(crate) fn value() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(5, 60, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::vector),

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use backstitch_lisp::{Engine, Error, Inputs, Outcome, Value, to_edn};
 
 /// The engine that all tests share.
-pub fn engine() -> &'static Engine {
+pub(crate) fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     ENGINE.get_or_init(Engine::new)
 }
 
 /// Runs a program that calls no tools, on the second of January 2026.
-pub fn run(source: &str) -> Result<Value, Error> {
+pub(crate) fn run(source: &str) -> Result<Value, Error> {
     let inputs = Inputs { now: 1_767_323_045_000, ..Inputs::default() };
     let program = engine().compile(source, &inputs)?;
     match engine().start(&program, inputs).run() {
@@ -22,7 +22,7 @@ pub fn run(source: &str) -> Result<Value, Error> {
 
 /// Checks that a program gives a value, written as EDN.
 #[track_caller]
-pub fn gives(source: &str, expected: &str) {
+pub(crate) fn gives(source: &str, expected: &str) {
     match run(source) {
         Ok(value) => assert_eq!(to_edn(&value), expected, "{source}"),
         Err(error) => panic!("{source}\n{error}"),
@@ -31,7 +31,7 @@ pub fn gives(source: &str, expected: &str) {
 
 /// Checks that a program fails with an error of this kind.
 #[track_caller]
-pub fn fails(source: &str, kind: &str) {
+pub(crate) fn fails(source: &str, kind: &str) {
     match run(source) {
         Ok(value) => panic!("{source} gives {}", to_edn(&value)),
         Err(error) => assert_eq!(error.kind().name(), kind, "{source}\n{error}"),
