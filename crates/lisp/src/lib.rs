@@ -2,17 +2,26 @@
 
 mod compile;
 mod edn;
+mod engine;
 mod error;
+mod inputs;
 mod json;
 mod library;
 mod limits;
 mod machine;
+mod memory;
 mod printer;
 mod reader;
+mod stored;
 mod types;
 mod value;
 
+pub use compile::Program;
 pub use edn::read_edn;
+pub use engine::Engine;
+pub use inputs::{Inputs, Tools};
+pub use machine::{CallPath, Finished, Machine, Outcome, Request, Signal, TaskRecord, ToolCall};
+pub use memory::{Definition, Memory};
 pub use json::{from_json, to_json};
 pub use error::{Error, ErrorKind, Location, Result};
 pub use reader::{
@@ -21,5 +30,6 @@ pub use reader::{
 };
 pub use limits::Limits;
 pub use printer::{Truncation, to_clojure, to_edn};
+pub use stored::{restore_memory, restore_value, store_memory, store_value};
 pub use types::type_label;
 pub use value::{Exception, Keyword, List, Map, Ratio, Set, Symbol, Temporal, Text, Value, Vector};

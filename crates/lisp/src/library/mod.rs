@@ -6,8 +6,10 @@
 
 mod bits;
 mod context;
+mod core;
 mod dates;
 mod format;
+mod json;
 mod math;
 mod native;
 mod regex;
@@ -16,6 +18,8 @@ mod strings;
 pub use context::{CallContext, type_error};
 pub use native::{Arity, Effects, Native, Realise, Run};
 
+pub(crate) use core::predicates::CLASSES;
+pub(crate) use core::sequences::{integer, items, out_of_bounds};
 pub(crate) use dates::parse_tagged;
 pub use regex::CompiledPattern;
 pub(crate) use regex::compile_pattern;
@@ -27,11 +31,25 @@ use crate::value::Value;
 pub(crate) type Constant = (&'static str, fn() -> Value);
 
 /// All tables of functions written in Rust.
-pub(crate) fn tables() -> &'static [&'static [Native]] {
-    &[
+pub(crate) fn tables() -> impl Iterator<Item = &'static Native> {
+    LEAVES.iter().chain(crate::machine::frames::TABLES).flat_map(|table| table.iter())
+}
+
+const LEAVES: &[&[Native]] = &[
+        core::arithmetic::NATIVES,
+        core::changes::NATIVES,
+        core::collections::NATIVES,
+        core::comparison::NATIVES,
+        core::exceptions::CONSTRUCTORS,
+        core::exceptions::NATIVES,
+        core::lookups::NATIVES,
+        core::predicates::NATIVES,
+        core::predicates::MORE,
+        core::sequences::NATIVES,
         bits::NATIVES,
         dates::NATIVES,
         format::NATIVES,
+        json::NATIVES,
         math::convert::NATIVES,
         math::functions::NATIVES,
         math::functions::OF_DOUBLES,
@@ -44,8 +62,18 @@ pub(crate) fn tables() -> &'static [&'static [Native]] {
         strings::replace::NATIVES,
         strings::search::NATIVES,
         strings::split::NATIVES,
-    ]
-}
+];
+
+/// The part of the library that is written in the language, in an order in which each file uses those before it.
+pub(crate) const PRELUDE: &[&str] = &[
+    include_str!("prelude/basics.clj"),
+    include_str!("prelude/sequences.clj"),
+    include_str!("prelude/transducers.clj"),
+    include_str!("prelude/maps.clj"),
+];
+
+/// Other names for functions of the library.
+pub(crate) const SYNONYMS: &[(&str, &str)] = &[];
 
 /// All tables of plain values.
 pub(crate) fn constants() -> &'static [&'static [Constant]] {

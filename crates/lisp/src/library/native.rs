@@ -18,6 +18,10 @@ pub enum Realise {
     Next,
     /// All cells of the sequence itself, but not what its items hold.
     Spine,
+    /// Everything if the first argument is a map or a set, whose keys must be known; else nothing.
+    Element,
+    /// Everything if the first argument is a map or a set, whose keys must be known; else all cells of the sequence.
+    Elements,
     /// Everything, however deep.
     Deep,
 }

@@ -129,7 +129,9 @@ impl Map {
             false => key,
         };
         let node = Arc::make_mut(&mut self.0);
+        let before = node.shape;
         node.shape = node.shape.with(&key).with(&value);
+        let shape_of_replaced = before.with(&value);
         let old = match &mut node.entries {
             Entries::Flat(entries) => match entries.binary_search_by(|(other, _)| other.cmp(&key)) {
                 Ok(at) => Some(std::mem::replace(&mut entries[at].1, value)),
@@ -150,6 +152,8 @@ impl Map {
             },
         };
         if let Some(old) = old {
+            // The key was there before and does not count twice.
+            node.shape = shape_of_replaced;
             node.forget(&old);
         }
     }
@@ -226,6 +230,7 @@ impl Map {
 
 impl Node {
     fn forget(&mut self, removed: &Value) {
+        self.shape = self.shape.without(removed);
         if self.shape.depends_on(removed) {
             self.shape = match &self.entries {
                 Entries::Flat(entries) => Shape::of(entries.iter().flat_map(|(key, value)| [key, value])),

@@ -102,3 +102,13 @@ impl Drop for View {
         }
     }
 }
+
+impl Sequence {
+    /// Every value the view holds.
+    pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
+        if let View::Items { items, rest, .. } = &*self.0 {
+            look(&Value::Vector(items.clone()));
+            look(rest);
+        }
+    }
+}

@@ -107,13 +107,14 @@ impl Set {
             Items::Flat(items) => items.binary_search(value).ok().map(|at| items.remove(at)),
             Items::Tree(items) => items.remove(value),
         };
-        if let Some(removed) = removed
-            && node.shape.depends_on(&removed)
-        {
-            node.shape = match &node.items {
-                Items::Flat(items) => Shape::of(items),
-                Items::Tree(items) => Shape::of(items),
-            };
+        if let Some(removed) = removed {
+            node.shape = node.shape.without(&removed);
+            if node.shape.depends_on(&removed) {
+                node.shape = match &node.items {
+                    Items::Flat(items) => Shape::of(items),
+                    Items::Tree(items) => Shape::of(items),
+                };
+            }
         }
         true
     }

@@ -28,6 +28,12 @@ enum Items {
     Tree(imbl::Vector<Value>),
 }
 
+impl Default for Vector {
+    fn default() -> Self {
+        Vector::from(Vec::new())
+    }
+}
+
 impl From<Vec<Value>> for Vector {
     fn from(items: Vec<Value>) -> Self {
         let shape = Shape::of(&items);
@@ -191,6 +197,7 @@ impl Vector {
 impl Node {
     /// Brings the depth up to date after `removed` has left.
     fn forget(&mut self, removed: &Value) {
+        self.shape = self.shape.without(removed);
         if self.shape.depends_on(removed) {
             self.shape = match &self.items {
                 Items::Flat(items) => Shape::of(items),
