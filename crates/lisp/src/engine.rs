@@ -93,6 +93,25 @@ impl Engine {
         names
     }
 
+    /// What a name of the library stands for, in a line for people; `None` when there is no such name.
+    pub fn doc(&self, name: &str) -> Option<String> {
+        Some(match self.0.builtins.get(name)? {
+            Value::Native(native) => {
+                let counts = match (native.arity.least, native.arity.most) {
+                    (least, Some(most)) if least == most => format!("{least}"),
+                    (least, Some(most)) => format!("{least} to {most}"),
+                    (least, None) => format!("{least} or more"),
+                };
+                format!("a function of the library that takes {counts} arguments")
+            }
+            Value::Closure(closure) => {
+                let parameters: Vec<&str> = closure.parameters().collect();
+                format!("a function of the library, ({name} {})", parameters.join(" "))
+            }
+            other => format!("a {} of the library: {}", crate::types::type_label(other), crate::to_edn(other)),
+        })
+    }
+
     pub(crate) fn inner(&self) -> &Arc<EngineInner> {
         &self.0
     }
