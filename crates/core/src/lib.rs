@@ -1,1 +1,29 @@
 //! Data, rules and ports of Backstitch. No IO.
+//!
+//! Everything that happens in a session is a record in its journal; everything else is a view, a pure function of records.
+//! This crate holds the data ([`message`], [`session`], [`journal`]), the rules (reducers, folds, builders, limits) and the
+//! ports, traits behind which the world lies ([`ports`]). Adapters live in crates of their own.
+
+mod hex;
+
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+pub mod budget;
+pub mod digest;
+pub mod extra;
+pub mod filesystem;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod id;
+pub mod journal;
+pub mod json;
+pub mod message;
+pub mod object;
+pub mod ports;
+pub mod rng;
+pub mod session;
+pub mod slices;
+pub mod storable;
+pub mod time;
+pub mod view;

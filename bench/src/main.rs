@@ -1,0 +1,46 @@
+//! Measures Backstitch, and prints one JSON line for each measurement.
+//!
+//! `cargo run --release -p backstitch-bench -- core` measures the group `core`; several groups may be named, and without any
+//! all are measured. Lines have the form `{"system","metric","params","value","unit"}`: `value` is the median of the
+//! samples, and `params` say what was measured and how, with the smallest sample (`minimum`) and the median of processor
+//! time (`cpu`) in the same unit. Machines are noisy, so what counts are ratios inside of one run.
+#![allow(clippy::print_stdout, reason = "printing measurements is what this program is for")]
+#![allow(clippy::print_stderr, reason = "errors of the command line belong there")]
+
+mod core;
+mod measure;
+mod report;
+
+use std::process::ExitCode;
+
+use report::Report;
+
+type Group = (&'static str, &'static str, fn(&mut Report));
+
+const GROUPS: &[Group] = &[("core", "sessions, ids, records and folds; in memory", core::run)];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "-h" | "--help")) {
+        println!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
+    let known = |name: &String| GROUPS.iter().find(|(group, ..)| group == name);
+    if let Some(unknown) = arguments.iter().find(|name| known(name).is_none()) {
+        eprintln!("error: there is no group {unknown:?}\n\n{}", usage());
+        return ExitCode::from(2);
+    }
+    let mut report = Report::new();
+    let wanted = |group: &str| arguments.is_empty() || arguments.iter().any(|name| name == group);
+    for (_, _, run) in GROUPS.iter().filter(|(group, ..)| wanted(group)) {
+        run(&mut report);
+    }
+    ExitCode::SUCCESS
+}
+
+fn usage() -> String {
+    let groups: String = GROUPS.iter().map(|(group, what, _)| format!("\n  {group:<12}{what}")).collect();
+    format!(
+        "Usage: backstitch-bench [GROUP]...\n\nMeasures groups, all of them when none is named.\n\nGroups:{groups}"
+    )
+}

@@ -1,0 +1,117 @@
+//! How things are measured.
+//!
+//! A sample is the time of many runs in a row, divided by their number, so that the clock's own cost and its steps do not
+//! count. There are many samples, after some that are thrown away. The median is what a run costs usually; the minimum is
+//! what it costs when nothing disturbs it; processor time leaves out what other programs took away.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How long one run took, in nanoseconds.
+pub(crate) struct Timing {
+    pub(crate) median: f64,
+    pub(crate) minimum: f64,
+    /// The median of processor time.
+    pub(crate) cpu: f64,
+    pub(crate) samples: usize,
+    pub(crate) per_sample: usize,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) samples: usize,
+    pub(crate) per_sample: usize,
+}
+
+impl Effort {
+    /// For what takes less than some microseconds.
+    pub(crate) const SMALL: Self = Self { samples: 201, per_sample: 256 };
+    /// For what takes milliseconds.
+    pub(crate) const LARGE: Self = Self { samples: 25, per_sample: 1 };
+}
+
+/// Measures `run` by itself.
+pub(crate) fn time<T>(effort: Effort, mut run: impl FnMut() -> T) -> Timing {
+    time_with(effort, || (), |()| run())
+}
+
+/// Measures `run` over values that `prepare` makes: a fresh one for each run, all made before the clock starts. Neither
+/// making nor dropping the values counts, nor does dropping what a run gives back.
+pub(crate) fn time_with<V, T>(
+    effort: Effort,
+    mut prepare: impl FnMut() -> V,
+    mut run: impl FnMut(&mut V) -> T,
+) -> Timing {
+    sample(effort, |count| {
+        let mut values: Vec<V> = (0..count).map(|_| prepare()).collect();
+        let mut results = Vec::with_capacity(count);
+        let clock = Stopwatch::start();
+        for value in &mut values {
+            results.push(black_box(run(black_box(value))));
+        }
+        clock.elapsed()
+    })
+}
+
+/// Measures `run`, many times over one value that `prepare` makes for each sample.
+pub(crate) fn time_repeated<V, T>(
+    effort: Effort,
+    mut prepare: impl FnMut() -> V,
+    mut run: impl FnMut(&mut V) -> T,
+) -> Timing {
+    sample(effort, |count| {
+        let mut value = prepare();
+        let mut results = Vec::with_capacity(count);
+        let clock = Stopwatch::start();
+        for _ in 0..count {
+            results.push(black_box(run(black_box(&mut value))));
+        }
+        clock.elapsed()
+    })
+}
+
+fn sample(effort: Effort, mut measure: impl FnMut(usize) -> Elapsed) -> Timing {
+    let Effort { samples, per_sample } = effort;
+    let warm_up = samples / 5 + 1;
+    let all: Vec<Elapsed> = (0..warm_up + samples).map(|_| measure(per_sample)).skip(warm_up).collect();
+    let sorted = |time: fn(&Elapsed) -> Duration| {
+        let mut times: Vec<f64> =
+            all.iter().map(|elapsed| time(elapsed).as_nanos() as f64 / per_sample as f64).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    };
+    let (wall, cpu) = (sorted(|elapsed| elapsed.wall), sorted(|elapsed| elapsed.cpu));
+    Timing { median: wall[samples / 2], minimum: wall[0], cpu: cpu[samples / 2], samples, per_sample }
+}
+
+struct Elapsed {
+    wall: Duration,
+    cpu: Duration,
+}
+
+struct Stopwatch {
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        let cpu = processor_time();
+        Self { cpu, wall: Instant::now() }
+    }
+
+    fn elapsed(&self) -> Elapsed {
+        let wall = self.wall.elapsed();
+        Elapsed { wall, cpu: processor_time().saturating_sub(self.cpu) }
+    }
+}
+
+/// The processor time of this thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,43 @@
+//! What was measured, as JSON lines.
+
+use serde_json::{Map, Value, json};
+
+use crate::measure::Timing;
+
+/// Prints measurements.
+pub(crate) struct Report {
+    system: &'static str,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self { system: "backstitch" }
+    }
+
+    /// Prints a time, in nanoseconds. `params` say what was measured.
+    pub(crate) fn time(&mut self, metric: &str, params: Value, timing: &Timing) {
+        let mut all = match params {
+            Value::Object(params) => params,
+            _ => Map::new(),
+        };
+        all.insert("minimum".into(), rounded(timing.minimum));
+        all.insert("cpu".into(), rounded(timing.cpu));
+        all.insert("samples".into(), timing.samples.into());
+        all.insert("per_sample".into(), timing.per_sample.into());
+        self.value(metric, Value::Object(all), timing.median, "ns");
+    }
+
+    /// Prints a number of any unit.
+    pub(crate) fn value(&mut self, metric: &str, params: Value, value: f64, unit: &str) {
+        let system = self.system;
+        let value = rounded(value);
+        let line =
+            json!({ "system": system, "metric": metric, "params": params, "value": value, "unit": unit });
+        println!("{line}");
+    }
+}
+
+/// Tenths are as fine as any of these measurements is.
+fn rounded(value: f64) -> Value {
+    json!((value * 10.0).round() / 10.0)
+}

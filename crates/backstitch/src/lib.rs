@@ -1,0 +1,89 @@
+//! Backstitch: a durable, transactional runtime for LLM agents.
+//!
+//! This is the crate to depend on. It holds nothing of its own: it puts the parts of Backstitch together under one name, and
+//! the derive macros beside their traits.
+//!
+//! The state of an agent is a [session](session::Session) of typed [slices](macro@Slice). A call of a tool works in a draft
+//! of it, which is committed as a whole or dropped without a trace:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use backstitch::prelude::*;
+//! use backstitch::session::append_all;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize, Slice)]
+//! #[slice(name = "stitch")]
+//! struct Stitch { row: u32 }
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize, Slice)]
+//! #[slice(name = "needle_moved", policy = "log")]
+//! struct NeedleMoved;
+//!
+//! // Ids and times come from what the session is given, so this program does the same whenever it runs.
+//! let ids = IdStream::from_seed([7; 32], Arc::new(FixedClock::default()));
+//! let mut session = Session::new(ids.next(), ids.clock().clone());
+//! session.register::<Stitch, Stitch>(append_all);
+//!
+//! // A call that succeeds is committed.
+//! let mut draft = session.draft();
+//! draft.append(Stitch { row: 1 })?.append(NeedleMoved)?;
+//! session.commit(draft)?;
+//!
+//! // One that fails is not, but what it logged remains.
+//! let mut draft = session.draft();
+//! draft.append(Stitch { row: 2 })?.append(NeedleMoved)?;
+//! let logs = session.prepare_logs(&draft)?;
+//! session.apply(logs)?;
+//! assert_eq!(session.all::<Stitch>()?.len(), 1);
+//! assert_eq!(session.all::<NeedleMoved>()?.len(), 2);
+//!
+//! // A snapshot survives the process, and needs no registration to be restored.
+//! let text = session.snapshot().to_json()?;
+//! let mut elsewhere = Session::new(ids.next(), ids.clock().clone());
+//! elsewhere.rollback(&Snapshot::from_json(&text)?)?;
+//! assert_eq!(*elsewhere.latest::<Stitch>()?.unwrap(), Stitch { row: 1 });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`message`] | what policies, options and people say to each other |
+//! | [`session`] | typed state: slices, reducers, drafts, snapshots |
+//! | [`slices`] | the slices that Backstitch itself keeps |
+//! | [`journal`], [`view`] | what happened, and what follows from it |
+//! | [`ports`], [`filesystem`] | the traits behind which the world lies, and the rules of files |
+//! | [`budget`] | what an agent may spend, and what it has spent |
+//! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
+//! | [`SystemClock`], [`entropy`] | where time and chance come from outside of tests |
+//! | [`object`], [`digest`] | content that is named by what it is |
+//! | [`json`], [`extra`], [`storable`] | what JSON is accepted, kept and refused |
+
+#[doc(inline)]
+pub use backstitch_core::{
+    budget, digest, extra, filesystem, id, journal, json, message, object, ports, rng, session, slices,
+    storable, time, view,
+};
+
+#[doc(no_inline)]
+pub use backstitch_core::session::Slice;
+pub use backstitch_macros::Slice;
+
+#[doc(inline)]
+pub use backstitch_runtime::{SystemClock, entropy};
+
+/// What most programs need: `use backstitch::prelude::*`.
+pub mod prelude {
+    pub use backstitch_core::id::{CallId, EvaluationId, IdStream, MessageId, SessionId};
+    pub use backstitch_core::message::{Message, MessageBuilder, OptionResultBuilder};
+    pub use backstitch_core::session::{
+        Capture, Draft, Event, Items, Session, Slice, SliceOp, SlicePolicy, Snapshot,
+    };
+    pub use backstitch_core::time::{Clock, FixedClock, Timestamp};
+    pub use backstitch_macros::Slice;
+    pub use backstitch_runtime::SystemClock;
+}
+
+// What the macros generate refers to this module and to nothing else.
+#[doc(hidden)]
+pub use backstitch_core::__private;

@@ -1,0 +1,144 @@
+//! Budgets: what an agent may spend, and what it has spent.
+//!
+//! An amount is reserved before each request and each call and settled after it. Reservations and charges are records in
+//! the journal; they are never rolled back, not by a failed call and not by a rewind: spent is spent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ReservationId;
+
+/// How much of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Amounts {
+    /// Tokens sent to a model.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input_tokens: u64,
+    /// Tokens that a model answered with.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub output_tokens: u64,
+    /// Money, in millionths of the unit that prices are given in.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub money_micros: u64,
+    /// Calls of options.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub calls: u64,
+    /// Active time, in milliseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub millis: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Amounts {
+    /// Nothing of any kind.
+    pub const ZERO: Self = Self { input_tokens: 0, output_tokens: 0, money_micros: 0, calls: 0, millis: 0 };
+
+    /// The sum, which stops at the largest number.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            money_micros: self.money_micros.saturating_add(other.money_micros),
+            calls: self.calls.saturating_add(other.calls),
+            millis: self.millis.saturating_add(other.millis),
+        }
+    }
+
+    /// Tokens of both directions.
+    pub fn total_tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+/// An amount that is held back for something that has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// Names the reservation.
+    pub id: ReservationId,
+    /// What is held back.
+    pub amounts: Amounts,
+}
+
+/// The most that may be spent; what is absent is not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Tokens sent to a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that a model answered with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Tokens of both directions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+    /// Money, in millionths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money_micros: Option<u64>,
+    /// Calls of options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Active time, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub millis: Option<u64>,
+}
+
+/// Something would cost more than is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the budget of {limit} {dimension} would be exceeded: {wanted} in all")]
+pub struct BudgetExceeded {
+    /// What there would be too much of.
+    pub dimension: &'static str,
+    /// How much is allowed.
+    pub limit: u64,
+    /// How much it would be.
+    pub wanted: u64,
+}
+
+impl Limits {
+    /// Refuses amounts that exceed a limit.
+    pub fn check(&self, amounts: Amounts) -> Result<(), BudgetExceeded> {
+        let dimensions = [
+            ("input tokens", self.input_tokens, amounts.input_tokens),
+            ("output tokens", self.output_tokens, amounts.output_tokens),
+            ("tokens", self.total_tokens, amounts.total_tokens()),
+            ("millionths of money", self.money_micros, amounts.money_micros),
+            ("calls", self.calls, amounts.calls),
+            ("milliseconds", self.millis, amounts.millis),
+        ];
+        for (dimension, limit, wanted) in dimensions {
+            if let Some(limit) = limit
+                && wanted > limit
+            {
+                return Err(BudgetExceeded { dimension, limit, wanted });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_reached_before_it_is_exceeded() {
+        let limits = Limits { total_tokens: Some(10), ..Limits::default() };
+        let amounts = Amounts { input_tokens: 6, output_tokens: 4, ..Amounts::ZERO };
+        assert_eq!(limits.check(amounts), Ok(()));
+        let more = amounts.plus(Amounts { output_tokens: 1, ..Amounts::ZERO });
+        let exceeded = limits.check(more).unwrap_err();
+        assert_eq!(exceeded, BudgetExceeded { dimension: "tokens", limit: 10, wanted: 11 });
+    }
+
+    #[test]
+    fn sums_do_not_overflow() {
+        let most = Amounts { calls: u64::MAX, input_tokens: u64::MAX, ..Amounts::ZERO };
+        assert_eq!(most.plus(most), most);
+        assert_eq!(most.total_tokens(), u64::MAX);
+    }
+}

@@ -1,0 +1,100 @@
+//! Fields that this version does not know.
+//!
+//! What is read from a journal may have been written by a newer version. An [`Extra`] is flattened into each structure that
+//! is stored, catches the fields which that structure has no name for, and writes them back as they were: reading and
+//! writing again loses nothing. Nothing here is ever interpreted. An `Extra` that is empty is not written at all.
+//!
+//! Reading never puts a name into an `Extra` that its structure knows. One that is filled by hand must not hold such a
+//! name either, since the JSON would then hold it twice. Values that would not come back as they are, are refused; see
+//! [`crate::storable`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::storable::{self, NotStorable};
+
+/// Unknown fields, kept in the order in which they were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub struct Extra(Map<String, Value>);
+
+impl Extra {
+    /// No unknown fields.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether there are no unknown fields.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many unknown fields there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The value of an unknown field.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// The unknown fields with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The unknown fields as a JSON object.
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The unknown fields as a JSON object.
+    pub fn into_map(self) -> Map<String, Value> {
+        self.0
+    }
+}
+
+impl TryFrom<Map<String, Value>> for Extra {
+    type Error = NotStorable;
+
+    fn try_from(fields: Map<String, Value>) -> Result<Self, Self::Error> {
+        storable::check_object(&fields)?;
+        Ok(Self(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Stored {
+        known: u8,
+        #[serde(flatten)]
+        extra: Extra,
+    }
+
+    #[test]
+    fn unknown_fields_come_back_as_they_were() {
+        let text = r#"{"known":1,"zeta":{"deep":[1,2.5,null]},"alpha":18446744073709551615}"#;
+        let stored: Stored = serde_json::from_str(text).unwrap();
+        assert_eq!(stored.extra.len(), 2);
+        assert_eq!(stored.extra.get("known"), None);
+        assert_eq!(serde_json::to_string(&stored).unwrap(), text);
+    }
+
+    #[test]
+    fn nothing_unknown_is_not_written() {
+        let stored = Stored { known: 1, extra: Extra::new() };
+        assert!(stored.extra.is_empty());
+        assert_eq!(serde_json::to_string(&stored).unwrap(), r#"{"known":1}"#);
+    }
+
+    #[test]
+    fn what_would_not_come_back_is_refused() {
+        let text = format!(r#"{{"known":1,"deep":{}{}}}"#, "[".repeat(100), "]".repeat(100));
+        let error = serde_json::from_str::<Stored>(&text).unwrap_err();
+        assert!(error.to_string().contains("nests deeper than 64 levels"), "{error}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Functions for fuzzers: bytes in, nothing out, and a panic where a promise is broken.
+//!
+//! Each is run by the tests of this crate on mutations of real encodings, and by the targets in `fuzz/` for as long as
+//! somebody lets them. They are no interface: they change without notice.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::extra::Extra;
+use crate::id::{EvaluationId, SessionId};
+use crate::journal::{Batch, EvaluationStarted, Origin, Position, Record, RecordBody, SessionCreated};
+use crate::json::JsonLimits;
+use crate::rng::Seed;
+use crate::session::{Capture, Session, Snapshot, SnapshotMismatchError};
+use crate::slices::{
+    Plan, PromptExecuted, PromptRendered, ToolInvoked, VisibilityOverrides, WorkspaceDigest,
+};
+use crate::time::{FixedClock, Timestamp};
+use crate::view::{Driver, JournalView};
+
+/// Inputs are small, so that many of them run.
+const LIMITS: JsonLimits = JsonLimits { bytes: 64 * 1024, depth: 80 };
+
+/// Decodes a snapshot. What decodes must be stable as JSON, and restoring it must work or be refused in so many words, in
+/// which case the session is as before. Gives whether the bytes were a snapshot.
+pub fn snapshot_decoder(bytes: &[u8]) -> bool {
+    let Ok(snapshot) = Snapshot::from_json_within(bytes, LIMITS) else { return false };
+
+    let text = snapshot.to_json().expect("what was read can be written");
+    let again = Snapshot::from_json(&text).expect("what was written can be read");
+    assert_eq!(again.to_json().expect("and written again"), text, "writing is stable");
+    assert_eq!(digest(&again), digest(&snapshot), "the content is the same");
+    assert_eq!((again.id(), again.created_at()), (snapshot.id(), snapshot.created_at()));
+    assert_eq!((again.session(), again.tags()), (snapshot.session(), snapshot.tags()));
+    assert_eq!(again.captured(), snapshot.captured());
+
+    restore_into_a_session_that_knows_no_types(&snapshot);
+    restore_into_a_session_that_knows_types(&snapshot);
+    true
+}
+
+fn restore_into_a_session_that_knows_no_types(snapshot: &Snapshot) {
+    for restore in [Session::rollback, Session::rollback_with_logs, Session::rewind_to] {
+        let mut session = fresh_session();
+        match restore(&mut session, snapshot) {
+            Ok(()) => {
+                let text = all(&session).to_json().expect("what was restored can be written");
+                Snapshot::from_json(&text).expect("and read");
+            }
+            Err(
+                SnapshotMismatchError::WithoutState
+                | SnapshotMismatchError::WouldWipeLogs
+                | SnapshotMismatchError::WithoutJournal,
+            ) => {}
+            Err(error) => panic!("a fresh session refused the snapshot: {error}"),
+        }
+    }
+}
+
+fn restore_into_a_session_that_knows_types(snapshot: &Snapshot) {
+    let mut session = fresh_session();
+    session.register_slice::<Plan>().register_slice::<VisibilityOverrides>();
+    session.register_slice::<WorkspaceDigest>().register_slice::<ToolInvoked>();
+    session.register_slice::<PromptRendered>().register_slice::<PromptExecuted>();
+    let plan = Plan::new("hold", ["sew"]).expect("one step is not too many");
+    session.append(plan).expect("an item is appended");
+    let before = digest(&all(&session));
+    match session.rollback(snapshot) {
+        Ok(()) => {
+            session.all::<Plan>().expect("what was restored was decoded");
+            all(&session).to_json().expect("what was restored can be written");
+        }
+        Err(_) => assert_eq!(digest(&all(&session)), before, "a refused restore changes nothing"),
+    }
+}
+
+/// Decodes a record. What decodes must come back from its own text, and a journal must take it in or refuse it; when it
+/// refuses it, the view of the journal is as before. Gives whether the bytes were a record.
+pub fn record_decoder(bytes: &[u8]) -> bool {
+    let Ok(record) = Record::decode_within(Position::new(2), bytes, LIMITS) else { return false };
+
+    let text = record.encode().expect("what was read can be written");
+    let again = Record::decode(record.position, &text).expect("what was written can be read");
+    assert_eq!(again, record, "it is the same record");
+    assert_eq!(again.encode().expect("and written again"), text, "writing is stable");
+    let batch = Batch::at(record.at).with(record.body.clone());
+    let (stored, _) = batch.into_records(record.position);
+    stored[0].encode().expect("what was moved out leaves a record");
+
+    if let RecordBody::SessionCreated(_) = &record.body {
+        let first = Record { position: Position::START, ..record.clone() };
+        if let Ok(view) = JournalView::fold(&[first]) {
+            read_everything(&view);
+        }
+    }
+    take_in(record);
+    true
+}
+
+/// The evaluation that stands in the journal which mutated records are added to.
+const EVALUATION: Uuid = Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_0000_0000_0002);
+
+fn take_in(record: Record) {
+    let (session_id, evaluation_id) =
+        (SessionId::from_uuid(Uuid::from_u128(1)), EvaluationId::from(EVALUATION));
+    let created = SessionCreated {
+        session_id,
+        created_at: Timestamp::UNIX_EPOCH,
+        origin: Origin::Root,
+        seed: Seed::new(1),
+        agent: serde_json::Value::Null,
+        state: Vec::new(),
+        tags: Default::default(),
+        extra: Extra::default(),
+    };
+    let started = EvaluationStarted {
+        evaluation_id,
+        prompt_ns: String::new(),
+        prompt_key: String::new(),
+        fingerprint: None,
+        parent_evaluation: None,
+        budget: None,
+        deadline_millis: None,
+        extra: Extra::default(),
+    };
+    let (mut records, _) =
+        Batch::at(Timestamp::UNIX_EPOCH).with(created).with(started).into_records(Position::START);
+    let before = JournalView::fold(&records).expect("a session and an evaluation are a journal");
+    let mut grown = before.clone();
+    let applied = grown.apply(&record);
+    records.push(record);
+    match JournalView::fold(&records) {
+        Ok(view) => read_everything(&view),
+        Err(_) => assert!(applied.is_err(), "growing takes in no more than folding"),
+    }
+    if applied.is_err() {
+        let seen =
+            |view: &JournalView| (view.head(), view.content_digest(Arc::new(FixedClock::default())).ok());
+        assert_eq!(seen(&grown), seen(&before), "a refused record changes nothing");
+    }
+}
+
+fn read_everything(view: &JournalView) {
+    let session = view.session(Arc::new(FixedClock::default()));
+    let _ = all(&session).to_json();
+    view.checkpoints();
+    view.status(Driver::Absent);
+    view.lineage().visible(view.head());
+    view.ledger().committed();
+    let Ok(transcript) = view.transcript() else { return };
+    for evaluation in transcript.evaluations() {
+        transcript.transitions(evaluation);
+        transcript.pending_tool_calls(evaluation);
+        let state =
+            transcript.conversation(evaluation).expect("an evaluation with messages is a conversation");
+        assert_eq!(state.inner_messages(), transcript.inner_messages(evaluation), "nothing is lost");
+    }
+}
+
+fn fresh_session() -> Session {
+    Session::new(SessionId::from_uuid(Uuid::from_u128(1)), Arc::new(FixedClock::default()))
+}
+
+fn all(session: &Session) -> Snapshot {
+    session.snapshot_with(Capture::include_all())
+}
+
+fn digest(snapshot: &Snapshot) -> crate::digest::Digest {
+    snapshot.content_digest().expect("what was read has a digest")
+}

@@ -1,0 +1,202 @@
+//! Identities.
+//!
+//! Each kind of thing has its own id type, so that a call's id cannot be handed in where a session's is wanted. Ids are
+//! UUIDv7: their time comes from the injected clock, their chance from an [`IdStream`] of the session, so that a repeated
+//! session gives the same ids. An id says nothing about order; only a position in a journal does.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::time::Clock;
+
+/// The text is not an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a {kind} (a UUID): {text:?}")]
+pub struct InvalidId {
+    /// Which kind of id was wanted.
+    pub kind: &'static str,
+    /// What was given.
+    pub text: String,
+}
+
+macro_rules! id_types {
+    ($($(#[$doc:meta])* $name:ident = $kind:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// The id as a UUID.
+            pub fn as_uuid(&self) -> &Uuid {
+                &self.0
+            }
+
+            /// An id that was kept as a UUID.
+            pub fn from_uuid(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, formatter)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, formatter)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::try_parse(text)
+                    .map(Self)
+                    .map_err(|_| InvalidId { kind: $kind, text: text.chars().take(64).collect() })
+            }
+        }
+    )*};
+}
+
+id_types! {
+    /// Names a session: the durable unit with one journal.
+    SessionId = "session id";
+    /// Names an evaluation: one prompt driven to one answer.
+    EvaluationId = "evaluation id";
+    /// Names a message.
+    MessageId = "message id";
+    /// Names a call of an option. It is the `invocation_id` of messages, and what idempotency keys are made from.
+    CallId = "call id";
+    /// Names a snapshot.
+    SnapshotId = "snapshot id";
+    /// Names a reservation of budget.
+    ReservationId = "reservation id";
+}
+
+/// An id that is made from another one and a label, so that making it again gives the same.
+pub(crate) fn derived<Id: From<Uuid>>(from: &Uuid, label: &str) -> Id {
+    let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 derived id");
+    hasher.update(from.as_bytes());
+    hasher.update(label.as_bytes());
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    Id::from(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+}
+
+/// The stream of chance from which a session's ids are made.
+///
+/// It is seeded by the session and by the *epoch*, the journal position at which the session was opened. A session that is
+/// opened again after a crash is at a later position if any id of the earlier stream was recorded, so no recorded id comes
+/// twice. The stream is never part of a snapshot and never rolled back; a fork has another session id and so another stream.
+#[derive(Clone)]
+pub struct IdStream {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    clock: Arc<dyn Clock>,
+    chance: Mutex<blake3::OutputReader>,
+}
+
+impl IdStream {
+    /// The stream of `session`, opened at journal position `epoch`.
+    pub fn new(session: SessionId, epoch: u64, clock: Arc<dyn Clock>) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 session id stream");
+        hasher.update(session.as_uuid().as_bytes());
+        hasher.update(&epoch.to_le_bytes());
+        Self::from_chance(hasher.finalize_xof(), clock)
+    }
+
+    /// A stream that belongs to no session, for naming sessions themselves. The seed must come from the system's entropy
+    /// where ids have to be unique, and may be fixed where they have to be repeatable.
+    pub fn from_seed(seed: [u8; 32], clock: Arc<dyn Clock>) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 free id stream");
+        hasher.update(&seed);
+        Self::from_chance(hasher.finalize_xof(), clock)
+    }
+
+    fn from_chance(chance: blake3::OutputReader, clock: Arc<dyn Clock>) -> Self {
+        Self { inner: Arc::new(Inner { clock, chance: Mutex::new(chance) }) }
+    }
+
+    /// The next id of the stream.
+    pub fn next<Id: From<Uuid>>(&self) -> Id {
+        let mut chance = [0; 10];
+        // A poisoned lock means that another thread died between two reads of the stream: the stream itself is sound.
+        self.inner.chance.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut chance);
+        let millis = self.inner.clock.now().unix_millis();
+        Id::from(uuid::Builder::from_unix_timestamp_millis(millis, &chance).into_uuid())
+    }
+
+    /// The clock that dates the ids.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+}
+
+impl fmt::Debug for IdStream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("IdStream").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::time::FixedClock;
+
+    fn stream(session: u128, epoch: u64) -> IdStream {
+        IdStream::new(SessionId::from_uuid(Uuid::from_u128(session)), epoch, Arc::new(FixedClock::default()))
+    }
+
+    #[test]
+    fn the_same_stream_gives_the_same_ids() {
+        let (one, other) = (stream(1, 0), stream(1, 0));
+        for _ in 0..100 {
+            assert_eq!(one.next::<CallId>(), other.next::<CallId>());
+        }
+    }
+
+    #[test]
+    fn no_id_occurs_twice_over_sessions_and_epochs() {
+        let mut seen = HashSet::new();
+        for (session, epoch) in [(1, 0), (1, 7), (2, 0), (2, 7)] {
+            let ids = stream(session, epoch);
+            for _ in 0..2_000 {
+                assert!(seen.insert(ids.next::<MessageId>()));
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_version_7_and_dated() {
+        let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05.678Z".parse().unwrap()));
+        let ids = IdStream::from_seed([7; 32], clock);
+        let id: SessionId = ids.next();
+        assert_eq!(id.as_uuid().get_version_num(), 7);
+        let (seconds, nanos) = id.as_uuid().get_timestamp().unwrap().to_unix();
+        assert_eq!((seconds, nanos), (1_767_323_045, 678_000_000));
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        let error = "call_1".parse::<CallId>().unwrap_err();
+        assert_eq!(error.to_string(), "not a call id (a UUID): \"call_1\"");
+    }
+}

@@ -1,0 +1,75 @@
+//! Batches: records that are appended together or not at all.
+
+use super::Position;
+use super::record::{Record, RecordBody};
+use crate::extra::Extra;
+use crate::object::Object;
+use crate::time::Timestamp;
+
+/// Records and the objects that they refer to, to be appended as one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    at: Timestamp,
+    bodies: Vec<RecordBody>,
+    objects: Vec<Object>,
+}
+
+impl Batch {
+    /// An empty batch, recorded at this moment.
+    pub fn at(at: Timestamp) -> Self {
+        Self { at, bodies: Vec::new(), objects: Vec::new() }
+    }
+
+    /// Adds a record at the end. What of it is too large for a record becomes an object of the batch.
+    pub fn push(&mut self, body: impl Into<RecordBody>) -> &mut Self {
+        let mut body = body.into();
+        body.spill(&mut self.objects);
+        self.bodies.push(body);
+        self
+    }
+
+    /// Adds a record at the end.
+    #[must_use]
+    pub fn with(mut self, body: impl Into<RecordBody>) -> Self {
+        self.push(body);
+        self
+    }
+
+    /// Adds an object that a record of the batch refers to.
+    pub fn add_object(&mut self, object: Object) -> &mut Self {
+        self.objects.push(object);
+        self
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.bodies.is_empty()
+    }
+
+    /// What the records say, in order.
+    pub fn bodies(&self) -> &[RecordBody] {
+        &self.bodies
+    }
+
+    /// The objects.
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// The records as they stand in a journal whose next position is `start`, and the objects.
+    pub fn into_records(self, start: Position) -> (Vec<Record>, Vec<Object>) {
+        let at = self.at;
+        let records = self.bodies.into_iter().enumerate().map(|(index, body)| Record {
+            position: start.after(index),
+            at,
+            body,
+            extra: Extra::default(),
+        });
+        (records.collect(), self.objects)
+    }
+}

@@ -1,0 +1,165 @@
+//! Records of calls and requests: the intent before, the outcome after, and what both cost.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::budget::{Amounts, Reservation};
+use crate::digest::Digest;
+use crate::extra::Extra;
+use crate::id::{CallId, EvaluationId, ReservationId, SessionId};
+use crate::object::{ObjectId, ObjectRef};
+
+/// What a call may do to the world outside of the session, and so what may be done about it after a crash.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It only reads: it runs again.
+    Pure,
+    /// It changes only session state and files of the workspace: they are put back and it runs again.
+    Workspace,
+    /// It changes the world, but twice under one key is once: it runs again with the same key.
+    Idempotent,
+    /// It changes the world: it never runs again unasked. What is not declared is this.
+    #[default]
+    External,
+}
+
+/// The key under which a call's effect must happen at most once: the session's id and the call's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// The key of a call.
+    pub fn new(session: SessionId, call: CallId) -> Self {
+        Self(format!("{session}/{call}"))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for IdempotencyKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The state of a workspace, by content: its files as git would hold them, and what git cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WorkspaceRoot {
+    /// The tree.
+    pub tree: ObjectId,
+    /// What git cannot hold: modes, empty directories, refused names.
+    pub manifest: ObjectId,
+}
+
+/// The durable intent: a call is about to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallStarted {
+    /// The call.
+    pub call_id: CallId,
+    /// The evaluation that it belongs to.
+    pub evaluation_id: EvaluationId,
+    /// The option.
+    pub name: String,
+    /// The arguments, where they are not those of the call's message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Map<String, Value>>,
+    /// The arguments, once they are too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_object: Option<ObjectRef>,
+    /// What the call may do.
+    pub effect: Effect,
+    /// The key of its effect.
+    pub idempotency_key: IdempotencyKey,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// The workspace before it, for calls that may write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<WorkspaceRoot>,
+    /// What is held back for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<Reservation>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A call has ended. It is the last record of its batch that belongs to the call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallFinished {
+    /// The call.
+    pub call_id: CallId,
+    /// Whether its changes stand.
+    pub outcome: CallOutcome,
+    /// The workspace after it, for calls that may write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<WorkspaceRoot>,
+    /// The workspace as a failed call left it, before it was put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rescue: Option<WorkspaceRoot>,
+    /// How long it took, in microseconds.
+    pub elapsed_micros: u64,
+    /// A line about its result, for lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Whether a call's changes stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// They do.
+    Succeeded,
+    /// They were rolled back.
+    Failed,
+}
+
+/// A model is about to be asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestStarted {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The number that the response will have.
+    pub turn: u64,
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The digest of the rendered request. The request itself is not kept: it can be rendered again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// The length of the rendered request, in bytes.
+    #[serde(default)]
+    pub length: u64,
+    /// The version of what rendered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renderer: Option<String>,
+    /// What is held back for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<Reservation>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Something was paid for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BudgetCharged {
+    /// The reservation that this settles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<ReservationId>,
+    /// What was paid.
+    pub amounts: Amounts,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}

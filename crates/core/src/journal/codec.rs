@@ -1,0 +1,304 @@
+//! Records as text.
+//!
+//! A stored record is one line of JSON: `{"v":1,"kind":"call_started","at":"...","data":{...}}`. People can read it with
+//! ordinary SQL. `v` is the version of the kind's data: older data is brought to the newest version when it is read, by
+//! pure functions over plain JSON, so a new program opens old journals. What it does not know inside of data it keeps; a
+//! kind or a version that it does not know it refuses, because a journal must not be folded with holes in it.
+//!
+//! A record that could be written but not be read again is refused when it is written. A field that stands twice is refused
+//! when it is read, but for fields of free-form values, of which the last counts.
+
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Position;
+use super::record::{Record, RecordBody};
+use crate::extra::Extra;
+use crate::json::{JsonLimits, LimitExceeded};
+use crate::storable::{self, NotStorable};
+use crate::time::Timestamp;
+
+/// A record cannot be written, because it could not be read again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// It cannot be written as JSON.
+    #[error("the record cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+    /// It is too large or too deep.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// A value in it would come back as another one.
+    #[error("the record cannot be stored")]
+    NotStorable(#[from] NotStorable),
+    /// One of its unknown fields has the name of a known one.
+    #[error("the record has an unknown field with the name {field:?}, which every record has")]
+    Ambiguous {
+        /// The field.
+        field: &'static str,
+    },
+}
+
+/// A record could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the record at position {position} cannot be read")]
+pub struct DecodeError {
+    /// The record's place.
+    pub position: Position,
+    /// What is wrong with it.
+    #[source]
+    pub problem: DecodeProblem,
+}
+
+/// What is wrong with a record.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeProblem {
+    /// It is too large or too deep.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// It is not JSON, or not of the shape of its kind.
+    #[error("it does not parse")]
+    Malformed(#[from] serde_json::Error),
+    /// A field that every record has is missing.
+    #[error("it has no field {field:?}")]
+    Missing {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field stands in it twice.
+    #[error("it has the field {field:?} twice")]
+    Duplicate {
+        /// The field.
+        field: String,
+    },
+    /// Its kind is not known here.
+    #[error("its kind {kind:?} is not known; a newer program may have written it")]
+    UnknownKind {
+        /// The kind.
+        kind: String,
+    },
+    /// Its version is not known here.
+    #[error("its kind {kind:?} has version {stored}, but this program knows 1 to {known}")]
+    UnknownVersion {
+        /// The kind.
+        kind: String,
+        /// The record's version.
+        stored: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// It could not be brought to the newest version.
+    #[error("its kind {kind:?} could not be brought from version {version} to the next: {reason}")]
+    Upcast {
+        /// The kind.
+        kind: String,
+        /// The version that could not be left.
+        version: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A field that is not known would not come back as it is.
+    #[error("a field that is not known here cannot be kept")]
+    NotStorable(#[from] NotStorable),
+}
+
+/// Brings the data of one kind from one version to the next.
+struct Upcaster {
+    kind: &'static str,
+    from: u32,
+    upcast: fn(Value) -> Result<Value, String>,
+}
+
+/// All upcasters. One is added whenever the version of a kind is raised, and none is ever taken out.
+const UPCASTERS: &[Upcaster] = &[];
+
+#[derive(Serialize)]
+struct Stored<'a> {
+    v: u32,
+    kind: &'a str,
+    at: Timestamp,
+    data: Box<RawValue>,
+    #[serde(flatten)]
+    extra: &'a Extra,
+}
+
+/// The fields that every record has.
+const FIELDS: [&str; 4] = ["v", "kind", "at", "data"];
+
+impl Record {
+    /// The record as text. Its place is not in it: that is where the text stands.
+    pub fn encode(&self) -> Result<String, EncodeError> {
+        if let Some(field) = FIELDS.into_iter().find(|field| self.extra.get(field).is_some()) {
+            return Err(EncodeError::Ambiguous { field });
+        }
+        let kind = self.body.kind();
+        let v = version_of(kind).unwrap_or(1);
+        let data = self.body.to_data()?;
+        let text = serde_json::to_string(&Stored { v, kind, at: self.at, data, extra: &self.extra })?;
+        JsonLimits::default().check(text.as_bytes())?;
+        // Whether that is a key or only spoken of shows when it is read.
+        if text.contains(storable::PRIVATE_KEYS)
+            && !Self::decode(self.position, &text).is_ok_and(|again| again == *self)
+        {
+            return Err(NotStorable::PrivateKey.into());
+        }
+        Ok(text)
+    }
+
+    /// Reads a record within the default limits.
+    pub fn decode(position: Position, text: &str) -> Result<Self, DecodeError> {
+        Self::decode_within(position, text.as_bytes(), JsonLimits::default())
+    }
+
+    /// Reads a record within these limits.
+    pub fn decode_within(position: Position, text: &[u8], limits: JsonLimits) -> Result<Self, DecodeError> {
+        decode(position, text, limits).map_err(|problem| DecodeError { position, problem })
+    }
+}
+
+fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record, DecodeProblem> {
+    limits.check(text)?;
+    let Fields { known: [v, kind, at, data], unknown, twice } = serde_json::from_slice(text)?;
+    if let Some(field) = twice {
+        return Err(DecodeProblem::Duplicate { field: field.to_owned() });
+    }
+    let stored: u32 = serde_json::from_str(required("v", v)?)?;
+    let kind: String = serde_json::from_str(required("kind", kind)?)?;
+    let at: Timestamp = serde_json::from_str(required("at", at)?)?;
+    let data = required("data", data)?;
+
+    let known = version_of(&kind).ok_or_else(|| DecodeProblem::UnknownKind { kind: kind.clone() })?;
+    let upcast = upcast(UPCASTERS, &kind, stored, known, data)?;
+    let data = upcast.as_deref().unwrap_or(data);
+    let body = RecordBody::from_data(&kind, data).ok_or(DecodeProblem::UnknownKind { kind })??;
+
+    let mut extra = serde_json::Map::new();
+    for (name, raw) in unknown {
+        if extra.insert(name.clone(), serde_json::from_str(raw.get())?).is_some() {
+            return Err(DecodeProblem::Duplicate { field: name });
+        }
+    }
+    Ok(Record { position, at, body, extra: extra.try_into()? })
+}
+
+/// The top level of a stored record: what every record has, in the order of [`FIELDS`], and what is not known.
+#[derive(Default)]
+struct Fields<'a> {
+    known: [Option<&'a RawValue>; 4],
+    unknown: Vec<(String, &'a RawValue)>,
+    twice: Option<&'static str>,
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Record;
+        impl<'de> Visitor<'de> for Record {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a record")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Fields::default();
+                while let Some((name, raw)) = map.next_entry::<String, &'de RawValue>()? {
+                    match FIELDS.iter().position(|field| *field == name) {
+                        Some(index) if fields.known[index].is_some() => fields.twice = Some(FIELDS[index]),
+                        Some(index) => fields.known[index] = Some(raw),
+                        None => fields.unknown.push((name, raw)),
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Record)
+    }
+}
+
+fn required<'a>(field: &'static str, raw: Option<&'a RawValue>) -> Result<&'a str, DecodeProblem> {
+    raw.map(RawValue::get).ok_or(DecodeProblem::Missing { field })
+}
+
+fn version_of(kind: &str) -> Option<u32> {
+    RecordBody::KINDS.iter().find(|(name, _)| *name == kind).map(|(_, version)| *version)
+}
+
+/// Data of an older version as data of version `known`; `None` when it already is.
+fn upcast(
+    upcasters: &[Upcaster],
+    kind: &str,
+    stored: u32,
+    known: u32,
+    data: &str,
+) -> Result<Option<String>, DecodeProblem> {
+    if stored == known {
+        return Ok(None);
+    }
+    if stored == 0 || stored > known {
+        return Err(DecodeProblem::UnknownVersion { kind: kind.to_owned(), stored, known });
+    }
+    let mut value: Value = serde_json::from_str(data)?;
+    for version in stored..known {
+        let failed = |reason| DecodeProblem::Upcast { kind: kind.to_owned(), version, reason };
+        let upcaster = upcasters.iter().find(|upcaster| upcaster.kind == kind && upcaster.from == version);
+        let upcaster = upcaster.ok_or_else(|| failed("there is no upcaster".to_owned()))?;
+        value = (upcaster.upcast)(value).map_err(failed)?;
+    }
+    Ok(Some(value.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A kind with two older versions: `text` was called `body`, and before that it was a list of lines.
+    const OLDER: &[Upcaster] = &[
+        Upcaster {
+            kind: "note",
+            from: 1,
+            upcast: |mut data| {
+                let lines = data["lines"].as_array().ok_or("lines are no list")?;
+                let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
+                data["body"] = lines.join("\n").into();
+                Ok(data)
+            },
+        },
+        Upcaster {
+            kind: "note",
+            from: 2,
+            upcast: |mut data| {
+                data["text"] = data["body"].take();
+                Ok(data)
+            },
+        },
+    ];
+
+    #[test]
+    fn older_data_is_brought_up_version_by_version() {
+        let data = json!({"topic": "t", "lines": ["a", "b"]}).to_string();
+        let text = upcast(OLDER, "note", 1, 3, &data).unwrap().unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["text"], "a\nb");
+        assert!(upcast(OLDER, "note", 3, 3, &data).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_brought_up_is_refused() {
+        let data = json!({"lines": 1}).to_string();
+        let problem = upcast(OLDER, "note", 1, 3, &data).unwrap_err();
+        assert!(matches!(problem, DecodeProblem::Upcast { version: 1, .. }), "{problem:?}");
+        let problem = upcast(OLDER, "call_started", 1, 3, &data).unwrap_err();
+        assert!(matches!(problem, DecodeProblem::Upcast { version: 1, .. }), "{problem:?}");
+        for stored in [0, 4] {
+            let problem = upcast(OLDER, "note", stored, 3, &data).unwrap_err();
+            assert!(matches!(problem, DecodeProblem::UnknownVersion { .. }), "{problem:?}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A message with its place in the conversation.
+//!
+//! An [`InnerMessage`] is the envelope around a [`Message`]: which evaluation it belongs to, where in it, in which turn. It
+//! is what the journal records and what the transcript slice holds. Of an assistant's answer, its text and each of its calls
+//! are messages of their own with one `turn`; views and adapters group them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::extra::Extra;
+use crate::id::{CallId, EvaluationId, MessageId};
+use crate::message::{Content, Message, MessageError, RoleHint};
+use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
+use crate::session::{Slice, SlicePolicy};
+use crate::time::Timestamp;
+
+/// A message with its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InnerMessage {
+    /// Names the message.
+    pub message_id: MessageId,
+    /// The evaluation that it belongs to.
+    pub evaluation_id: EvaluationId,
+    /// Its place in the evaluation: 0, 1, 2 and so on, without a gap on any branch.
+    pub sequence: u64,
+    /// The number of the provider's response that it belongs to; of a system or user message, the number of responses before it.
+    pub turn: u64,
+    /// The namespace of the prompt.
+    pub prompt_ns: String,
+    /// The key of the prompt.
+    pub prompt_key: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What was said.
+    pub message: Message,
+    /// What only the provider that made it understands; on the first message of its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderSidecar>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The part of an answer that only its provider understands, and what the provider said about it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProviderSidecar {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The endpoint, where one provider has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// The raw payload, byte for byte: reasoning and signatures stand in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Arc<str>>,
+    /// The raw payload, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_object: Option<ObjectRef>,
+    /// Why the answer ended, in the provider's word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<String>,
+    /// What the answer cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<crate::budget::Amounts>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Who speaks, in the words of providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The prompt.
+    System,
+    /// The one who decides.
+    Assistant,
+    /// A person.
+    User,
+    /// An option that was invoked.
+    Tool,
+}
+
+impl InnerMessage {
+    /// Who speaks: the assistant in calls, the tool in results, and in parts whom the hint names. Parts without a hint were
+    /// made by a policy, so they are the assistant's.
+    pub fn role(&self) -> Role {
+        match &self.message.content {
+            Content::OptionCall(_) => Role::Assistant,
+            Content::OptionResult(_) => Role::Tool,
+            Content::Parts(_) => match self.message.role_hint_for_llm {
+                Some(RoleHint::System) => Role::System,
+                Some(RoleHint::User) => Role::User,
+                Some(RoleHint::Tool) => Role::Tool,
+                Some(RoleHint::Assistant) | None => Role::Assistant,
+            },
+        }
+    }
+
+    /// The text of the message: its text parts, or a result as text (an error's message, a text as it is, anything else as
+    /// JSON). A call has none. What lies in objects has to be hydrated first.
+    pub fn content(&self) -> String {
+        let Some(result) = self.message.option_result() else { return self.message.text().into_owned() };
+        if result.is_error
+            && let Some(message) = &result.error_message
+        {
+            return message.to_string();
+        }
+        match result.result.inline() {
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// The call that a result answers.
+    pub fn tool_call_id(&self) -> Option<CallId> {
+        self.message.option_result().map(|result| result.invocation_id)
+    }
+
+    /// The option that a result comes from.
+    pub fn tool_name(&self) -> Option<&str> {
+        self.message.option_result().map(|result| result.option_name.as_ref())
+    }
+
+    /// Moves what is too large for a record out into objects.
+    pub fn spill(&mut self, objects: &mut Vec<Object>) {
+        self.message.spill(objects);
+        if let Some(sidecar) = &mut self.provider
+            && let Some(payload) = sidecar.payload.take_if(|payload| payload.len() > INLINE_LIMIT)
+        {
+            let object = Object::blob(Arc::<[u8]>::from(payload));
+            sidecar.payload_object = Some(object.to_ref());
+            objects.push(object);
+        }
+    }
+
+    /// Puts back what was moved out.
+    pub fn hydrate(
+        &mut self,
+        mut source: impl FnMut(ObjectRef) -> Option<Arc<[u8]>>,
+    ) -> Result<(), MessageError> {
+        self.message.hydrate(&mut source)?;
+        if let Some(sidecar) = &mut self.provider
+            && let Some(reference) = sidecar.payload_object
+        {
+            let (field, object) = ("payload", reference.object);
+            let bytes = source(reference).ok_or(MessageError::MissingObject { field, object })?;
+            let (expected, found) = (reference.length, bytes.len() as u64);
+            if found != expected {
+                return Err(MessageError::ObjectLength { field, object, expected, found });
+            }
+            let text = std::str::from_utf8(&bytes).map_err(|source| MessageError::ObjectNotText {
+                field,
+                object,
+                source,
+            })?;
+            sidecar.payload = Some(text.into());
+            sidecar.payload_object = None;
+        }
+        Ok(())
+    }
+
+    /// Whether both say the same, wherever what they say lies.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let spilled = |message: &Self| {
+            let mut message = message.clone();
+            message.spill(&mut Vec::new());
+            message
+        };
+        self == other || spilled(self) == spilled(other)
+    }
+
+    /// The objects that the message refers to.
+    pub fn object_refs(&self) -> Vec<ObjectId> {
+        let payload = self.provider.as_ref().and_then(|sidecar| sidecar.payload_object);
+        let mut objects = self.message.object_refs();
+        objects.extend(payload.map(|reference| reference.object));
+        objects
+    }
+}
+
+impl Slice for InnerMessage {
+    const NAME: &'static str = "inner_message";
+    const POLICY: SlicePolicy = SlicePolicy::Journal;
+}

@@ -1,0 +1,112 @@
+//! What of a record is too large for it.
+//!
+//! Texts and results of more than [`INLINE_LIMIT`] bytes are stored once, as objects, and the record holds name and length.
+//! Which objects a record cannot do without is asked before it is stored, and again before anything is thrown away.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::inner_message::InnerMessage;
+use super::lifecycle::{Decision, SessionCreated};
+use super::record::RecordBody;
+use crate::message::{Content, Message, OptionResult, PolicyName};
+use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
+use crate::session::{Items, Slice};
+
+impl RecordBody {
+    /// Moves what is too large for a record out into objects.
+    pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
+        match self {
+            Self::MessageAppended(message) => Arc::make_mut(message).spill(objects),
+            Self::CallStarted(call) => {
+                if let Some(large) = large(&call.arguments, objects) {
+                    let call = Arc::make_mut(call);
+                    (call.arguments, call.arguments_object) = (None, Some(large));
+                }
+            }
+            Self::EvaluationFinished(finished) => {
+                if let Some(large) = large(&finished.output, objects) {
+                    let finished = Arc::make_mut(finished);
+                    (finished.output, finished.output_object) = (None, Some(large));
+                }
+            }
+            Self::TurnFinished(turn) => {
+                if let Some(large) = large(&turn.data, objects) {
+                    let turn = Arc::make_mut(turn);
+                    (turn.data, turn.data_object) = (Value::Null, Some(large));
+                }
+            }
+            Self::Note(note) => {
+                if let Some(large) = large(&note.data, objects) {
+                    let note = Arc::make_mut(note);
+                    (note.data, note.data_object) = (Value::Null, Some(large));
+                }
+            }
+            Self::Resolved(resolved) => {
+                if let Decision::Happened { result } = &mut Arc::make_mut(resolved).decision {
+                    spill_result(result, objects);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The objects that the record refers to: they must be stored no later than it.
+    pub fn object_refs(&self) -> Vec<ObjectId> {
+        let (roots, large) = match self {
+            Self::MessageAppended(message) => return message.object_refs(),
+            Self::SessionCreated(created) => return loaded_refs(created),
+            Self::Resolved(resolved) => return decided_refs(&resolved.decision),
+            Self::CallStarted(call) => ([call.root, None], call.arguments_object),
+            Self::CallFinished(call) => ([call.root, call.rescue], None),
+            Self::Rewound(rewound) => ([rewound.rescue, None], None),
+            Self::EvaluationFinished(finished) => ([None, None], finished.output_object),
+            Self::TurnFinished(turn) => ([None, None], turn.data_object),
+            Self::Note(note) => ([None, None], note.data_object),
+            _ => ([None, None], None),
+        };
+        let roots = roots.into_iter().flatten().flat_map(|root| [root.tree, root.manifest]);
+        roots.chain(large.map(|reference| reference.object)).collect()
+    }
+}
+
+/// The object that holds a value, when the value is too large for a record.
+fn large<T: Serialize>(value: &T, objects: &mut Vec<Object>) -> Option<ObjectRef> {
+    let text = serde_json::to_string(value).ok().filter(|text| text.len() > INLINE_LIMIT)?;
+    let object = Object::blob(text.into_bytes());
+    let reference = object.to_ref();
+    objects.push(object);
+    Some(reference)
+}
+
+fn as_message(result: OptionResult) -> Message {
+    Message::new(PolicyName::runtime(), Content::OptionResult(result))
+}
+
+fn spill_result(result: &mut OptionResult, objects: &mut Vec<Object>) {
+    let mut message = as_message(result.clone());
+    message.spill(objects);
+    if let Content::OptionResult(spilled) = message.content {
+        *result = spilled;
+    }
+}
+
+fn decided_refs(decision: &Decision) -> Vec<ObjectId> {
+    match decision {
+        Decision::Happened { result } => as_message(OptionResult::clone(result)).object_refs(),
+        _ => Vec::new(),
+    }
+}
+
+/// The objects of the transcript that a session starts from.
+fn loaded_refs(created: &SessionCreated) -> Vec<ObjectId> {
+    let transcripts = created.state.iter().filter(|slice| slice.name == InnerMessage::NAME);
+    let messages = transcripts.filter_map(|slice| slice.clone().into_cell().ok()?.items().ok());
+    messages
+        .flat_map(|messages: Items<InnerMessage>| {
+            messages.iter().flat_map(|m| m.object_refs()).collect::<Vec<_>>()
+        })
+        .collect()
+}

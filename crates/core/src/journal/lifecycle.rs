@@ -1,0 +1,284 @@
+//! Records of how sessions and evaluations begin, pause, go back and end.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Position;
+use super::call::WorkspaceRoot;
+use crate::budget::Limits;
+use crate::digest::Digest;
+use crate::extra::Extra;
+use crate::id::{CallId, EvaluationId, SessionId};
+use crate::message::OptionResult;
+use crate::object::ObjectRef;
+use crate::rng::Seed;
+use crate::session::StoredSlice;
+use crate::time::Timestamp;
+
+/// The first record of every journal: who the session is and what it starts from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionCreated {
+    /// The session.
+    pub session_id: SessionId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Where it comes from.
+    #[serde(default)]
+    pub origin: Origin,
+    /// The seed of all its chance.
+    pub seed: Seed,
+    /// The resolved definition of the agent, without secrets.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub agent: Value,
+    /// What its slices hold at the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub state: Vec<StoredSlice>,
+    /// Free labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Where a session comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Origin {
+    /// It was started by itself.
+    #[default]
+    Root,
+    /// It goes on from a place in another session, whose records before that place are also its own.
+    Fork {
+        /// The other session.
+        session: SessionId,
+        /// Everything before this record of the other session is shared.
+        position: Position,
+    },
+    /// It works for a call of another session.
+    Call {
+        /// The other session.
+        session: SessionId,
+        /// The call.
+        call: CallId,
+    },
+}
+
+impl Origin {
+    /// The session that this one comes from.
+    pub fn parent(&self) -> Option<SessionId> {
+        match self {
+            Self::Root => None,
+            Self::Fork { session, .. } | Self::Call { session, .. } => Some(*session),
+        }
+    }
+}
+
+/// A prompt starts to be driven to an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationStarted {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The namespace of the prompt.
+    pub prompt_ns: String,
+    /// The key of the prompt.
+    pub prompt_key: String,
+    /// A digest of the prompt's contract: rendered text, tools, output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Digest>,
+    /// The evaluation that this one goes on from, when that one was superseded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_evaluation: Option<EvaluationId>,
+    /// What it may spend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
+    /// How much active time it has, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_millis: Option<u64>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// An evaluation has ended. Its answer's text is its last message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationFinished {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The structured answer, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// The structured answer, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_object: Option<ObjectRef>,
+    /// What went wrong, when something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<EvaluationFailure>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// How an evaluation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With an answer.
+    Completed,
+    /// With an error.
+    Failed,
+    /// Because someone ended it.
+    Cancelled,
+    /// Because another evaluation took its place.
+    Superseded,
+}
+
+/// Why an evaluation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvaluationFailure {
+    /// A stable word for the kind of error.
+    pub kind: String,
+    /// What happened, for a person.
+    pub message: String,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The session stops and waits for a decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Paused {
+    /// What it waits for.
+    pub reason: PauseReason,
+    /// The call that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// More about it, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What a paused session waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseReason {
+    /// A call needs approval.
+    Approval,
+    /// It is not known whether a call's effect happened.
+    EffectUnknown,
+    /// The budget is spent.
+    Budget,
+    /// Someone asked it to.
+    Asked,
+    /// Its files could not be put back: nothing goes on until a person has looked.
+    Poisoned,
+}
+
+/// What a paused session waited for was decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// The call that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// What was decided.
+    pub decision: Decision,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What was decided about a paused session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Decision {
+    /// Go on.
+    Continue,
+    /// The call may run.
+    Approve,
+    /// The call may run with these arguments.
+    Edit {
+        /// The arguments.
+        arguments: serde_json::Map<String, Value>,
+    },
+    /// The call must not run.
+    Deny {
+        /// Why, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The call did happen, with this result.
+    Happened {
+        /// The result.
+        result: Box<OptionResult>,
+    },
+    /// The call is to run again.
+    Retry,
+    /// The call is to count as failed.
+    Fail {
+        /// Why, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// The session goes back: what is visible from here on is what was visible at the cut.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rewound {
+    /// The cut: everything before this position, as it was visible then.
+    pub to: Position,
+    /// The workspace as it was found, before it was put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rescue: Option<WorkspaceRoot>,
+    /// Why, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A turn of an agent that answers with programs has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnFinished {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The number of the turn.
+    pub turn: u64,
+    /// The turn.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// The turn, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_object: Option<ObjectRef>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Something worth keeping that no view needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// What it is about.
+    pub topic: String,
+    /// What it says, in a line or two.
+    pub text: String,
+    /// More, as data.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// More, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_object: Option<ObjectRef>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}

@@ -1,0 +1,31 @@
+//! The journal: everything that happens in a session, in order.
+//!
+//! A session has one journal. It only grows, by [batches](Batch) that are appended whole; a [`Record`] in it never changes.
+//! Whatever else there is, the session's state, the transcript, checkpoints, costs, is a view: a pure function of records
+//! (see [`crate::view`]). Going back is a record too ([`Rewound`]), so nothing is ever deleted.
+
+mod batch;
+mod call;
+mod codec;
+mod inner_message;
+mod large;
+mod lifecycle;
+mod place;
+mod position;
+mod record;
+
+pub use batch::Batch;
+pub use call::{
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, RequestStarted,
+    WorkspaceRoot,
+};
+pub use codec::{DecodeError, DecodeProblem, EncodeError};
+pub use inner_message::{InnerMessage, ProviderSidecar, Role};
+pub use lifecycle::{
+    Decision, EvaluationFailure, EvaluationFinished, EvaluationStarted, Note, Origin, Outcome, PauseReason,
+    Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+};
+pub(crate) use place::{Place, place_after, stands_at};
+pub use place::{SequenceError, inner_message_append};
+pub use position::{Branch, Point, Position};
+pub use record::{Record, RecordBody};

@@ -1,0 +1,119 @@
+//! Records: what a journal is made of.
+//!
+//! A record says that something happened, and once appended it never changes. The set of kinds is small on purpose: a kind
+//! is added only when a view needs it.
+
+use std::sync::Arc;
+
+use super::Position;
+use super::call::{BudgetCharged, CallFinished, CallStarted, RequestStarted};
+use super::inner_message::InnerMessage;
+use super::lifecycle::{
+    EvaluationFinished, EvaluationStarted, Note, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+};
+use crate::extra::Extra;
+use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
+use crate::time::Timestamp;
+
+/// Something that happened, at its place in the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its place.
+    pub position: Position,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What happened.
+    pub body: RecordBody,
+    /// Fields that this version does not know.
+    pub extra: Extra,
+}
+
+/// Declares the kinds of records: the enum, their names, and a conversion from each.
+macro_rules! record_kinds {
+    ($($(#[$doc:meta])* $variant:ident($payload:ty) = $name:literal, version $version:literal;)*) => {
+        /// What happened. The payloads are shared, so that views keep them without copying them.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum RecordBody {
+            $($(#[$doc])* $variant(Arc<$payload>),)*
+        }
+
+        impl RecordBody {
+            /// The kinds of records with the version of each that this program writes.
+            pub const KINDS: &[(&str, u32)] = &[$(($name, $version)),*];
+
+            /// The stored name of the kind.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            pub(super) fn to_data(&self) -> Result<Box<serde_json::value::RawValue>, serde_json::Error> {
+                match self { $(Self::$variant(payload) => serde_json::value::to_raw_value(payload),)* }
+            }
+
+            /// The payload of a record of this kind in its newest version; `None` when there is no such kind.
+            pub(super) fn from_data(kind: &str, data: &str) -> Option<Result<Self, serde_json::Error>> {
+                match kind {
+                    $($name => Some(serde_json::from_str(data).map(Self::$variant)),)*
+                    _ => None,
+                }
+            }
+        }
+
+        $(impl From<$payload> for RecordBody {
+            fn from(payload: $payload) -> Self {
+                Self::$variant(Arc::new(payload))
+            }
+        })*
+    };
+}
+
+record_kinds! {
+    /// The session exists from here on. The first record, and only it.
+    SessionCreated(SessionCreated) = "session_created", version 1;
+    /// An evaluation starts.
+    EvaluationStarted(EvaluationStarted) = "evaluation_started", version 1;
+    /// A model is about to be asked.
+    RequestStarted(RequestStarted) = "request_started", version 1;
+    /// Something was said.
+    MessageAppended(InnerMessage) = "message_appended", version 1;
+    /// A call is about to run.
+    CallStarted(CallStarted) = "call_started", version 1;
+    /// A slice changed.
+    SliceChanged(StoredChange) = "slice_changed", version 1;
+    /// A call has ended.
+    CallFinished(CallFinished) = "call_finished", version 1;
+    /// Something was paid for.
+    BudgetCharged(BudgetCharged) = "budget_charged", version 1;
+    /// The session goes back.
+    Rewound(Rewound) = "rewound", version 1;
+    /// The session waits for a decision.
+    Paused(Paused) = "paused", version 1;
+    /// The decision was made.
+    Resolved(Resolved) = "resolved", version 1;
+    /// An evaluation has ended.
+    EvaluationFinished(EvaluationFinished) = "evaluation_finished", version 1;
+    /// A turn of an agent that answers with programs has ended.
+    TurnFinished(TurnFinished) = "turn_finished", version 1;
+    /// Something worth keeping that no view needs.
+    Note(Note) = "note", version 1;
+}
+
+impl RecordBody {
+    /// The records that journal a change of a slice: messages for the transcript, none for a cache, since it is computed
+    /// again, and the change itself for everything else. A transcript that does not merely grow is refused, because no
+    /// journal that says so could be folded.
+    pub fn of_change(change: &Change) -> Result<Vec<Self>, SessionError> {
+        let said = |messages: &[Arc<InnerMessage>]| {
+            messages.iter().map(|message| Self::MessageAppended(message.clone())).collect()
+        };
+        Ok(match change.op::<InnerMessage>() {
+            Some(SliceOp::Append(message)) => said(std::slice::from_ref(message)),
+            Some(SliceOp::Extend(messages)) => said(messages),
+            Some(SliceOp::Patch { remove, append }) if remove.is_empty() => said(append),
+            Some(_) => return Err(SessionError::JournalOnlyGrows { slice: InnerMessage::NAME.to_owned() }),
+            None if change.policy() == SlicePolicy::Cache => Vec::new(),
+            None => vec![Self::from(change.encode()?)],
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! Limits on JSON from outside.
+//!
+//! Whatever is read from a file, a store or a model is checked before it is parsed: how long it is and how deep it nests.
+//! The check is one pass over the bytes, allocates nothing and never recurses, so hostile input costs no more than its length.
+
+/// How large and how deep a JSON text may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonLimits {
+    /// The most bytes that a text may have.
+    pub bytes: usize,
+    /// The most arrays and objects that may enclose a value.
+    pub depth: usize,
+}
+
+impl Default for JsonLimits {
+    /// 256 MiB and 96 levels; the parser itself gives up at 128.
+    fn default() -> Self {
+        Self { bytes: 256 * 1024 * 1024, depth: 96 }
+    }
+}
+
+/// The text exceeds a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitExceeded {
+    /// The text is too long.
+    #[error("{bytes} bytes of JSON are more than the limit of {limit}")]
+    Bytes {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// The text nests too deeply.
+    #[error("JSON nests deeper than the limit of {limit} levels")]
+    Depth {
+        /// How deep it may be.
+        limit: usize,
+    },
+}
+
+impl JsonLimits {
+    /// Refuses a text that is longer or deeper than these limits. It says nothing about whether the text is JSON.
+    pub fn check(&self, text: &[u8]) -> Result<(), LimitExceeded> {
+        if text.len() > self.bytes {
+            return Err(LimitExceeded::Bytes { bytes: text.len(), limit: self.bytes });
+        }
+        let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+        for byte in text {
+            if in_string {
+                match byte {
+                    _ if escaped => escaped = false,
+                    b'\\' => escaped = true,
+                    b'"' => in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => in_string = true,
+                b'[' | b'{' => {
+                    depth += 1;
+                    if depth > self.depth {
+                        return Err(LimitExceeded::Depth { limit: self.depth });
+                    }
+                }
+                b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_what_encloses_and_not_what_stands_in_strings() {
+        let limits = JsonLimits { bytes: 100, depth: 2 };
+        assert_eq!(limits.check(br#"{"a":["[[[[{{{{\"["]}"#), Ok(()));
+        assert_eq!(limits.check(b"[[],[],{}]"), Ok(()));
+        assert_eq!(limits.check(b"[[[]]]"), Err(LimitExceeded::Depth { limit: 2 }));
+    }
+
+    #[test]
+    fn length_is_checked_first() {
+        let limits = JsonLimits { bytes: 3, depth: 1 };
+        assert_eq!(limits.check(b"[[[["), Err(LimitExceeded::Bytes { bytes: 4, limit: 3 }));
+    }
+}

@@ -1,0 +1,154 @@
+//! The names of policies.
+//!
+//! A policy is whoever decides: a model with a prompt, a person, a script. Each message says which policy it comes from; the
+//! result of an option names the option that was invoked. A [`PolicyName`] is never empty, has at most
+//! [`PolicyName::MAX_BYTES`] bytes and no control characters, so that it can stand in a log line or a file name list.
+//!
+//! Two names are reserved: `runtime` and `executor` are what the runtime itself speaks as, when arguments are refused or a
+//! call was interrupted. [`PolicyName::new`], which names given by people go through, refuses them. Reading accepts them,
+//! because journals hold them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::MessageError;
+
+const RUNTIME: &str = "runtime";
+const EXECUTOR: &str = "executor";
+
+/// The name of a policy, or of an option as the policy behind a result.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyName(Arc<str>);
+
+impl PolicyName {
+    /// The most bytes that a name may have.
+    pub const MAX_BYTES: usize = 256;
+
+    /// A name that somebody chose. Refuses what is no name, and the reserved names.
+    pub fn new(name: impl AsRef<str>) -> Result<Self, MessageError> {
+        let name = Self::parse(name.as_ref())?;
+        if name.is_reserved() {
+            return Err(MessageError::ReservedPolicyName { name });
+        }
+        Ok(name)
+    }
+
+    /// The name under which the runtime speaks for itself. Not for policies.
+    pub fn runtime() -> Self {
+        Self(RUNTIME.into())
+    }
+
+    /// The name under which what executes options speaks for itself. Not for policies.
+    pub fn executor() -> Self {
+        Self(EXECUTOR.into())
+    }
+
+    /// Whether this is a name that only the runtime speaks under.
+    pub fn is_reserved(&self) -> bool {
+        matches!(self.as_str(), RUNTIME | EXECUTOR)
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A name as it stands in a journal, where the reserved ones are legal.
+    fn parse(name: &str) -> Result<Self, MessageError> {
+        if name.is_empty() {
+            return Err(MessageError::EmptyPolicyName);
+        }
+        if name.len() > Self::MAX_BYTES {
+            return Err(MessageError::LongPolicyName { bytes: name.len(), limit: Self::MAX_BYTES });
+        }
+        if let Some(character) = name.chars().find(|character| character.is_control()) {
+            return Err(MessageError::IllegalPolicyName { character });
+        }
+        Ok(Self(name.into()))
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = MessageError;
+
+    /// As [`PolicyName::new`]: the reserved names are refused.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(text)
+    }
+}
+
+impl AsRef<str> for PolicyName {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq<str> for PolicyName {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for PolicyName {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl fmt::Display for PolicyName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for PolicyName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), formatter)
+    }
+}
+
+impl Serialize for PolicyName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for PolicyName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_name_is_refused_also_when_read() {
+        let long = "n".repeat(PolicyName::MAX_BYTES + 1);
+        for text in ["", "a\nb", "a\u{0}", "\u{85}", &long] {
+            assert!(PolicyName::new(text).is_err(), "{text:?}");
+            let json = serde_json::to_string(text).unwrap();
+            assert!(serde_json::from_str::<PolicyName>(&json).is_err(), "{json}");
+        }
+        assert!(PolicyName::new("n".repeat(PolicyName::MAX_BYTES)).is_ok());
+        assert_eq!(PolicyName::new("Ada, the planner ✂").unwrap(), "Ada, the planner ✂");
+    }
+
+    #[test]
+    fn reserved_names_are_refused_to_people_and_read_from_journals() {
+        for name in [PolicyName::runtime(), PolicyName::executor()] {
+            assert!(name.is_reserved());
+            let error = PolicyName::new(&name).unwrap_err();
+            assert!(matches!(&error, MessageError::ReservedPolicyName { name: refused } if *refused == name));
+            assert!(name.as_str().parse::<PolicyName>().is_err());
+            let json = serde_json::to_string(&name).unwrap();
+            assert_eq!(serde_json::from_str::<PolicyName>(&json).unwrap(), name);
+        }
+        assert!(!PolicyName::new("runtimes").unwrap().is_reserved());
+    }
+}

@@ -1,0 +1,22 @@
+//! Ports: traits behind which the world lies.
+//!
+//! Each trait stands beside the plain data that it carries. Adapters live in crates of their own, and every adapter of a port
+//! passes the same conformance suite. Traits that wait are object-safe and give boxed futures that name no runtime.
+
+mod filesystem;
+mod store;
+mod workspace;
+
+use std::pin::Pin;
+
+pub use filesystem::{
+    Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
+};
+pub use store::{Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
+pub use workspace::{
+    Captured, ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, Workspace,
+    WorkspaceError,
+};
+
+/// A future that a port gives.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

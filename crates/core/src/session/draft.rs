@@ -1,0 +1,233 @@
+//! Drafts: where a call works until it is known whether it succeeds.
+//!
+//! A [`Draft`] starts from the committed state and collects changes. Dropping it leaves no trace. Committing it is two
+//! steps, so that the changes can be made durable in between: [`Session::prepare`] computes what the session would become,
+//! [`Session::apply`] makes it so. When other drafts were committed meanwhile, the draft's events are reduced again over the
+//! state as it is now; only a slice that the draft overwrites (`seed`, `clear`) *and* that now holds other items is a
+//! conflict.
+//!
+//! Of a call that failed, [`Session::prepare_logs`] keeps what it logged.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::Session;
+use super::cell::Cell;
+use super::error::SessionError;
+use super::op::SliceOp;
+use super::reducer::{AnyEvent, Change, ErasedReducer};
+use super::slice::{Event, Slice, SlicePolicy};
+use super::state::State;
+use crate::time::Timestamp;
+
+/// A private copy of a session's state, and what was done to it. Reads go to the copy.
+#[derive(Debug)]
+pub struct Draft {
+    base: State,
+    base_generation: u64,
+    session: Session,
+    entries: Vec<Entry>,
+}
+
+/// What was done to a draft, so that it can be done again elsewhere.
+enum Entry {
+    Event { event: AnyEvent, reducers: Vec<Arc<dyn ErasedReducer>>, now: Timestamp, changes: Vec<Change> },
+    Overwrite { change: Change, before: Option<Arc<Cell>> },
+}
+
+/// Which of a draft's changes are kept.
+#[derive(Clone, Copy, PartialEq)]
+enum Kept {
+    All,
+    Logs,
+}
+
+/// What a session becomes when a draft is committed.
+#[derive(Debug)]
+pub struct Prepared {
+    generation: u64,
+    after: State,
+    changes: Vec<Change>,
+}
+
+impl Prepared {
+    /// What changes, in order: this is what has to be journaled before [`Session::apply`].
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+}
+
+impl Session {
+    /// Opens a draft of the state as it is now.
+    pub fn draft(&self) -> Draft {
+        Draft {
+            base: self.state.clone(),
+            base_generation: self.generation,
+            session: self.clone(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// Computes what the session becomes when the draft is committed. The session is not changed.
+    pub fn prepare(&self, draft: &Draft) -> Result<Prepared, SessionError> {
+        if draft.base_generation == self.generation {
+            let changes = draft.changes().cloned().collect();
+            return Ok(Prepared { generation: self.generation, after: draft.session.state.clone(), changes });
+        }
+        self.replay(draft, Kept::All)
+    }
+
+    /// Computes what the session becomes when only the draft's changes of Log slices are kept: that is what remains of a
+    /// call that failed. What the call logged is kept as it is; it is reduced again, over the session as it is now, only
+    /// where it took something out of a log that others changed meanwhile.
+    pub fn prepare_logs(&self, draft: &Draft) -> Result<Prepared, SessionError> {
+        self.replay(draft, Kept::Logs)
+    }
+
+    /// Makes the session what was prepared, and tells observers.
+    pub fn apply(&mut self, prepared: Prepared) -> Result<Vec<Change>, SessionError> {
+        if prepared.generation != self.generation {
+            return Err(SessionError::StalePreparation);
+        }
+        if prepared.changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let before = std::mem::take(&mut self.state);
+        self.set_state(prepared.after);
+        prepared.changes.iter().for_each(|change| self.forget(change.slice()));
+        self.notify(&before, &prepared.changes);
+        Ok(prepared.changes)
+    }
+
+    /// Prepares and applies in one step, for sessions that are not journaled.
+    pub fn commit(&mut self, draft: Draft) -> Result<Vec<Change>, SessionError> {
+        let prepared = self.prepare(&draft)?;
+        self.apply(prepared)
+    }
+
+    /// Does again what was done to the draft.
+    fn replay(&self, draft: &Draft, kept: Kept) -> Result<Prepared, SessionError> {
+        let mut session = self.clone();
+        let mut made = Vec::new();
+        for entry in &draft.entries {
+            match entry {
+                Entry::Event { event, reducers, now, .. } if kept == Kept::All => {
+                    made.extend(session.reduce(reducers, event, *now)?);
+                }
+                Entry::Event { event, reducers, now, changes } => {
+                    let logged = || changes.iter().filter(|change| change.policy() == SlicePolicy::Log);
+                    let mut stands = true;
+                    for change in logged().filter(|change| !change.only_adds()) {
+                        stands &= self.holds(change.slice(), draft.base.cell(change.slice()))?;
+                    }
+                    if stands {
+                        for change in logged() {
+                            made.push(session.make(change.clone())?);
+                        }
+                    } else {
+                        let of_logs =
+                            |reducer: &&Arc<dyn ErasedReducer>| reducer.policy(&session) == SlicePolicy::Log;
+                        let reducers: Vec<_> = reducers.iter().filter(of_logs).cloned().collect();
+                        made.extend(session.reduce(&reducers, event, *now)?);
+                    }
+                }
+                Entry::Overwrite { change, before }
+                    if kept == Kept::All || change.policy() == SlicePolicy::Log =>
+                {
+                    let slice = change.slice();
+                    // Events before it may have been reduced to something else, and then the positions that it takes out
+                    // are not those that were meant.
+                    let stands = self.holds(slice, draft.base.cell(slice))?
+                        && (change.is_absolute() || session.holds(slice, before.as_ref())?);
+                    if !stands {
+                        return Err(SessionError::Conflict { slice: slice.to_owned() });
+                    }
+                    made.push(session.make(change.clone())?);
+                }
+                Entry::Overwrite { .. } => {}
+            }
+        }
+        Ok(Prepared { generation: self.generation, after: session.state, changes: made })
+    }
+
+    /// Whether a slice holds the same items as then.
+    fn holds(&self, slice: &str, then: Option<&Arc<Cell>>) -> Result<bool, SessionError> {
+        let length = |cell: Option<&Arc<Cell>>| cell.map_or(0, |cell| cell.len());
+        let now = self.state.cell(slice);
+        match (now, then) {
+            _ if length(now) != length(then) => Ok(false),
+            (Some(now), Some(then)) => Ok(Arc::ptr_eq(now, then) || now.agree(then, 0..now.len())?),
+            _ => Ok(true),
+        }
+    }
+}
+
+impl Draft {
+    /// Passes an event to all its reducers.
+    pub fn dispatch<E: Event>(&mut self, event: E) -> Result<&mut Self, SessionError> {
+        let reducers = self.session.reducers::<E>()?;
+        let now = self.session.ids.clock().now();
+        let event: AnyEvent = Arc::new(event);
+        let changes = self.session.all_or_nothing(|session| session.reduce(&reducers, &event, now))?;
+        self.entries.push(Entry::Event { event, reducers, now, changes });
+        Ok(self)
+    }
+
+    /// Dispatches an item to the reducers of its own type; without any, it is appended to its slice.
+    pub fn append<S: Slice>(&mut self, item: S) -> Result<&mut Self, SessionError> {
+        self.dispatch(item)
+    }
+
+    /// Makes these the only items of a slice, past its reducers.
+    pub fn seed<S: Slice>(&mut self, items: impl IntoIterator<Item = S>) -> Result<&mut Self, SessionError> {
+        self.overwrite(SliceOp::replace(items))
+    }
+
+    /// Takes out all items of a slice, past its reducers.
+    pub fn clear<S: Slice>(&mut self) -> Result<&mut Self, SessionError> {
+        self.overwrite::<S>(SliceOp::Clear)
+    }
+
+    /// Takes out the items of a slice that fulfil a condition, past its reducers.
+    pub fn clear_where<S: Slice>(
+        &mut self,
+        condition: impl FnMut(&S) -> bool,
+    ) -> Result<&mut Self, SessionError> {
+        let op = self.session.removal(condition)?;
+        self.overwrite::<S>(op)
+    }
+
+    /// What was changed so far, in order.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.entries.iter().flat_map(|entry| match entry {
+            Entry::Event { changes, .. } => changes.as_slice(),
+            Entry::Overwrite { change, .. } => std::slice::from_ref(change),
+        })
+    }
+
+    fn overwrite<S: Slice>(&mut self, op: SliceOp<S>) -> Result<&mut Self, SessionError> {
+        if !op.is_keep() {
+            let before = self.session.state.cell(S::NAME).cloned();
+            let change = self.session.make(Change::new(self.session.policy_of::<S>(), op))?;
+            self.entries.push(Entry::Overwrite { change, before });
+        }
+        Ok(self)
+    }
+}
+
+impl Deref for Draft {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Event { changes, .. } => formatter.debug_tuple("Event").field(changes).finish(),
+            Self::Overwrite { change, .. } => formatter.debug_tuple("Overwrite").field(change).finish(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Session: the typed state of an agent.
+//!
+//! A session is a set of [slices](Slice), ordered sequences of items of one type each. Slices change by *events*: reducers
+//! turn an event into changes, all of them or none. A [`Snapshot`] is a clone in constant time; a [`Draft`] is where a tool
+//! call works, and is committed or dropped as a whole. Each slice has a [policy](SlicePolicy) that says what a rollback and
+//! a rewind do to it.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use backstitch_core::{id::{IdStream, SessionId}, session::{Session, Slice}, time::FixedClock};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! struct Finding { text: String }
+//! impl Slice for Finding { const NAME: &'static str = "finding"; }
+//!
+//! let ids = IdStream::from_seed([0; 32], Arc::new(FixedClock::default()));
+//! let mut session = Session::new(ids.next::<SessionId>(), ids.clock().clone());
+//! session.append(Finding { text: "the seam holds".into() })?;
+//! let snapshot = session.snapshot();
+//! session.append(Finding { text: "a loose end".into() })?;
+//! session.rollback(&snapshot)?;
+//! assert_eq!(session.all::<Finding>()?.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cell;
+mod draft;
+mod error;
+mod items;
+mod observer;
+mod op;
+mod query;
+mod reducer;
+mod registry;
+mod rollback;
+mod slice;
+mod snapshot;
+mod state;
+mod stored;
+mod write;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+pub use draft::{Draft, Prepared};
+pub use error::{BoxError, SessionError, SnapshotMismatchError, SnapshotRestoreError};
+pub use items::Items;
+pub use observer::Observation;
+pub use op::{SliceOp, StoredChange, StoredOp};
+pub use reducer::{
+    Change, ReducerContext, ReducerResult, append_all, replace_latest, replace_latest_by, upsert_by,
+};
+#[doc(hidden)]
+pub use slice::DefaultReducer;
+pub use slice::{Event, Slice, SlicePolicy, UpcastError};
+pub use snapshot::{Capture, Snapshot};
+pub use stored::{SNAPSHOT_VERSION, StoredSlice};
+
+use crate::id::{IdStream, SessionId};
+use crate::time::{Clock, Timestamp};
+use observer::ErasedObserver;
+use query::Memo;
+use registry::Registry;
+pub(crate) use state::State;
+
+/// Who a session is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionInfo {
+    /// The session's id.
+    pub id: SessionId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Free labels.
+    pub tags: BTreeMap<String, String>,
+    /// The session that this one was made from or works for.
+    pub parent: Option<SessionId>,
+    /// The sessions that were made from this one or work for it.
+    pub children: Vec<SessionId>,
+}
+
+/// The typed state of an agent.
+///
+/// A clone has the same reducers, policies and items and goes its own way from there; observers stay with the original.
+pub struct Session {
+    info: Arc<SessionInfo>,
+    ids: IdStream,
+    registry: Arc<Registry>,
+    state: State,
+    /// Names this state among all that any session of this process ever had, so that equality is one comparison.
+    generation: u64,
+    observers: Vec<Arc<dyn ErasedObserver>>,
+    memo: Mutex<Memo>,
+}
+
+impl Session {
+    /// An empty session.
+    pub fn new(id: SessionId, clock: Arc<dyn Clock>) -> Self {
+        let created_at = clock.now();
+        let info = SessionInfo { id, created_at, tags: BTreeMap::new(), parent: None, children: Vec::new() };
+        Self::with_state(info, IdStream::new(id, 0, clock), State::default())
+    }
+
+    /// A session with this identity and state. The id stream must be that of the session, opened at its journal's position.
+    pub(crate) fn with_state(info: SessionInfo, ids: IdStream, state: State) -> Self {
+        Self {
+            info: Arc::new(info),
+            ids,
+            registry: Arc::default(),
+            state,
+            generation: next_generation(),
+            observers: Vec::new(),
+            memo: Mutex::default(),
+        }
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> SessionId {
+        self.info.id
+    }
+
+    /// Who the session is.
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
+    }
+
+    /// The stream that the session's ids come from.
+    pub fn ids(&self) -> &IdStream {
+        &self.ids
+    }
+
+    /// Labels the session; an earlier label of this name is replaced.
+    pub fn set_tag(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        Arc::make_mut(&mut self.info).tags.insert(name.into(), value.into());
+    }
+
+    /// A session of its own that starts from this one's state: another id, another id stream, this one as its parent.
+    #[must_use]
+    pub fn fork(&self, id: SessionId) -> Self {
+        let mut fork = self.clone();
+        fork.ids = IdStream::new(id, 0, self.ids.clock().clone());
+        fork.info = Arc::new(SessionInfo {
+            id,
+            created_at: self.ids.clock().now(),
+            tags: self.info.tags.clone(),
+            parent: Some(self.info.id),
+            children: Vec::new(),
+        });
+        fork
+    }
+
+    /// Notes that `child` was made from this session or works for it.
+    pub fn add_child(&mut self, child: SessionId) {
+        if !self.info.children.contains(&child) {
+            Arc::make_mut(&mut self.info).children.push(child);
+        }
+    }
+
+    pub(super) fn set_state(&mut self, state: State) {
+        self.state = state;
+        self.generation = next_generation();
+    }
+}
+
+impl Clone for Session {
+    fn clone(&self) -> Self {
+        Self {
+            info: self.info.clone(),
+            ids: self.ids.clone(),
+            registry: self.registry.clone(),
+            state: self.state.clone(),
+            generation: self.generation,
+            observers: Vec::new(),
+            memo: Mutex::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Session");
+        shown.field("id", &self.info.id).field("slices", &self.state).finish()
+    }
+}
+
+fn next_generation() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

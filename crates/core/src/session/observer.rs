@@ -1,0 +1,73 @@
+//! Observers: functions that are told after a slice has changed.
+//!
+//! They run after the commit, in the order of their registration, once for each commit that changed the slice. They see
+//! the items before and after and may read the whole session. They cannot undo anything: one that fails or panics leaves a
+//! warning behind and nothing else.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Session;
+use super::error::BoxError;
+use super::items::Items;
+use super::reducer::Change;
+use super::slice::Slice;
+use super::state::State;
+
+/// What an observer is told.
+#[derive(Debug)]
+pub struct Observation<'a, S> {
+    /// The items before the commit.
+    pub old: Items<S>,
+    /// The items after it.
+    pub new: Items<S>,
+    /// The session after it.
+    pub session: &'a Session,
+}
+
+pub(super) trait ErasedObserver: Send + Sync {
+    fn slice(&self) -> &'static str;
+    fn observe(&self, session: &Session, before: &State) -> Result<(), BoxError>;
+}
+
+struct Typed<S, F> {
+    function: F,
+    types: std::marker::PhantomData<fn(&S)>,
+}
+
+impl<S: Slice, F> ErasedObserver for Typed<S, F>
+where
+    F: Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync,
+{
+    fn slice(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn observe(&self, session: &Session, before: &State) -> Result<(), BoxError> {
+        let observation = Observation { old: before.items()?, new: session.all()?, session };
+        (self.function)(&observation)
+    }
+}
+
+pub(super) fn erase<S: Slice>(
+    function: impl Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync + 'static,
+) -> impl ErasedObserver + 'static {
+    Typed { function, types: std::marker::PhantomData }
+}
+
+impl Session {
+    pub(super) fn notify(&self, before: &State, changes: &[Change]) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let changed: BTreeSet<&str> = changes.iter().map(Change::slice).collect();
+        for observer in self.observers.iter().filter(|observer| changed.contains(observer.slice())) {
+            let slice = observer.slice();
+            match catch_unwind(AssertUnwindSafe(|| observer.observe(self, before))) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(slice, %error, "an observer failed; the commit stands"),
+                Err(_) => tracing::warn!(slice, "an observer panicked; the commit stands"),
+            }
+        }
+    }
+}

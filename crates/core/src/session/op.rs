@@ -1,0 +1,245 @@
+//! How a slice changes.
+//!
+//! Reducers do not hand back a new slice; they say what changes. So a change costs what it changes, in memory and in the
+//! journal, however long the slice is. [`SliceOp`] is the change with typed items; [`StoredOp`] is the same as plain data.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::SessionError;
+use super::slice::{Slice, SlicePolicy};
+use crate::extra::Extra;
+use crate::storable;
+
+/// A change of one slice.
+#[derive(Debug)]
+pub enum SliceOp<S> {
+    /// Adds one item at the end.
+    Append(Arc<S>),
+    /// Adds items at the end; with none, nothing changes.
+    Extend(Vec<Arc<S>>),
+    /// Takes out the items at these positions, then adds items at the end.
+    Patch {
+        /// Positions before the change, in any order.
+        remove: Vec<usize>,
+        /// What is added at the end.
+        append: Vec<Arc<S>>,
+    },
+    /// Makes these the only items.
+    Replace(Vec<Arc<S>>),
+    /// Takes out all items.
+    Clear,
+}
+
+impl<S> SliceOp<S> {
+    /// Adds one item at the end.
+    pub fn append(item: impl Into<Arc<S>>) -> Self {
+        Self::Append(item.into())
+    }
+
+    /// Adds items at the end.
+    pub fn extend(items: impl IntoIterator<Item = S>) -> Self {
+        Self::Extend(items.into_iter().map(Arc::new).collect())
+    }
+
+    /// Makes these the only items.
+    pub fn replace(items: impl IntoIterator<Item = S>) -> Self {
+        Self::Replace(items.into_iter().map(Arc::new).collect())
+    }
+
+    /// Changes nothing.
+    pub fn keep() -> Self {
+        Self::Extend(Vec::new())
+    }
+
+    /// Whether the change is none.
+    pub fn is_keep(&self) -> bool {
+        match self {
+            Self::Extend(items) => items.is_empty(),
+            Self::Patch { remove, append } => remove.is_empty() && append.is_empty(),
+            Self::Append(_) | Self::Replace(_) | Self::Clear => false,
+        }
+    }
+
+    /// Whether the items that are there stay as they are.
+    pub(super) fn only_adds(&self) -> bool {
+        match self {
+            Self::Append(_) | Self::Extend(_) => true,
+            Self::Patch { remove, .. } => remove.is_empty(),
+            Self::Replace(_) | Self::Clear => false,
+        }
+    }
+
+    /// Whether what comes out does not depend on the items that are there.
+    pub(super) fn is_absolute(&self) -> bool {
+        matches!(self, Self::Replace(_) | Self::Clear)
+    }
+
+    /// Carries the change out. Nothing is changed when it cannot be.
+    pub(super) fn apply(
+        &self,
+        slice: &str,
+        policy: SlicePolicy,
+        items: &mut imbl::Vector<Arc<S>>,
+    ) -> Result<(), SessionError> {
+        if policy == SlicePolicy::Journal && !self.only_adds() {
+            return Err(SessionError::JournalOnlyGrows { slice: slice.to_owned() });
+        }
+        match self {
+            Self::Append(item) => items.push_back(item.clone()),
+            Self::Extend(more) => items.extend(more.iter().cloned()),
+            Self::Patch { remove, append } => {
+                remove_positions(slice, items, remove)?;
+                items.extend(append.iter().cloned());
+            }
+            Self::Replace(new) => *items = new.iter().cloned().collect(),
+            Self::Clear => *items = imbl::Vector::new(),
+        }
+        Ok(())
+    }
+}
+
+impl<S> Clone for SliceOp<S> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Append(item) => Self::Append(item.clone()),
+            Self::Extend(items) => Self::Extend(items.clone()),
+            Self::Patch { remove, append } => Self::Patch { remove: remove.clone(), append: append.clone() },
+            Self::Replace(items) => Self::Replace(items.clone()),
+            Self::Clear => Self::Clear,
+        }
+    }
+}
+
+/// Beyond this many removals it is cheaper to build the vector anew than to cut it at each position.
+const FEW_REMOVALS: usize = 16;
+
+fn remove_positions<T: Clone>(
+    slice: &str,
+    items: &mut imbl::Vector<T>,
+    positions: &[usize],
+) -> Result<(), SessionError> {
+    let positions: BTreeSet<usize> = positions.iter().copied().collect();
+    if let Some(&position) = positions.last()
+        && position >= items.len()
+    {
+        let length = items.len();
+        return Err(SessionError::PatchOutOfRange { slice: slice.to_owned(), position, length });
+    }
+    if positions.len() <= FEW_REMOVALS {
+        for &position in positions.iter().rev() {
+            items.remove(position);
+        }
+    } else {
+        *items = items
+            .iter()
+            .enumerate()
+            .filter(|(position, _)| !positions.contains(position))
+            .map(|(_, item)| item.clone())
+            .collect();
+    }
+    Ok(())
+}
+
+/// A change of one slice as plain data: what a journal record holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredChange {
+    /// The slice's stored name.
+    pub slice: String,
+    /// The version of the items in the change.
+    pub version: u32,
+    /// The slice's policy when the change was made.
+    pub policy: SlicePolicy,
+    /// What changes.
+    pub op: StoredOp,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A [`SliceOp`] with its items as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredOp {
+    /// Adds one item at the end.
+    Append(Value),
+    /// Adds items at the end.
+    Extend(Vec<Value>),
+    /// Takes out the items at these positions, then adds items at the end.
+    Patch {
+        /// Positions before the change.
+        remove: Vec<usize>,
+        /// What is added at the end.
+        append: Vec<Value>,
+    },
+    /// Makes these the only items.
+    Replace(Vec<Value>),
+    /// Takes out all items.
+    Clear,
+}
+
+impl StoredOp {
+    /// The same change with each item passed through `item`; the first failure ends it.
+    pub(super) fn try_map<S, E>(
+        &self,
+        mut item: impl FnMut(&Value) -> Result<Arc<S>, E>,
+    ) -> Result<SliceOp<S>, E> {
+        let mut all = |items: &[Value]| items.iter().map(&mut item).collect::<Result<Vec<_>, E>>();
+        Ok(match self {
+            Self::Append(one) => SliceOp::Append(item(one)?),
+            Self::Extend(items) => SliceOp::Extend(all(items)?),
+            Self::Patch { remove, append } => SliceOp::Patch { remove: remove.clone(), append: all(append)? },
+            Self::Replace(items) => SliceOp::Replace(all(items)?),
+            Self::Clear => SliceOp::Clear,
+        })
+    }
+}
+
+/// The change as plain data.
+pub(super) fn encode<S: Slice>(op: &SliceOp<S>) -> Result<StoredOp, SessionError> {
+    let all = |items: &[Arc<S>]| items.iter().map(|item| encode_item(&**item)).collect::<Result<Vec<_>, _>>();
+    Ok(match op {
+        SliceOp::Append(item) => StoredOp::Append(encode_item(&**item)?),
+        SliceOp::Extend(items) => StoredOp::Extend(all(items)?),
+        SliceOp::Patch { remove, append } => StoredOp::Patch { remove: remove.clone(), append: all(append)? },
+        SliceOp::Replace(items) => StoredOp::Replace(all(items)?),
+        SliceOp::Clear => StoredOp::Clear,
+    })
+}
+
+/// One item as plain data.
+pub(super) fn encode_item<S: Slice>(item: &S) -> Result<Value, SessionError> {
+    let slice = || S::NAME.to_owned();
+    let value =
+        serde_json::to_value(item).map_err(|source| SessionError::Encode { slice: slice(), source })?;
+    storable::check(&value).map_err(|source| SessionError::NotStorable { slice: slice(), source })?;
+    Ok(value)
+}
+
+/// One item from plain data of some version.
+pub(super) fn decode_item<S: Slice>(version: u32, item: &Value) -> Result<Arc<S>, SessionError> {
+    if version > S::VERSION {
+        return Err(SessionError::NewerVersion {
+            slice: S::NAME.to_owned(),
+            stored: version,
+            known: S::VERSION,
+        });
+    }
+    let decoded = if version == S::VERSION {
+        S::deserialize(item)
+    } else {
+        let mut item = item.clone();
+        for version in version..S::VERSION {
+            item = S::upcast(version, item).map_err(|source| SessionError::Upcast {
+                slice: S::NAME.to_owned(),
+                version,
+                source,
+            })?;
+        }
+        serde_json::from_value(item)
+    };
+    decoded.map(Arc::new).map_err(|source| SessionError::Decode { slice: S::NAME.to_owned(), source })
+}

@@ -1,0 +1,103 @@
+//! Reading a session.
+//!
+//! Reads give values that nothing changes later. They fail only where stored data does not parse as the type asked for, or
+//! a cache could not be computed.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use super::Session;
+use super::error::SessionError;
+use super::items::Items;
+use super::registry::Compute;
+use super::slice::{Slice, SlicePolicy};
+
+/// What caches were computed to.
+#[derive(Default)]
+pub(super) struct Memo {
+    computed: BTreeMap<&'static str, Box<dyn Any + Send>>,
+    /// What is being computed, and by whom; what was begun last stands last.
+    computing: Vec<(ThreadId, &'static str)>,
+}
+
+/// A computation under way. It ends with this value, by a panic too.
+struct Computing<'a>(&'a Session, (ThreadId, &'static str));
+
+impl Drop for Computing<'_> {
+    fn drop(&mut self) {
+        self.0.memo().computing.retain(|entry| *entry != self.1);
+    }
+}
+
+impl Session {
+    /// The last item of a slice.
+    pub fn latest<S: Slice>(&self) -> Result<Option<Arc<S>>, SessionError> {
+        self.all::<S>().map(|items| items.latest().cloned())
+    }
+
+    /// All items of a slice. A Cache slice that holds none is computed, where a function for that is registered.
+    pub fn all<S: Slice>(&self) -> Result<Items<S>, SessionError> {
+        let is_empty = || self.state.cell(S::NAME).is_none_or(|cell| cell.len() == 0);
+        match self.registry.cache::<S>() {
+            Some(compute) if self.policy_of::<S>() == SlicePolicy::Cache && is_empty() => {
+                self.computed(&**compute)
+            }
+            _ => self.state.items(),
+        }
+    }
+
+    /// The items of a slice that fulfil a condition.
+    pub fn filter<S: Slice>(&self, condition: impl FnMut(&S) -> bool) -> Result<Vec<Arc<S>>, SessionError> {
+        self.all::<S>().map(|items| items.filter(condition))
+    }
+
+    /// The policy of a slice: what was set for this session, else what its type says.
+    pub fn policy_of<S: Slice>(&self) -> SlicePolicy {
+        self.registry.policy::<S>()
+    }
+
+    /// The stored names of all slices that hold or held something, with their policies, those of unknown types included.
+    pub fn slice_names(&self) -> impl Iterator<Item = (&str, SlicePolicy)> {
+        self.state.cells().map(|(name, cell)| (&**name, cell.policy()))
+    }
+
+    /// What a cache is computed to. A function that reads its own slice finds nothing there.
+    fn computed<S: Slice>(&self, compute: &Compute<S>) -> Result<Items<S>, SessionError> {
+        let failed = |source| SessionError::Cache { slice: S::NAME.to_owned(), source };
+        let this = thread::current().id();
+        let mut memo = self.memo();
+        if let Some(items) = memo.computed.get(S::NAME) {
+            return Ok(items.downcast_ref::<Items<S>>().cloned().unwrap_or_default());
+        }
+        let mut mine = memo.computing.iter().rev().filter(|(thread, _)| *thread == this);
+        match mine.position(|(_, slice)| *slice == S::NAME) {
+            Some(0) => return Ok(Items::default()),
+            Some(_) => return Err(failed("it is computed from a slice that is computed from it".into())),
+            None => {}
+        }
+        memo.computing.push((this, S::NAME));
+        drop(memo);
+
+        let computing = Computing(self, (this, S::NAME));
+        let items: Items<S> = compute(self).map_err(failed)?.into_iter().collect();
+        drop(computing);
+        self.memo().computed.insert(S::NAME, Box::new(items.clone()));
+        Ok(items)
+    }
+
+    fn memo(&self) -> MutexGuard<'_, Memo> {
+        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops what a cache was computed to.
+    pub(super) fn forget(&self, slice: &str) {
+        self.memo().computed.remove(slice);
+    }
+
+    /// Drops what all caches were computed to.
+    pub(super) fn forget_computed(&self) {
+        self.memo().computed.clear();
+    }
+}

@@ -1,0 +1,228 @@
+//! Reducers: pure functions from a slice and an event to a change of the slice.
+//!
+//! A reducer sees the slice as it is, the event, and a [`ReducerContext`], and answers with a [`SliceOp`]. It must not do
+//! anything else: when calls run side by side, it is run again over the state as it is at commit. A reducer that fails fails
+//! the whole dispatch; nothing is dropped silently.
+
+use std::any::{Any, type_name};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::Session;
+use super::error::{BoxError, SessionError};
+use super::items::Items;
+use super::op::{self, SliceOp, StoredChange};
+use super::slice::{Event, Slice, SlicePolicy};
+use super::state::State;
+use crate::extra::Extra;
+use crate::time::Timestamp;
+
+/// What a reducer answers.
+pub type ReducerResult<S> = Result<SliceOp<S>, BoxError>;
+
+/// What a reducer may look at besides its slice and the event.
+#[derive(Debug)]
+pub struct ReducerContext<'a> {
+    /// The session as it was before this reducer, for reading other slices.
+    pub session: &'a Session,
+    /// When the event was dispatched. It stays the same when the event is reduced again.
+    pub now: Timestamp,
+}
+
+/// Appends the event to its own slice, duplicates included.
+pub fn append_all<S: Slice>(_: &Items<S>, event: &Arc<S>, _: &ReducerContext<'_>) -> ReducerResult<S> {
+    Ok(SliceOp::Append(event.clone()))
+}
+
+/// Makes the event the only item of its own slice.
+pub fn replace_latest<S: Slice>(_: &Items<S>, event: &Arc<S>, _: &ReducerContext<'_>) -> ReducerResult<S> {
+    Ok(SliceOp::Replace(vec![event.clone()]))
+}
+
+/// Takes out every item with the event's key and appends the event at the end.
+pub fn upsert_by<S: Slice, K: PartialEq>(
+    key: impl Fn(&S) -> K + Send + Sync + 'static,
+) -> impl Fn(&Items<S>, &Arc<S>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync + 'static {
+    move |items, event, _| {
+        let wanted = key(event);
+        let with_key = items.iter().enumerate().filter(|(_, item)| key(item) == wanted);
+        let remove: Vec<usize> = with_key.map(|(position, _)| position).collect();
+        Ok(match remove.is_empty() {
+            true => SliceOp::Append(event.clone()),
+            false => SliceOp::Patch { remove, append: vec![event.clone()] },
+        })
+    }
+}
+
+/// The same as [`upsert_by`]: of each key only the latest item is kept.
+pub fn replace_latest_by<S: Slice, K: PartialEq>(
+    key: impl Fn(&S) -> K + Send + Sync + 'static,
+) -> impl Fn(&Items<S>, &Arc<S>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync + 'static {
+    upsert_by(key)
+}
+
+/// An event of some type.
+pub(crate) type AnyEvent = Arc<dyn Any + Send + Sync>;
+
+/// A reducer of some event for some slice.
+pub(crate) trait ErasedReducer: Send + Sync {
+    /// The policy of the slice that the reducer changes.
+    fn policy(&self, session: &Session) -> SlicePolicy;
+
+    /// The change that the event makes; none when it makes no difference.
+    fn reduce(
+        &self,
+        session: &Session,
+        event: &AnyEvent,
+        now: Timestamp,
+    ) -> Result<Option<Change>, SessionError>;
+}
+
+/// A function, registered as a reducer of `E` for `S`.
+pub(crate) struct Registered<S, E, F> {
+    function: F,
+    types: PhantomData<fn(&E) -> S>,
+}
+
+impl<S, E, F> Registered<S, E, F> {
+    pub(crate) fn new(function: F) -> Self {
+        Self { function, types: PhantomData }
+    }
+}
+
+impl<S, E, F> ErasedReducer for Registered<S, E, F>
+where
+    S: Slice,
+    E: Event,
+    F: Fn(&Items<S>, &Arc<E>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync,
+{
+    fn policy(&self, session: &Session) -> SlicePolicy {
+        session.policy_of::<S>()
+    }
+
+    fn reduce(
+        &self,
+        session: &Session,
+        event: &AnyEvent,
+        now: Timestamp,
+    ) -> Result<Option<Change>, SessionError> {
+        let event = event.clone().downcast::<E>().expect("invariant: reducers are kept by event type");
+        let items = session.all::<S>()?;
+        let op = (self.function)(&items, &event, &ReducerContext { session, now }).map_err(|source| {
+            SessionError::Reducer { slice: S::NAME.to_owned(), event: type_name::<E>(), source }
+        })?;
+        Ok((!op.is_keep()).then(|| Change::new(session.policy_of::<S>(), op)))
+    }
+}
+
+/// A change of one slice that was made, ready to be journaled.
+#[derive(Clone)]
+pub struct Change {
+    erased: Arc<dyn ErasedChange>,
+}
+
+trait ErasedChange: Send + Sync {
+    fn slice(&self) -> &'static str;
+    fn policy(&self) -> SlicePolicy;
+    fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError>;
+    fn only_adds(&self) -> bool;
+    fn is_absolute(&self) -> bool;
+    fn encode(&self) -> Result<StoredChange, SessionError>;
+    fn op(&self) -> &dyn Any;
+}
+
+struct TypedChange<S> {
+    policy: SlicePolicy,
+    op: SliceOp<S>,
+}
+
+impl<S: Slice> ErasedChange for TypedChange<S> {
+    fn slice(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn policy(&self) -> SlicePolicy {
+        self.policy
+    }
+
+    fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
+        // What a cache was computed to is the base of a change to it.
+        if self.policy == SlicePolicy::Cache && !self.op.is_absolute() {
+            state.set(self.policy, session.all::<S>()?);
+        }
+        state.apply(self.policy, &self.op)?;
+        session.forget(S::NAME);
+        Ok(())
+    }
+
+    fn only_adds(&self) -> bool {
+        self.op.only_adds()
+    }
+
+    fn is_absolute(&self) -> bool {
+        self.op.is_absolute()
+    }
+
+    fn encode(&self) -> Result<StoredChange, SessionError> {
+        Ok(StoredChange {
+            slice: S::NAME.to_owned(),
+            version: S::VERSION,
+            policy: self.policy,
+            op: op::encode(&self.op)?,
+            extra: Extra::default(),
+        })
+    }
+
+    fn op(&self) -> &dyn Any {
+        &self.op
+    }
+}
+
+impl Change {
+    pub(crate) fn new<S: Slice>(policy: SlicePolicy, op: SliceOp<S>) -> Self {
+        Self { erased: Arc::new(TypedChange { policy, op }) }
+    }
+
+    /// The stored name of the slice that changed.
+    pub fn slice(&self) -> &'static str {
+        self.erased.slice()
+    }
+
+    /// The slice's policy.
+    pub fn policy(&self) -> SlicePolicy {
+        self.erased.policy()
+    }
+
+    /// What changed, when the slice is `S`'s.
+    pub fn op<S: Slice>(&self) -> Option<&SliceOp<S>> {
+        self.erased.op().downcast_ref()
+    }
+
+    /// The change as plain data.
+    pub fn encode(&self) -> Result<StoredChange, SessionError> {
+        self.erased.encode()
+    }
+
+    /// Carries the change out over `state`, which is that of `session`.
+    pub(super) fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
+        self.erased.apply(session, state)
+    }
+
+    pub(super) fn only_adds(&self) -> bool {
+        self.erased.only_adds()
+    }
+
+    pub(super) fn is_absolute(&self) -> bool {
+        self.erased.is_absolute()
+    }
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Change")
+            .field("slice", &self.slice())
+            .field("policy", &self.policy())
+            .finish_non_exhaustive()
+    }
+}

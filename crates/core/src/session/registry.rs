@@ -1,0 +1,63 @@
+//! What a session knows about slices and events: reducers, policies, and how caches are computed.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Session;
+use super::cell::Cell;
+use super::error::{BoxError, SessionError};
+use super::reducer::ErasedReducer;
+use super::slice::{Event, Slice, SlicePolicy};
+
+type Decode = fn(&Arc<Cell>) -> Result<Arc<Cell>, SessionError>;
+/// How the items of a cache are computed.
+pub(super) type Compute<S> = dyn Fn(&Session) -> Result<Vec<S>, BoxError> + Send + Sync;
+
+/// Registrations, shared by a session, its drafts and its clones.
+#[derive(Clone, Default)]
+pub(super) struct Registry {
+    reducers: HashMap<TypeId, Vec<Arc<dyn ErasedReducer>>>,
+    policies: BTreeMap<&'static str, SlicePolicy>,
+    decoders: BTreeMap<&'static str, Decode>,
+    caches: BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>,
+}
+
+impl Registry {
+    pub(super) fn add_slice<S: Slice>(&mut self) {
+        self.decoders.insert(S::NAME, |cell| cell.decoded::<S>());
+    }
+
+    pub(super) fn add_reducer<E: Event>(&mut self, reducer: Arc<dyn ErasedReducer>) {
+        self.reducers.entry(TypeId::of::<E>()).or_default().push(reducer);
+    }
+
+    /// The reducers of an event type in the order of their registration; its own one when there are none.
+    pub(super) fn reducers<E: Event>(&self) -> Vec<Arc<dyn ErasedReducer>> {
+        match self.reducers.get(&TypeId::of::<E>()) {
+            Some(reducers) => reducers.clone(),
+            None => E::default_reducer().map(|default| default.0).into_iter().collect(),
+        }
+    }
+
+    pub(super) fn set_policy<S: Slice>(&mut self, policy: SlicePolicy) {
+        self.policies.insert(S::NAME, policy);
+    }
+
+    pub(super) fn policy<S: Slice>(&self) -> SlicePolicy {
+        self.policies.get(S::NAME).copied().unwrap_or(S::POLICY)
+    }
+
+    pub(super) fn add_cache<S: Slice>(&mut self, compute: Arc<Compute<S>>) {
+        self.caches.insert(S::NAME, Arc::new(compute));
+    }
+
+    pub(super) fn cache<S: Slice>(&self) -> Option<&Arc<Compute<S>>> {
+        self.caches.get(S::NAME)?.downcast_ref()
+    }
+
+    /// The cell with its plain data decoded, where the slice's type is known here.
+    pub(super) fn decode(&self, name: &str, cell: &Arc<Cell>) -> Result<Arc<Cell>, SessionError> {
+        self.decoders.get(name).map_or_else(|| Ok(cell.clone()), |decode| decode(cell))
+    }
+}

@@ -1,0 +1,85 @@
+//! The slices of a session as one value.
+//!
+//! [`State`] is a persistent map from stored name to [`Cell`]; cloning it is a snapshot, dropping a clone is a rollback.
+
+use std::sync::Arc;
+
+use super::cell::Cell;
+use super::error::SessionError;
+use super::items::Items;
+use super::op::{SliceOp, StoredChange};
+use super::slice::{Slice, SlicePolicy};
+use crate::extra::Extra;
+
+/// All slices of a session.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    cells: imbl::OrdMap<Arc<str>, Arc<Cell>>,
+}
+
+impl State {
+    pub(crate) fn cell(&self, name: &str) -> Option<&Arc<Cell>> {
+        self.cells.get(name)
+    }
+
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Cell>)> {
+        self.cells.iter()
+    }
+
+    pub(crate) fn put(&mut self, name: Arc<str>, cell: Arc<Cell>) {
+        self.cells.insert(name, cell);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.cells.remove(name);
+    }
+
+    /// The items of `S`'s slice; none when the slice does not exist.
+    pub(crate) fn items<S: Slice>(&self) -> Result<Items<S>, SessionError> {
+        self.cell(S::NAME).map_or_else(|| Ok(Items::default()), |cell| cell.items::<S>())
+    }
+
+    /// Makes `items` the whole content of `S`'s slice.
+    pub(crate) fn set<S: Slice>(&mut self, policy: SlicePolicy, items: Items<S>) {
+        self.put(S::NAME.into(), Arc::new(Cell::typed(policy, items)));
+    }
+
+    /// Gives a slice that exists another policy.
+    pub(crate) fn set_policy(&mut self, name: &str, policy: SlicePolicy) {
+        if let Some(cell) = self.cells.get_mut(name) {
+            Arc::make_mut(cell).set_policy(policy);
+        }
+    }
+
+    /// Changes `S`'s slice. Nothing is changed when that fails.
+    pub(crate) fn apply<S: Slice>(
+        &mut self,
+        policy: SlicePolicy,
+        op: &SliceOp<S>,
+    ) -> Result<(), SessionError> {
+        if let Some(cell) = self.cells.get_mut(S::NAME) {
+            return cell.apply(policy, op);
+        }
+        let mut items = Items::default();
+        op.apply(S::NAME, policy, &mut items.items)?;
+        self.set(policy, items);
+        Ok(())
+    }
+
+    /// Changes a slice by plain data, whether its type is known or not. Nothing is changed when that fails.
+    pub(crate) fn apply_stored(&mut self, change: &StoredChange) -> Result<(), SessionError> {
+        if let Some(cell) = self.cells.get_mut(change.slice.as_str()) {
+            return cell.apply_stored(change);
+        }
+        let mut cell = Arc::new(Cell::plain(change.policy, [], Extra::default()));
+        cell.apply_stored(change)?;
+        self.put(change.slice.as_str().into(), cell);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_map().entries(self.cells.iter()).finish()
+    }
+}

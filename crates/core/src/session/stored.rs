@@ -1,0 +1,184 @@
+//! Snapshots as JSON.
+//!
+//! The text names each slice, its version and its policy, and holds its items as plain data. Reading it constructs nothing
+//! by a type's name, checks size and depth first, and keeps what it does not know: a slice without a Rust type here is
+//! written again, item by item, as it was read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::SessionInfo;
+use super::cell::{Cell, PlainItem};
+use super::error::{SessionError, SnapshotRestoreError};
+use super::slice::SlicePolicy;
+use super::snapshot::Snapshot;
+use super::state::State;
+use crate::extra::Extra;
+use crate::id::{SessionId, SnapshotId};
+use crate::json::JsonLimits;
+use crate::storable;
+use crate::time::Timestamp;
+
+/// The version of the stored form that this program writes.
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// A slice as plain data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredSlice {
+    /// The slice's stored name.
+    pub name: String,
+    /// The version of the items.
+    pub version: u32,
+    /// The slice's policy.
+    pub policy: SlicePolicy,
+    /// The items, from first to last.
+    pub items: Vec<Value>,
+    /// The version of each item, where they differ. That happens to slices whose type is not known here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub item_versions: Vec<u32>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl StoredSlice {
+    pub(crate) fn from_cell(name: &str, cell: &Cell) -> Result<Self, SessionError> {
+        let items = cell.plain_items().collect::<Result<Vec<_>, _>>()?;
+        let version = items.iter().map(|item| item.version).max().unwrap_or(1);
+        let item_versions = match items.iter().all(|item| item.version == version) {
+            true => Vec::new(),
+            false => items.iter().map(|item| item.version).collect(),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            version,
+            policy: cell.policy(),
+            items: items.into_iter().map(|item| item.value).collect(),
+            item_versions,
+            extra: cell.extra().clone(),
+        })
+    }
+
+    pub(crate) fn into_cell(self) -> Result<Cell, SnapshotRestoreError> {
+        let (items, versions) = (self.items.len(), self.item_versions.len());
+        if versions != 0 && versions != items {
+            return Err(SnapshotRestoreError::ItemVersions { slice: self.name, items, versions });
+        }
+        let version_of = |position: usize| self.item_versions.get(position).copied().unwrap_or(self.version);
+        for item in &self.items {
+            storable::check(item)
+                .map_err(|source| SnapshotRestoreError::NotStorable { slice: self.name.clone(), source })?;
+        }
+        let items = self.items.into_iter().enumerate();
+        let items = items.map(|(position, value)| PlainItem { version: version_of(position), value });
+        Ok(Cell::plain(self.policy, items.collect::<Vec<_>>(), self.extra))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredSnapshot {
+    version: u32,
+    snapshot_id: SnapshotId,
+    created_at: Timestamp,
+    session_id: SessionId,
+    session_created_at: Timestamp,
+    #[serde(default)]
+    session_tags: BTreeMap<String, String>,
+    #[serde(default)]
+    parent_id: Option<SessionId>,
+    #[serde(default)]
+    children_ids: Vec<SessionId>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    captured: BTreeSet<SlicePolicy>,
+    policies: BTreeMap<String, SlicePolicy>,
+    slices: Vec<StoredSlice>,
+    #[serde(flatten)]
+    extra: Extra,
+}
+
+impl Snapshot {
+    /// The captured slices as plain data, in the order of their names. A new session may start from them.
+    pub fn stored_slices(&self) -> Result<Vec<StoredSlice>, SessionError> {
+        self.cells().map(|(name, cell)| StoredSlice::from_cell(name, cell)).collect()
+    }
+
+    /// The snapshot as JSON. Slices and labels stand in the order of their names, so that equal snapshots are equal texts.
+    pub fn to_json(&self) -> Result<String, SessionError> {
+        let slices = self.stored_slices()?;
+        let stored = StoredSnapshot {
+            version: SNAPSHOT_VERSION,
+            snapshot_id: self.id,
+            created_at: self.created_at,
+            session_id: self.info.id,
+            session_created_at: self.info.created_at,
+            session_tags: self.info.tags.clone(),
+            parent_id: self.info.parent,
+            children_ids: self.info.children.clone(),
+            tags: self.tags.clone(),
+            captured: self.captured.clone(),
+            policies: self.policies().map(|(name, policy)| (name.to_owned(), policy)).collect(),
+            slices,
+            extra: self.extra.clone(),
+        };
+        serde_json::to_string(&stored)
+            .map_err(|source| SessionError::Encode { slice: "(snapshot)".to_owned(), source })
+    }
+
+    /// Reads a snapshot within the default limits.
+    pub fn from_json(text: &str) -> Result<Self, SnapshotRestoreError> {
+        Self::from_json_within(text.as_bytes(), JsonLimits::default())
+    }
+
+    /// Reads a snapshot within these limits.
+    pub fn from_json_within(text: &[u8], limits: JsonLimits) -> Result<Self, SnapshotRestoreError> {
+        /// Read first, so that a snapshot of a newer program is refused for what it is and not for its shape.
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        limits.check(text)?;
+        let Version { version } = serde_json::from_slice(text)?;
+        if version != SNAPSHOT_VERSION {
+            return Err(SnapshotRestoreError::UnknownVersion { stored: version, known: SNAPSHOT_VERSION });
+        }
+        let stored: StoredSnapshot = serde_json::from_slice(text)?;
+        let mut other_policies = stored.policies;
+        let mut state = State::default();
+        for slice in stored.slices {
+            let name: Arc<str> = slice.name.as_str().into();
+            if state.cell(&name).is_some() {
+                return Err(SnapshotRestoreError::DuplicateSlice { slice: slice.name });
+            }
+            let entry = slice.policy;
+            if let Some(table) = other_policies.remove(&slice.name)
+                && table != entry
+            {
+                return Err(SnapshotRestoreError::PolicyDisagrees { slice: slice.name, entry, table });
+            }
+            if !stored.captured.contains(&entry) {
+                return Err(SnapshotRestoreError::NotCaptured { slice: slice.name, policy: entry });
+            }
+            state.put(name, Arc::new(slice.into_cell()?));
+        }
+        Ok(Self {
+            id: stored.snapshot_id,
+            created_at: stored.created_at,
+            info: Arc::new(SessionInfo {
+                id: stored.session_id,
+                created_at: stored.session_created_at,
+                tags: stored.session_tags,
+                parent: stored.parent_id,
+                children: stored.children_ids,
+            }),
+            captured: stored.captured,
+            tags: stored.tags,
+            state,
+            other_policies,
+            extra: stored.extra,
+        })
+    }
+}

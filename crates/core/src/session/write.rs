@@ -1,0 +1,186 @@
+//! Changing a session.
+//!
+//! Every change is all or nothing: when any reducer of a dispatch fails or panics, the session is as before. Observers are
+//! told after the change stands. What these methods return is what changed, ready to be journaled.
+
+use std::any::type_name;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use super::Session;
+use super::error::{BoxError, SessionError};
+use super::items::Items;
+use super::observer::{self, Observation};
+use super::op::SliceOp;
+use super::reducer::{AnyEvent, Change, ErasedReducer, ReducerContext, ReducerResult, Registered};
+use super::slice::{Event, Slice, SlicePolicy};
+use super::state::State;
+use crate::time::Timestamp;
+
+impl Session {
+    /// Registers a reducer of `E` for the slice of `S`. Several reducers of one event run in the order of registration, each
+    /// seeing what those before it changed.
+    pub fn register<S: Slice, E: Event>(
+        &mut self,
+        reducer: impl Fn(&Items<S>, &Arc<E>, &ReducerContext<'_>) -> ReducerResult<S> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let registry = Arc::make_mut(&mut self.registry);
+        registry.add_slice::<S>();
+        registry.add_reducer::<E>(Arc::new(Registered::<S, E, _>::new(reducer)));
+        self
+    }
+
+    /// Makes the type of a slice known, so that its stored items are decoded, and found wanting, when a snapshot is restored.
+    pub fn register_slice<S: Slice>(&mut self) -> &mut Self {
+        Arc::make_mut(&mut self.registry).add_slice::<S>();
+        self
+    }
+
+    /// Sets the policy of a slice for this session. It holds at once, for the items that are there already too.
+    pub fn set_policy<S: Slice>(&mut self, policy: SlicePolicy) -> &mut Self {
+        Arc::make_mut(&mut self.registry).set_policy::<S>(policy);
+        if self.state.cell(S::NAME).is_some_and(|cell| cell.policy() != policy) {
+            let mut state = self.state.clone();
+            state.set_policy(S::NAME, policy);
+            self.set_state(state);
+        }
+        self
+    }
+
+    /// Makes a slice a Cache and registers how its items are computed. That happens at the next use when there are none:
+    /// at the first, after a rollback, and after the slice was cleared.
+    pub fn register_cache<S: Slice>(
+        &mut self,
+        compute: impl Fn(&Session) -> Result<Vec<S>, BoxError> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let registry = Arc::make_mut(&mut self.registry);
+        registry.add_slice::<S>();
+        registry.add_cache::<S>(Arc::new(compute));
+        self.forget(S::NAME);
+        self.set_policy::<S>(SlicePolicy::Cache)
+    }
+
+    /// Registers a function that is told after each commit that changed the slice of `S`.
+    pub fn observe<S: Slice>(
+        &mut self,
+        observer: impl Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.observers.push(Arc::new(observer::erase(observer)));
+        self
+    }
+
+    /// Passes an event to all its reducers.
+    pub fn dispatch<E: Event>(&mut self, event: E) -> Result<Vec<Change>, SessionError> {
+        let reducers = self.reducers::<E>()?;
+        let now = self.ids.clock().now();
+        self.commit_changes(|session| session.reduce(&reducers, &(Arc::new(event) as AnyEvent), now))
+    }
+
+    /// Dispatches an item to the reducers of its own type; without any, it is appended to its slice.
+    pub fn append<S: Slice>(&mut self, item: S) -> Result<Vec<Change>, SessionError> {
+        self.dispatch(item)
+    }
+
+    /// Makes these the only items of a slice, past its reducers.
+    pub fn seed<S: Slice>(
+        &mut self,
+        items: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<Change>, SessionError> {
+        self.apply_op(SliceOp::replace(items))
+    }
+
+    /// Takes out all items of a slice, past its reducers.
+    pub fn clear<S: Slice>(&mut self) -> Result<Vec<Change>, SessionError> {
+        self.apply_op::<S>(SliceOp::Clear)
+    }
+
+    /// Takes out the items of a slice that fulfil a condition, past its reducers.
+    pub fn clear_where<S: Slice>(
+        &mut self,
+        condition: impl FnMut(&S) -> bool,
+    ) -> Result<Vec<Change>, SessionError> {
+        let op = self.removal(condition)?;
+        self.apply_op::<S>(op)
+    }
+
+    /// Empties every slice, whatever its policy. Registrations stay.
+    pub fn reset(&mut self) {
+        self.forget_computed();
+        self.set_state(State::default());
+    }
+
+    pub(super) fn removal<S: Slice>(
+        &self,
+        mut condition: impl FnMut(&S) -> bool,
+    ) -> Result<SliceOp<S>, SessionError> {
+        let items = self.all::<S>()?;
+        let matching = items.iter().enumerate().filter(|(_, item)| condition(item));
+        let remove = matching.map(|(position, _)| position).collect();
+        Ok(SliceOp::Patch { remove, append: Vec::new() })
+    }
+
+    pub(super) fn apply_op<S: Slice>(&mut self, op: SliceOp<S>) -> Result<Vec<Change>, SessionError> {
+        if op.is_keep() {
+            return Ok(Vec::new());
+        }
+        let change = Change::new(self.policy_of::<S>(), op);
+        self.commit_changes(|session| session.make(change).map(|change| vec![change]))
+    }
+
+    pub(super) fn reducers<E: Event>(&self) -> Result<Vec<Arc<dyn ErasedReducer>>, SessionError> {
+        let reducers = self.registry.reducers::<E>();
+        if reducers.is_empty() {
+            return Err(SessionError::NoReducer { event: type_name::<E>() });
+        }
+        Ok(reducers)
+    }
+
+    /// Runs reducers one after the other. When one fails, the session is left half changed: the caller takes it back.
+    pub(super) fn reduce(
+        &mut self,
+        reducers: &[Arc<dyn ErasedReducer>],
+        event: &AnyEvent,
+        now: Timestamp,
+    ) -> Result<Vec<Change>, SessionError> {
+        let mut changes = Vec::new();
+        for reducer in reducers {
+            if let Some(change) = reducer.reduce(self, event, now)? {
+                changes.push(self.make(change)?);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Carries out one change. Nothing is changed when that fails.
+    pub(super) fn make(&mut self, change: Change) -> Result<Change, SessionError> {
+        let mut state = self.state.clone();
+        change.apply(self, &mut state)?;
+        self.set_state(state);
+        Ok(change)
+    }
+
+    /// Makes changes as one: all of them, or none when any of them fails or panics.
+    pub(super) fn all_or_nothing<T>(
+        &mut self,
+        make: impl FnOnce(&mut Self) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let (before, generation) = (self.state.clone(), self.generation);
+        let made = catch_unwind(AssertUnwindSafe(|| make(self)));
+        if !matches!(made, Ok(Ok(_))) {
+            self.state = before;
+            self.generation = generation;
+        }
+        made.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Makes changes as one, and then tells observers.
+    fn commit_changes(
+        &mut self,
+        make: impl FnOnce(&mut Self) -> Result<Vec<Change>, SessionError>,
+    ) -> Result<Vec<Change>, SessionError> {
+        let before = self.state.clone();
+        let changes = self.all_or_nothing(make)?;
+        self.notify(&before, &changes);
+        Ok(changes)
+    }
+}

@@ -1,0 +1,175 @@
+//! The plan of an agent: an objective and the steps towards it.
+//!
+//! Whether a plan is completed is not written down anywhere: it follows from its steps. So a plan completes with its last
+//! step, and adding a step to a completed plan makes it active again. Steps are numbered from 1 in the order in which they
+//! were added; a number is never given twice.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::extra::Extra;
+use crate::session::{Slice, SlicePolicy};
+
+/// An objective and the steps towards it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
+pub struct Plan {
+    /// What is to be reached.
+    pub objective: String,
+    steps: Vec<PlanStep>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanStep {
+    /// The step's number, from 1 on.
+    pub id: u32,
+    /// What is to be done.
+    pub title: String,
+    /// How far it is.
+    pub status: StepStatus,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// How far a step is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Finished.
+    Done,
+}
+
+/// How far a plan is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    /// There is something left to do, or nothing was planned yet.
+    Active,
+    /// All steps are done.
+    Completed,
+}
+
+/// A plan refused something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// There is no such step.
+    #[error("the plan has no step {id}")]
+    NoStep {
+        /// The step's number.
+        id: u32,
+    },
+    /// The numbers of the steps do not grow from 1 on.
+    #[error("step {id} of the plan stands out of order; steps are numbered upwards from 1")]
+    OutOfOrder {
+        /// The number that does not fit.
+        id: u32,
+    },
+    /// There are no more numbers.
+    #[error("the plan can hold no more steps")]
+    Full,
+}
+
+impl Slice for Plan {
+    const NAME: &'static str = "plan";
+    const POLICY: SlicePolicy = SlicePolicy::State;
+}
+
+impl Plan {
+    /// A plan with these steps, none of them begun.
+    pub fn new(
+        objective: impl Into<String>,
+        steps: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self, PlanError> {
+        let mut plan = Self { objective: objective.into(), steps: Vec::new(), extra: Extra::default() };
+        for title in steps {
+            plan.add_step(title)?;
+        }
+        Ok(plan)
+    }
+
+    /// How far the plan is.
+    pub fn status(&self) -> PlanStatus {
+        let done = |step: &PlanStep| step.status == StepStatus::Done;
+        match !self.steps.is_empty() && self.steps.iter().all(done) {
+            true => PlanStatus::Completed,
+            false => PlanStatus::Active,
+        }
+    }
+
+    /// The steps, in order.
+    pub fn steps(&self) -> &[PlanStep] {
+        &self.steps
+    }
+
+    /// Adds a step at the end and gives its number.
+    pub fn add_step(&mut self, title: impl Into<String>) -> Result<u32, PlanError> {
+        let last = self.steps.last().map_or(0, |step| step.id);
+        let id = last.checked_add(1).ok_or(PlanError::Full)?;
+        let (title, status) = (title.into(), StepStatus::Pending);
+        self.steps.push(PlanStep { id, title, status, extra: Extra::default() });
+        Ok(id)
+    }
+
+    /// Says how far a step is.
+    pub fn set_step(&mut self, id: u32, status: StepStatus) -> Result<(), PlanError> {
+        let step = self.steps.iter_mut().find(|step| step.id == id).ok_or(PlanError::NoStep { id })?;
+        step.status = status;
+        Ok(())
+    }
+}
+
+/// A plan as it was read.
+#[derive(Deserialize)]
+struct Unchecked {
+    objective: String,
+    #[serde(default)]
+    steps: Vec<PlanStep>,
+    #[serde(flatten)]
+    extra: Extra,
+}
+
+impl TryFrom<Unchecked> for Plan {
+    type Error = PlanError;
+
+    fn try_from(plan: Unchecked) -> Result<Self, PlanError> {
+        let mut last = 0;
+        for step in &plan.steps {
+            if step.id <= last {
+                return Err(PlanError::OutOfOrder { id: step.id });
+            }
+            last = step.id;
+        }
+        Ok(Self { objective: plan.objective, steps: plan.steps, extra: plan.extra })
+    }
+}
+
+impl fmt::Display for PlanStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Active => "active",
+            Self::Completed => "completed",
+        })
+    }
+}
+
+impl fmt::Display for StepStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Done => "done",
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! Keeping logs small.
+//!
+//! A log tells what happened; the whole of what was said is in the transcript, under the ids that the log names. So long
+//! texts are cut and large values left out here.
+
+use serde_json::Value;
+
+use crate::object::INLINE_LIMIT;
+use crate::storable;
+
+/// How many characters of a text a log shows.
+pub const EXCERPT_LIMIT: usize = 1_000;
+
+const CUT: char = '…';
+
+/// The text, or as much of it as a log shows: [`EXCERPT_LIMIT`] characters, the last of which then says that it was cut.
+pub fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_LIMIT) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(EXCERPT_LIMIT - 1).chain([CUT]).collect(),
+    }
+}
+
+/// The value, unless it is too large for a record or could not be stored.
+pub fn small(value: Value) -> Option<Value> {
+    storable::check(&value).ok()?;
+    let bytes = serde_json::to_string(&value).ok()?.len();
+    (bytes <= INLINE_LIMIT).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_by_characters() {
+        let exact = "ä".repeat(EXCERPT_LIMIT);
+        assert_eq!(excerpt(&exact), exact);
+        let cut = excerpt(&format!("{exact}ä"));
+        assert_eq!(cut.chars().count(), EXCERPT_LIMIT);
+        assert!(cut.ends_with("ä…"));
+    }
+
+    #[test]
+    fn a_large_value_is_left_out() {
+        assert_eq!(small(json!({"a": 1})), Some(json!({"a": 1})));
+        assert_eq!(small(json!("x".repeat(INLINE_LIMIT - 2))).map(|_| ()), Some(()));
+        assert_eq!(small(json!("x".repeat(INLINE_LIMIT - 1))), None);
+        assert_eq!(small(json!({"$serde_json::private::RawValue": "1"})), None);
+    }
+}

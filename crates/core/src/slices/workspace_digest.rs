@@ -1,0 +1,34 @@
+//! What an agent found out about its workspace, in short.
+
+use serde::{Deserialize, Serialize};
+
+use crate::extra::Extra;
+use crate::session::{Slice, SlicePolicy};
+
+/// A description of the workspace for one section of the prompt. Of each section the latest counts; put it in with
+/// [`upsert_by`](crate::session::upsert_by) the section's key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkspaceDigest {
+    /// The section that shows it.
+    pub section_key: String,
+    /// A few lines.
+    pub summary: String,
+    /// All of it.
+    pub body: String,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Slice for WorkspaceDigest {
+    const NAME: &'static str = "workspace_digest";
+    const POLICY: SlicePolicy = SlicePolicy::Cache;
+}
+
+impl WorkspaceDigest {
+    /// A digest for a section.
+    pub fn new(section_key: impl Into<String>, summary: impl Into<String>, body: impl Into<String>) -> Self {
+        let (section_key, summary, body) = (section_key.into(), summary.into(), body.into());
+        Self { section_key, summary, body, extra: Extra::default() }
+    }
+}

@@ -1,0 +1,186 @@
+//! Time as a value.
+//!
+//! Everything that needs the time asks a [`Clock`] that it was handed. The system clock lives in an IO crate; here are only
+//! the port and [`FixedClock`], with which a session is repeatable byte for byte.
+//!
+//! A [`Timestamp`] is UTC with microseconds, and is written as RFC 3339 in one fixed width, so that texts sort as times do.
+//! Nothing in this project is *ordered* by time: order is the position in a journal.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A moment in UTC, to the microsecond.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(jiff::Timestamp);
+
+/// The text or number is not a moment that can be represented.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an RFC 3339 time: {text:?}")]
+pub struct InvalidTimestamp {
+    /// What was given.
+    pub text: String,
+}
+
+impl Timestamp {
+    /// The start of 1970, UTC.
+    pub const UNIX_EPOCH: Self = Self(jiff::Timestamp::UNIX_EPOCH);
+
+    /// The moment `micros` microseconds after the start of 1970.
+    pub fn from_unix_micros(micros: i64) -> Result<Self, InvalidTimestamp> {
+        jiff::Timestamp::from_microsecond(micros)
+            .map(Self)
+            .map_err(|_| InvalidTimestamp { text: micros.to_string() })
+    }
+
+    /// Microseconds since the start of 1970.
+    pub fn unix_micros(self) -> i64 {
+        self.0.as_microsecond()
+    }
+
+    /// Whole milliseconds since the start of 1970; zero before it. This is what a UUIDv7 holds.
+    pub fn unix_millis(self) -> u64 {
+        u64::try_from(self.0.as_millisecond()).unwrap_or(0)
+    }
+
+    /// The moment `by` later, or the last one that can be represented.
+    #[must_use]
+    pub fn saturating_add(self, by: Duration) -> Self {
+        let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        let sum = self.unix_micros().saturating_add(micros);
+        Self::from_unix_micros(sum).unwrap_or(Self(jiff::Timestamp::MAX))
+    }
+
+    /// The time from `earlier` to `self`; zero when it is not earlier.
+    pub fn since(self, earlier: Self) -> Duration {
+        let micros = self.unix_micros().saturating_sub(earlier.unix_micros());
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.6}", self.0)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = InvalidTimestamp;
+
+    /// Any RFC 3339 text with an offset is accepted; what is finer than a microsecond is cut.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidTimestamp { text: text.chars().take(64).collect() };
+        let moment: jiff::Timestamp = text.parse().map_err(|_| invalid())?;
+        // Flooring rather than truncating keeps moments before 1970 from moving forwards.
+        let micros = moment.as_nanosecond().div_euclid(1_000);
+        i64::try_from(micros).ok().and_then(|micros| Self::from_unix_micros(micros).ok()).ok_or_else(invalid)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Timestamp;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an RFC 3339 time")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// A source of the current time.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The current moment, for what is written down.
+    fn now(&self) -> Timestamp;
+
+    /// A reading that never goes back, for measuring how long something took. Only differences mean anything.
+    fn monotonic(&self) -> Duration;
+}
+
+/// A clock that stands still until it is told to move.
+#[derive(Debug)]
+pub struct FixedClock {
+    micros: AtomicI64,
+}
+
+impl FixedClock {
+    /// A clock that shows `time`.
+    pub fn at(time: Timestamp) -> Self {
+        Self { micros: AtomicI64::new(time.unix_micros()) }
+    }
+
+    /// Moves the clock forwards.
+    pub fn advance(&self, by: Duration) {
+        self.micros.store(self.now().saturating_add(by).unix_micros(), Ordering::SeqCst);
+    }
+}
+
+impl Default for FixedClock {
+    fn default() -> Self {
+        Self::at(Timestamp::UNIX_EPOCH)
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_micros(self.micros.load(Ordering::SeqCst)).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.now().since(Timestamp::UNIX_EPOCH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_one_width() {
+        let whole: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        assert_eq!(whole.to_string(), "2026-01-02T03:04:05.000000Z");
+        let fine: Timestamp = "2026-01-02T05:04:05.1234569+02:00".parse().unwrap();
+        assert_eq!(fine.to_string(), "2026-01-02T03:04:05.123456Z");
+        assert!(whole.to_string() < fine.to_string());
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in ["", "yesterday", "2026-01-02", "2026-13-02T03:04:05Z", "2026-01-02T03:04:05"] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+        assert!(serde_json::from_str::<Timestamp>("12").is_err());
+    }
+
+    #[test]
+    fn a_fixed_clock_moves_only_when_told() {
+        let clock = FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap());
+        let before = clock.now();
+        assert_eq!(clock.now(), before);
+        clock.advance(Duration::from_millis(1500));
+        assert_eq!(clock.now().since(before), Duration::from_millis(1500));
+        assert_eq!(before.since(clock.now()), Duration::ZERO);
+    }
+}

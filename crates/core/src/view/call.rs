@@ -1,0 +1,129 @@
+//! Calls: what was asked for, what was started, what came of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::recorded::Recorded;
+use crate::id::{CallId, EvaluationId, SessionId};
+use crate::journal::{CallFinished, CallOutcome, CallStarted, Point, Position, WorkspaceRoot};
+use crate::message::OptionResult;
+use crate::time::Timestamp;
+
+/// How far a call has come. It is never stored: it follows from the presence of the result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// There is no result yet.
+    #[default]
+    Pending,
+    /// There is a result.
+    Completed,
+    /// There is an error.
+    Failed,
+}
+
+impl CallStatus {
+    pub(super) fn of(result: &OptionResult) -> Self {
+        if result.is_error { Self::Failed } else { Self::Completed }
+    }
+}
+
+/// A call of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The call.
+    pub call_id: CallId,
+    /// The evaluation that it belongs to.
+    pub evaluation_id: EvaluationId,
+    /// The option.
+    pub name: String,
+    /// Its latest intent.
+    pub intent: Option<Recorded<CallStarted>>,
+    /// The outcome of that intent.
+    pub finished: Option<Recorded<CallFinished>>,
+    /// What its result message says: completed or failed.
+    pub(super) result: Option<CallStatus>,
+}
+
+impl Call {
+    pub(super) fn new(call_id: CallId, evaluation_id: EvaluationId, name: &str) -> Self {
+        Self { call_id, evaluation_id, name: name.to_owned(), intent: None, finished: None, result: None }
+    }
+
+    /// How far the call has come.
+    pub fn status(&self) -> CallStatus {
+        let finished = self.finished.as_ref().map(|finished| match finished.record.outcome {
+            CallOutcome::Succeeded => CallStatus::Completed,
+            CallOutcome::Failed => CallStatus::Failed,
+        });
+        self.result.or(finished).unwrap_or(CallStatus::Pending)
+    }
+
+    /// Whether the call was started and has no outcome: it may have had an effect.
+    pub fn is_open(&self) -> bool {
+        self.status() == CallStatus::Pending && self.intent.is_some()
+    }
+
+    /// The boundaries of the call, once it was started.
+    pub fn checkpoint(&self) -> Option<Checkpoint> {
+        let intent = self.intent.as_ref()?;
+        let (root, finished) = (intent.record.root, self.finished.as_ref());
+        Some(Checkpoint {
+            call_id: self.call_id,
+            tool_name: self.name.clone(),
+            attempt: intent.record.attempt,
+            before: Boundary::at(intent.point, root),
+            after: finished.map(|finished| {
+                let Point { session, position } = finished.point;
+                let root = match finished.record.outcome {
+                    CallOutcome::Succeeded => finished.record.root.or(root),
+                    CallOutcome::Failed => root,
+                };
+                Boundary { session, position: position.next(), root }
+            }),
+            status: self.status(),
+            result_summary: finished.and_then(|finished| finished.record.summary.clone()),
+            elapsed_micros: finished.map(|finished| finished.record.elapsed_micros),
+            recorded_at: finished.map(|finished| finished.at),
+        })
+    }
+}
+
+/// A tool boundary: the journal cut there gives state and transcript, the root gives the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Boundary {
+    /// The session whose journal is meant. In a fork, the boundaries of calls before the fork are those of its parent.
+    pub session: SessionId,
+    /// The cut.
+    pub position: Position,
+    /// The workspace, for calls that may write.
+    pub root: Option<WorkspaceRoot>,
+}
+
+impl Boundary {
+    fn at(Point { session, position }: Point, root: Option<WorkspaceRoot>) -> Self {
+        Self { session, position, root }
+    }
+}
+
+/// The two boundaries of a call. It is constant in size, whatever the session holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checkpoint {
+    /// The call.
+    pub call_id: CallId,
+    /// The option.
+    pub tool_name: String,
+    /// Which attempt it is about.
+    pub attempt: u32,
+    /// Before the call.
+    pub before: Boundary,
+    /// After it, once it has ended.
+    pub after: Option<Boundary>,
+    /// How far it has come.
+    pub status: CallStatus,
+    /// A line about its result.
+    pub result_summary: Option<String>,
+    /// How long it took, in microseconds.
+    pub elapsed_micros: Option<u64>,
+    /// When its outcome was recorded.
+    pub recorded_at: Option<Timestamp>,
+}

@@ -1,0 +1,172 @@
+//! The transcript grouped by turn.
+//!
+//! A [`ConversationState`] is one evaluation as a conversation: the system message, and a [`ConversationTurn`] for each
+//! response with the user messages before it, the calls in it and their results in the order of the calls. It is an export:
+//! as JSON it can be kept by people with their own storage, and an evaluation can be resumed from it without a store.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::transcript::{ToolCallRecord, Transcript};
+use crate::id::{CallId, EvaluationId, MessageId, SnapshotId, derived};
+use crate::journal::{InnerMessage, ProviderSidecar, Role};
+use crate::time::Timestamp;
+
+/// One message of a conversation, as providers count them: an assistant's text and calls are one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConversationMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// The text.
+    pub content: String,
+    /// The calls that an assistant makes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCallRecord>,
+    /// The call that a tool answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<CallId>,
+    /// The tool that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Names the message.
+    pub message_id: MessageId,
+    /// The messages that it was made from, so that nothing of them is lost: media, errors, steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inner: Vec<Arc<InnerMessage>>,
+}
+
+/// A provider's response, what came before it and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConversationTurn {
+    /// The number of the response, from 1.
+    pub turn_number: u64,
+    /// What was said to the assistant since the turn before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user_messages: Vec<ConversationMessage>,
+    /// The response.
+    pub assistant_message: ConversationMessage,
+    /// The results of its calls that are there, in the order of the calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_messages: Vec<ConversationMessage>,
+    /// The part of the response that only its provider understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_payload: Option<ProviderSidecar>,
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// When the response was recorded.
+    pub created_at: Timestamp,
+}
+
+/// One evaluation as a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConversationState {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The namespace of the prompt.
+    pub prompt_ns: String,
+    /// The key of the prompt.
+    pub prompt_key: String,
+    /// The rendered prompt. Evaluations that no prompt drives have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_message: Option<ConversationMessage>,
+    /// The turns, in order.
+    #[serde(default)]
+    pub turns: Vec<ConversationTurn>,
+    /// What was said since the last turn and is not answered yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<ConversationMessage>,
+    /// When the evaluation began.
+    pub created_at: Timestamp,
+    /// Names this state of the conversation: the same messages give the same id.
+    pub state_id: SnapshotId,
+}
+
+impl Transcript {
+    /// One evaluation as a conversation; `None` when it has no messages.
+    pub fn conversation(&self, evaluation: EvaluationId) -> Option<ConversationState> {
+        let messages = self.inner_messages(evaluation);
+        let (first, last) = (messages.first()?, messages.last()?);
+        let mut state = ConversationState {
+            evaluation_id: evaluation,
+            prompt_ns: first.prompt_ns.clone(),
+            prompt_key: first.prompt_key.clone(),
+            system_message: None,
+            turns: Vec::new(),
+            unanswered: Vec::new(),
+            created_at: first.created_at,
+            state_id: derived(last.message_id.as_uuid(), &format!("conversation {}", messages.len())),
+        };
+        let mut rest = messages.as_slice();
+        if first.role() == Role::System {
+            state.system_message = Some(single(first));
+            rest = &rest[1..];
+        }
+        // A result may come after a user message or even after the next answer, so grouping goes by turn number and not by
+        // neighbourhood. Where nobody answered, what looks like a result is only something that was said.
+        let answered = rest.iter().filter(|message| message.role() == Role::Assistant);
+        let mut turns: BTreeMap<u64, Vec<_>> = answered.map(|message| (message.turn, Vec::new())).collect();
+        let mut said = Vec::new();
+        for message in rest {
+            match (message.role(), turns.get_mut(&message.turn)) {
+                (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message.clone()),
+                _ => said.push(message),
+            }
+        }
+        let mut said = said.into_iter().peekable();
+        for (turn_number, messages) in turns {
+            let before = std::iter::from_fn(|| said.next_if(|message| message.turn < turn_number));
+            let user_messages = before.map(single).collect();
+            state.turns.extend(self.turn(evaluation, user_messages, messages));
+        }
+        state.unanswered = said.map(single).collect();
+        Some(state)
+    }
+
+    fn turn(
+        &self,
+        evaluation_id: EvaluationId,
+        user_messages: Vec<ConversationMessage>,
+        messages: Vec<Arc<InnerMessage>>,
+    ) -> Option<ConversationTurn> {
+        let (spoken, mut results): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|message| message.role() == Role::Assistant);
+        let first = spoken.first()?.clone();
+        let tool_calls: Vec<_> = spoken.iter().flat_map(|message| self.tool_calls(message)).collect();
+        let order: HashMap<_, _> = tool_calls.iter().map(|call| call.call_id).zip(0..).collect();
+        results.sort_by_key(|result| {
+            result.tool_call_id().and_then(|call| order.get(&call)).copied().unwrap_or(usize::MAX)
+        });
+        let content = spoken.iter().map(|message| message.content()).filter(|text| !text.is_empty());
+        Some(ConversationTurn {
+            turn_number: first.turn,
+            user_messages,
+            provider_payload: spoken.iter().find_map(|message| message.provider.clone()),
+            assistant_message: ConversationMessage {
+                content: content.collect::<Vec<_>>().join("\n"),
+                tool_calls,
+                inner: spoken,
+                ..single(&first)
+            },
+            tool_messages: results.iter().map(single).collect(),
+            evaluation_id,
+            created_at: first.created_at,
+        })
+    }
+}
+
+fn single(message: &Arc<InnerMessage>) -> ConversationMessage {
+    ConversationMessage {
+        role: message.role(),
+        content: message.content(),
+        tool_calls: Vec::new(),
+        tool_call_id: message.tool_call_id(),
+        name: message.tool_name().map(str::to_owned),
+        created_at: message.created_at,
+        message_id: message.message_id,
+        inner: vec![message.clone()],
+    }
+}

@@ -1,0 +1,98 @@
+//! Evaluations, and where a session stands.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::recorded::Recorded;
+use crate::id::EvaluationId;
+use crate::journal::{EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Point, RequestStarted};
+
+/// An evaluation of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The namespace of the prompt.
+    pub prompt_ns: String,
+    /// The key of the prompt.
+    pub prompt_key: String,
+    /// Where its first record stands.
+    pub started: Point,
+    /// How it was started. An evaluation that was loaded from a snapshot has no such record.
+    pub start: Option<Arc<EvaluationStarted>>,
+    /// How many responses it has had.
+    pub turns: u64,
+    /// How many messages it has.
+    pub messages: u64,
+    /// The request that was started after the last response, if one was.
+    pub open_request: Option<Arc<RequestStarted>>,
+    /// Where and how it ended.
+    pub finished: Option<Recorded<EvaluationFinished>>,
+    /// Where its first message stands in the transcript.
+    pub(super) first_message: usize,
+}
+
+impl Evaluation {
+    pub(super) fn new(evaluation_id: EvaluationId, ns: &str, key: &str, started: Point) -> Self {
+        Self {
+            evaluation_id,
+            prompt_ns: ns.to_owned(),
+            prompt_key: key.to_owned(),
+            started,
+            start: None,
+            turns: 0,
+            messages: 0,
+            open_request: None,
+            finished: None,
+            first_message: 0,
+        }
+    }
+
+    /// How it ended; `None` while it has not.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.finished.as_ref().map(|finished| finished.record.outcome)
+    }
+}
+
+/// What a session is doing. It depends on what it waits for and on its latest evaluation, which is what a resume goes on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// Someone drives it.
+    Running,
+    /// It waits for a decision.
+    Paused {
+        /// Which one.
+        reason: PauseReason,
+    },
+    /// An evaluation has not ended, and nobody drives it.
+    Interrupted,
+    /// There is nothing to do.
+    Idle,
+    /// Its files could not be put back.
+    Poisoned,
+}
+
+/// Whether someone holds the session, which no journal can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driver {
+    /// A process drives it.
+    Present,
+    /// Nobody does.
+    Absent,
+}
+
+impl SessionStatus {
+    pub(super) fn of(pause: Option<PauseReason>, latest: Option<&Evaluation>, driver: Driver) -> Self {
+        match (pause, latest) {
+            (Some(PauseReason::Poisoned), _) => Self::Poisoned,
+            (Some(reason), _) => Self::Paused { reason },
+            (None, Some(latest)) if latest.finished.is_none() => match driver {
+                Driver::Present => Self::Running,
+                Driver::Absent => Self::Interrupted,
+            },
+            (None, _) => Self::Idle,
+        }
+    }
+}

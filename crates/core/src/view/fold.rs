@@ -1,0 +1,160 @@
+//! The fold: from records to everything that is derived from them.
+//!
+//! [`JournalView`] can be folded from a whole journal or grown record by record, with the same result. What a rewind cuts
+//! (state, transcript, evaluations, calls, pauses) is kept apart from what it does not (logs, the ledger, the lineage).
+//! Whatever does not fit, a gap, a second beginning, a message out of place, is an error: a journal is never folded with
+//! holes in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::error::{FoldError, FoldProblem};
+use super::ledger::Ledger;
+use super::lineage::Lineage;
+use super::visible::Visible;
+use crate::journal::{Origin, Position, Record, RecordBody, SessionCreated};
+
+/// Everything that follows from the records of a journal.
+#[derive(Debug, Clone)]
+pub struct JournalView {
+    pub(super) created: Arc<SessionCreated>,
+    pub(super) head: Position,
+    pub(super) lineage: Lineage,
+    pub(super) ledger: Ledger,
+    pub(super) visible: Visible,
+}
+
+impl JournalView {
+    /// Folds a whole journal, or any prefix of one.
+    pub fn fold(records: &[Record]) -> Result<Self, FoldError> {
+        Self::fold_from(None, records)
+    }
+
+    /// Folds the journal of a fork, whose parent's view at the place of the fork is `base`.
+    pub fn fold_fork(base: &Self, records: &[Record]) -> Result<Self, FoldError> {
+        Self::fold_from(Some(base), records)
+    }
+
+    fn fold_from(base: Option<&Self>, records: &[Record]) -> Result<Self, FoldError> {
+        let empty = || FoldError { position: Position::START, problem: FoldProblem::Beginning };
+        let (first, rest) = records.split_first().ok_or_else(empty)?;
+        let mut view = Self::begin(base, first)?;
+        let mut cuts = Cuts::of(rest);
+        for record in rest {
+            cuts.keep(&view);
+            match &record.body {
+                RecordBody::Rewound(rewound) => {
+                    let prefix = cuts.take(rewound.to, record.position);
+                    view.go_back(record, rewound.to, prefix.as_ref())?;
+                }
+                _ => view.apply(record)?,
+            }
+        }
+        Ok(view)
+    }
+
+    /// The view of a journal that has only its first record. For a fork, `base` is its parent's view at the place of the fork.
+    pub fn begin(base: Option<&Self>, record: &Record) -> Result<Self, FoldError> {
+        let at = |problem| FoldError::at(record, problem);
+        let RecordBody::SessionCreated(created) = &record.body else {
+            return Err(at(FoldProblem::Beginning));
+        };
+        if record.position != Position::START {
+            return Err(at(FoldProblem::Gap { expected: Position::START }));
+        }
+        let mut visible = match (base, &created.origin) {
+            (Some(base), Origin::Fork { session, position })
+                if base.session_id() == *session && base.head == *position =>
+            {
+                base.visible.forked(*session)
+            }
+            (_, &Origin::Fork { session, position }) => {
+                return Err(at(FoldProblem::NeedsParent { session, position }));
+            }
+            (Some(_), _) => return Err(at(FoldProblem::NotAFork)),
+            (None, _) => Visible::default(),
+        };
+        visible.load(created.session_id, &created.state).map_err(at)?;
+        Ok(Self {
+            created: created.clone(),
+            head: Position::START.next(),
+            lineage: Lineage::default(),
+            ledger: Ledger::default(),
+            visible,
+        })
+    }
+
+    /// Takes in the next record. A rewind needs [`Self::rewind`] instead. After an error the view is as before.
+    pub fn apply(&mut self, record: &Record) -> Result<(), FoldError> {
+        if let RecordBody::Rewound(rewound) = &record.body {
+            return self.go_back(record, rewound.to, None);
+        }
+        self.check_place(record)?;
+        let session = self.session_id();
+        self.visible.take_in(session, record).map_err(|problem| FoldError::at(record, problem))?;
+        self.taken_in(record);
+        Ok(())
+    }
+
+    /// Takes in a rewind, given the view of the journal up to its cut. After an error the view is as before.
+    pub fn rewind(&mut self, record: &Record, prefix: &Self) -> Result<(), FoldError> {
+        let RecordBody::Rewound(rewound) = &record.body else { return self.apply(record) };
+        let fits = prefix.head == rewound.to && prefix.session_id() == self.session_id();
+        self.go_back(record, rewound.to, fits.then_some(&prefix.visible))
+    }
+
+    fn go_back(&mut self, record: &Record, to: Position, prefix: Option<&Visible>) -> Result<(), FoldError> {
+        self.check_place(record)?;
+        if to == Position::START || to > record.position {
+            return Err(FoldError::at(record, FoldProblem::NoSuchCut { to }));
+        }
+        let prefix = prefix.ok_or_else(|| FoldError::at(record, FoldProblem::NeedsPrefix { to }))?;
+        self.visible = self.visible.rewound_to(prefix);
+        self.lineage.add(record.position, to);
+        self.taken_in(record);
+        Ok(())
+    }
+
+    fn check_place(&self, record: &Record) -> Result<(), FoldError> {
+        match record.position == self.head {
+            true => Ok(()),
+            false => Err(FoldError::at(record, FoldProblem::Gap { expected: self.head })),
+        }
+    }
+
+    fn taken_in(&mut self, record: &Record) {
+        self.ledger.take_in(record);
+        self.head = self.head.next();
+    }
+}
+
+/// What was visible at the cuts that later records go back to, each kept until the last of them has.
+struct Cuts(BTreeMap<Position, Cut>);
+
+struct Cut {
+    last_use: Position,
+    visible: Option<Visible>,
+}
+
+impl Cuts {
+    fn of(records: &[Record]) -> Self {
+        let rewinds = records.iter().filter_map(|record| match &record.body {
+            RecordBody::Rewound(rewound) => Some((rewound.to, record.position)),
+            _ => None,
+        });
+        Self(rewinds.map(|(to, last_use)| (to, Cut { last_use, visible: None })).collect())
+    }
+
+    fn keep(&mut self, view: &JournalView) {
+        if let Some(cut) = self.0.get_mut(&view.head) {
+            cut.visible = Some(view.visible.clone());
+        }
+    }
+
+    fn take(&mut self, to: Position, at: Position) -> Option<Visible> {
+        match self.0.get(&to)?.last_use == at {
+            true => self.0.remove(&to)?.visible,
+            false => self.0.get(&to)?.visible.clone(),
+        }
+    }
+}

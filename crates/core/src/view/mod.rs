@@ -1,0 +1,38 @@
+//! Views: pure functions of records.
+//!
+//! | view | what it is | where |
+//! |---|---|---|
+//! | [`JournalView`] | everything below, folded from records | `fold` |
+//! | [`Lineage`] | which records are visible, on which branch | `lineage` |
+//! | a [`Session`](crate::session::Session) | typed slices | [`JournalView::session`] |
+//! | [`Transcript`] | who said what, in order | `transcript` |
+//! | [`Transition`] | messages grouped by decision cycle | `transition` |
+//! | [`ConversationState`] | the transcript grouped by turn | `conversation` |
+//! | [`Evaluation`], [`SessionStatus`] | how far evaluations and the session are | `evaluation` |
+//! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
+//! | [`Ledger`] | what was spent | `ledger` |
+
+mod call;
+mod conversation;
+mod error;
+mod evaluation;
+mod fold;
+mod ledger;
+mod lineage;
+mod query;
+mod reconstruct;
+mod recorded;
+mod transcript;
+mod transition;
+mod visible;
+
+pub use call::{Boundary, Call, CallStatus, Checkpoint};
+pub use conversation::{ConversationMessage, ConversationState, ConversationTurn};
+pub use error::{FoldError, FoldProblem};
+pub use evaluation::{Driver, Evaluation, SessionStatus};
+pub use fold::JournalView;
+pub use ledger::Ledger;
+pub use lineage::Lineage;
+pub use recorded::Recorded;
+pub use transcript::{ToolCallRecord, Transcript};
+pub use transition::Transition;

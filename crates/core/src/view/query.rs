@@ -1,0 +1,125 @@
+//! Reading a view.
+
+use std::sync::Arc;
+
+use super::call::{Call, CallStatus, Checkpoint};
+use super::evaluation::{Driver, Evaluation, SessionStatus};
+use super::fold::JournalView;
+use super::ledger::Ledger;
+use super::lineage::Lineage;
+use super::transcript::Transcript;
+use crate::digest::Digest;
+use crate::id::{CallId, EvaluationId, IdStream, SessionId};
+use crate::journal::{InnerMessage, PauseReason, Paused, Position, SessionCreated, inner_message_append};
+use crate::session::{Capture, Session, SessionError, SessionInfo};
+use crate::time::Clock;
+
+impl JournalView {
+    /// The first record.
+    pub fn created(&self) -> &SessionCreated {
+        &self.created
+    }
+
+    /// The session.
+    pub fn session_id(&self) -> SessionId {
+        self.created.session_id
+    }
+
+    /// The place of the next record.
+    pub fn head(&self) -> Position {
+        self.head
+    }
+
+    /// The rewinds, and what is visible where.
+    pub fn lineage(&self) -> &Lineage {
+        &self.lineage
+    }
+
+    /// What was spent.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// A live session with the state of the journal's head. Its ids continue from there.
+    pub fn session(&self, clock: Arc<dyn Clock>) -> Session {
+        let info = SessionInfo {
+            id: self.created.session_id,
+            created_at: self.created.created_at,
+            tags: self.created.tags.clone(),
+            parent: self.created.origin.parent(),
+            children: Vec::new(),
+        };
+        let ids = IdStream::new(info.id, self.head.number(), clock);
+        let mut session = Session::with_state(info, ids, self.visible.state.clone());
+        session.register::<InnerMessage, InnerMessage>(inner_message_append);
+        session
+    }
+
+    /// The transcript.
+    pub fn transcript(&self) -> Result<Transcript, SessionError> {
+        self.visible.state.items().map(Transcript::new)
+    }
+
+    /// The evaluations, in the order in which they started.
+    pub fn evaluations(&self) -> impl DoubleEndedIterator<Item = &Evaluation> {
+        self.visible.evaluations.iter().map(|evaluation| &**evaluation)
+    }
+
+    /// The evaluation that started last.
+    pub fn latest_evaluation(&self) -> Option<&Evaluation> {
+        self.evaluations().next_back()
+    }
+
+    /// One evaluation.
+    pub fn evaluation(&self, evaluation: EvaluationId) -> Option<&Evaluation> {
+        self.visible.evaluation(evaluation)
+    }
+
+    /// The calls, in the order in which they were made.
+    pub fn calls(&self) -> impl DoubleEndedIterator<Item = &Call> {
+        self.visible.calls.iter().map(|call| &**call)
+    }
+
+    /// One call.
+    pub fn call(&self, call: CallId) -> Option<&Call> {
+        self.visible.call(call)
+    }
+
+    /// The calls without a result, in the order in which they were made.
+    pub fn pending_calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls().filter(|call| call.status() == CallStatus::Pending)
+    }
+
+    /// The boundaries of all calls that were started, in the order in which they were. In a fork, those of its parent stand
+    /// first.
+    pub fn checkpoints(&self) -> Vec<Checkpoint> {
+        let mut checkpoints: Vec<_> = self.calls().filter_map(Call::checkpoint).collect();
+        let ancestor = |checkpoint: &Checkpoint| {
+            let session = checkpoint.before.session;
+            self.visible.ancestors.iter().position(|ancestor| *ancestor == session).unwrap_or(usize::MAX)
+        };
+        checkpoints.sort_by_key(|checkpoint| (ancestor(checkpoint), checkpoint.before.position));
+        checkpoints
+    }
+
+    /// What the session waits for, if it waits: that its files are looked after, else what came first.
+    pub fn pause(&self) -> Option<&Paused> {
+        let poisoned = self.pauses().find(|pause| pause.reason == PauseReason::Poisoned);
+        poisoned.or_else(|| self.pauses().next())
+    }
+
+    /// Everything that the session waits for, in order.
+    pub fn pauses(&self) -> impl Iterator<Item = &Paused> {
+        self.visible.pauses.iter().map(|pause| &**pause)
+    }
+
+    /// What the session is doing, given whether someone drives it.
+    pub fn status(&self, driver: Driver) -> SessionStatus {
+        SessionStatus::of(self.pause().map(|pause| pause.reason), self.latest_evaluation(), driver)
+    }
+
+    /// A digest of all slices, whatever their policy.
+    pub fn content_digest(&self, clock: Arc<dyn Clock>) -> Result<Digest, SessionError> {
+        self.session(clock).snapshot_with(Capture::include_all()).content_digest()
+    }
+}

@@ -1,0 +1,160 @@
+//! From a conversation back to a transcript.
+//!
+//! A [`ConversationState`] that this program exported gives back the very messages it was made from. One that holds only
+//! the plain fields, because something else wrote it, is turned into messages that say the same.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::call::CallStatus;
+use super::conversation::{ConversationMessage, ConversationState, ConversationTurn};
+use super::transcript::ToolCallRecord;
+use crate::extra::Extra;
+use crate::id::derived;
+use crate::journal::{InnerMessage, Role};
+use crate::message::{
+    Arguments, Content, Message, OptionCall, OptionResult, Part, PolicyName, RoleHint, TextPart,
+};
+
+impl ConversationState {
+    /// The messages of the conversation in order, each at its place.
+    pub fn inner_messages(&self) -> Vec<Arc<InnerMessage>> {
+        let mut rebuilt = Rebuilt { state: self, messages: Vec::new(), turn: 0 };
+        if let Some(system) = &self.system_message {
+            rebuilt.say(system, &[]);
+        }
+        for turn in &self.turns {
+            rebuilt.turn(turn);
+        }
+        for message in &self.unanswered {
+            rebuilt.say(message, &[]);
+        }
+        let mut messages = rebuilt.messages;
+        // Results are shown in the order of their calls, but stand in the order in which they came.
+        if messages.iter().all(|(_, kept)| *kept) {
+            messages.sort_by_key(|(message, _)| message.sequence);
+            return messages.into_iter().map(|(message, _)| message).collect();
+        }
+        let numbered = messages.into_iter().zip(0..);
+        numbered
+            .map(|((message, _), sequence)| match message.sequence == sequence {
+                true => message,
+                false => Arc::new(InnerMessage { sequence, ..InnerMessage::clone(&message) }),
+            })
+            .collect()
+    }
+}
+
+struct Rebuilt<'a> {
+    state: &'a ConversationState,
+    /// Each message, and whether it is the very one that the conversation was made from.
+    messages: Vec<(Arc<InnerMessage>, bool)>,
+    /// The number of the last response.
+    turn: u64,
+}
+
+impl Rebuilt<'_> {
+    fn turn(&mut self, turn: &ConversationTurn) {
+        for message in &turn.user_messages {
+            self.say(message, &[]);
+        }
+        // Numbers that do not grow would put two responses into one turn.
+        self.turn = turn.turn_number.max(self.turn.saturating_add(1));
+        let (calls, first) = (&turn.assistant_message.tool_calls, self.messages.len());
+        self.say(&turn.assistant_message, calls);
+        if turn.assistant_message.inner.is_empty()
+            && let Some((message, _)) = self.messages.get_mut(first)
+        {
+            Arc::make_mut(message).provider = turn.provider_payload.clone();
+        }
+        for message in &turn.tool_messages {
+            self.say(message, calls);
+        }
+    }
+
+    fn say(&mut self, said: &ConversationMessage, calls: &[ToolCallRecord]) {
+        if !said.inner.is_empty() {
+            self.messages.extend(said.inner.iter().map(|message| (message.clone(), true)));
+            return;
+        }
+        for (index, message) in plain_messages(said, self.turn, calls).into_iter().enumerate() {
+            let message_id = match index {
+                0 => said.message_id,
+                _ => derived(said.message_id.as_uuid(), &index.to_string()),
+            };
+            let inner = InnerMessage {
+                message_id,
+                evaluation_id: self.state.evaluation_id,
+                sequence: self.messages.len() as u64,
+                turn: self.turn,
+                prompt_ns: self.state.prompt_ns.clone(),
+                prompt_key: self.state.prompt_key.clone(),
+                created_at: said.created_at,
+                message,
+                provider: None,
+                extra: Extra::default(),
+            };
+            self.messages.push((Arc::new(inner), false));
+        }
+    }
+}
+
+/// The messages that say what a plain conversation message says.
+fn plain_messages(said: &ConversationMessage, turn: u64, calls: &[ToolCallRecord]) -> Vec<Message> {
+    // What is said before a response is what that response answers, so it belongs to the response's step.
+    let step = match said.role {
+        Role::System | Role::User => turn.saturating_add(1),
+        Role::Assistant | Role::Tool => turn,
+    };
+    let name = said.name.as_deref();
+    let message = |hint, speaker, content| Message {
+        role_hint_for_llm: Some(hint),
+        step_num: Some(step),
+        ..Message::new(speaker, content)
+    };
+    let text = |hint, speaker| {
+        let parts = vec![Part::Text(TextPart::new(said.content.as_str()))];
+        message(hint, speaker, Content::Parts(parts.into()))
+    };
+    match said.role {
+        Role::System => vec![text(RoleHint::System, speaker([name, Some("prompt")]))],
+        Role::User => vec![text(RoleHint::User, speaker([name, Some("user")]))],
+        Role::Assistant => {
+            let policy = || speaker([name, Some("assistant")]);
+            let spoken =
+                (!said.content.is_empty() || calls.is_empty()).then(|| text(RoleHint::Assistant, policy()));
+            let calls = calls.iter().map(|call| {
+                let arguments = Arguments::from_text(call.arguments.as_str());
+                let call = OptionCall::new(call.call_id, call.name.as_str(), arguments);
+                message(RoleHint::Assistant, policy(), Content::OptionCall(call))
+            });
+            spoken.into_iter().chain(calls).collect()
+        }
+        Role::Tool => {
+            let answered = calls.iter().find(|call| Some(call.call_id) == said.tool_call_id);
+            // A result without a call is kept as what was said, since a result must have one.
+            let Some(answered) = answered else {
+                return vec![text(RoleHint::Tool, speaker([name, Some("tool")]))];
+            };
+            let option = answered.name.as_str();
+            let mut result = OptionResult::new(answered.call_id, option, said.content.as_str().into());
+            if answered.status == CallStatus::Failed {
+                result.result = Value::Null.into();
+                result.is_error = true;
+                result.error_message = Some(said.content.clone());
+            }
+            vec![message(
+                RoleHint::Tool,
+                speaker([Some(option), Some("tool")]),
+                Content::OptionResult(result),
+            )]
+        }
+    }
+}
+
+/// The first name that somebody may speak under. Nobody outside of the runtime speaks for it.
+fn speaker(names: [Option<&str>; 2]) -> PolicyName {
+    let mut names = names.into_iter().flatten().filter_map(|name| PolicyName::new(name).ok());
+    names.next().unwrap_or_else(PolicyName::runtime)
+}

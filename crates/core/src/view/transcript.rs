@@ -1,0 +1,125 @@
+//! The transcript: who said what, in order.
+//!
+//! It is the slice of [`InnerMessage`]s that every session holds, and so it can be read from a live session, from a journal
+//! and from a lone snapshot alike. The order of evaluations is that of the journal.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::call::CallStatus;
+use crate::id::{CallId, EvaluationId};
+use crate::journal::InnerMessage;
+use crate::message::OptionCall;
+use crate::session::{Items, Session, SessionError};
+
+/// A call as the assistant made it, with its status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCallRecord {
+    /// The call.
+    pub call_id: CallId,
+    /// The option.
+    pub name: String,
+    /// The arguments as they were received, byte for byte.
+    pub arguments: String,
+    /// How far it has come.
+    #[serde(default)]
+    pub status: CallStatus,
+}
+
+/// All messages of a session that are visible.
+#[derive(Debug, Clone, Default)]
+pub struct Transcript {
+    messages: Items<InnerMessage>,
+    /// Made at the first question that needs it, and shared by clones.
+    index: Arc<OnceLock<Index>>,
+}
+
+/// Where to find what is asked for, so that asking about every message takes a pass and not a pass each.
+#[derive(Debug, Default)]
+struct Index {
+    /// The places of each evaluation's messages.
+    evaluations: HashMap<EvaluationId, Vec<usize>>,
+    /// What the result of each call says.
+    results: HashMap<CallId, CallStatus>,
+}
+
+impl Transcript {
+    /// The transcript of a session.
+    pub fn of(session: &Session) -> Result<Self, SessionError> {
+        session.all().map(Self::new)
+    }
+
+    /// The transcript that these messages are.
+    pub fn new(messages: Items<InnerMessage>) -> Self {
+        Self { messages, index: Arc::default() }
+    }
+
+    /// All messages, of all evaluations.
+    pub fn all(&self) -> &Items<InnerMessage> {
+        &self.messages
+    }
+
+    /// The messages of one evaluation.
+    pub fn inner_messages(&self, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
+        let places = self.index().evaluations.get(&evaluation).map_or(&[][..], Vec::as_slice);
+        places.iter().filter_map(|place| self.messages.get(*place).cloned()).collect()
+    }
+
+    /// The evaluations in the order in which they started.
+    pub fn evaluations(&self) -> Vec<EvaluationId> {
+        let first = self.messages.iter().filter(|message| message.sequence == 0);
+        first.map(|message| message.evaluation_id).collect()
+    }
+
+    /// The evaluation that started last.
+    pub fn latest_evaluation_id(&self) -> Option<EvaluationId> {
+        self.messages.iter().rev().find(|message| message.sequence == 0).map(|message| message.evaluation_id)
+    }
+
+    /// The calls that a message makes: one for a call, none for anything else.
+    pub fn tool_calls(&self, message: &InnerMessage) -> Vec<ToolCallRecord> {
+        let call = message.message.option_call();
+        call.map(|call| record(call, self.status(call.invocation_id))).into_iter().collect()
+    }
+
+    /// The calls of an evaluation, in the order in which they were made.
+    pub fn evaluation_calls(&self, evaluation: EvaluationId) -> Vec<ToolCallRecord> {
+        self.inner_messages(evaluation).iter().flat_map(|message| self.tool_calls(message)).collect()
+    }
+
+    /// The calls of an evaluation that have no result.
+    pub fn pending_tool_calls(&self, evaluation: EvaluationId) -> Vec<ToolCallRecord> {
+        let mut calls = self.evaluation_calls(evaluation);
+        calls.retain(|call| call.status == CallStatus::Pending);
+        calls
+    }
+
+    /// How far a call has come, by its result.
+    pub fn status(&self, call: CallId) -> CallStatus {
+        self.index().results.get(&call).copied().unwrap_or(CallStatus::Pending)
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let mut index = Index::default();
+            for (place, message) in self.messages.iter().enumerate() {
+                index.evaluations.entry(message.evaluation_id).or_default().push(place);
+                if let Some(result) = message.message.option_result() {
+                    index.results.insert(result.invocation_id, CallStatus::of(result));
+                }
+            }
+            index
+        })
+    }
+}
+
+fn record(call: &OptionCall, status: CallStatus) -> ToolCallRecord {
+    ToolCallRecord {
+        call_id: call.invocation_id,
+        name: call.option_name.clone(),
+        arguments: call.arguments.text().into_owned(),
+        status,
+    }
+}

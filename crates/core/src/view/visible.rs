@@ -1,0 +1,228 @@
+//! What a rewind cuts: state, evaluations, calls, pauses.
+//!
+//! All of it is kept in persistent collections, so that a clone, which is what a rewind and a fork start from, is cheap, and
+//! with indexes, so that taking in a record costs the same however much there is.
+
+use std::sync::Arc;
+
+use super::call::{Call, CallStatus};
+use super::error::FoldProblem;
+use super::evaluation::Evaluation;
+use super::recorded::Recorded;
+use crate::id::{CallId, EvaluationId, SessionId};
+use crate::journal::{
+    EvaluationStarted, InnerMessage, Paused, Place, Point, Position, Record, RecordBody, Resolved,
+    place_after, stands_at,
+};
+use crate::message::Content;
+use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
+
+/// What is visible at one place of a journal.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Visible {
+    pub(super) state: State,
+    pub(super) evaluations: imbl::Vector<Arc<Evaluation>>,
+    evaluation_index: imbl::OrdMap<EvaluationId, usize>,
+    pub(super) calls: imbl::Vector<Arc<Call>>,
+    call_index: imbl::OrdMap<CallId, usize>,
+    pub(super) pauses: imbl::Vector<Arc<Paused>>,
+    /// The sessions that this one is a fork of, the eldest first.
+    pub(super) ancestors: imbl::Vector<SessionId>,
+}
+
+impl Visible {
+    /// What a fork of `session` starts from.
+    pub(super) fn forked(&self, session: SessionId) -> Self {
+        let mut fork = self.clone();
+        fork.ancestors.push_back(session);
+        fork
+    }
+
+    /// Loads the initial state of a session.
+    pub(super) fn load(&mut self, session: SessionId, slices: &[StoredSlice]) -> Result<(), FoldProblem> {
+        for slice in slices {
+            if self.state.cell(&slice.name).is_some() {
+                return Err(SnapshotRestoreError::DuplicateSlice { slice: slice.name.clone() }.into());
+            }
+            let cell = slice.clone().into_cell()?;
+            if slice.name == InnerMessage::NAME {
+                let messages: Items<InnerMessage> = cell.items()?;
+                let start = Point { session, position: Position::START };
+                for message in messages.iter() {
+                    self.say(start, message)?;
+                }
+            } else if cell.policy() != SlicePolicy::Cache {
+                self.state.put(slice.name.as_str().into(), Arc::new(cell));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a record that is not a rewind. After an error everything is as before.
+    pub(super) fn take_in(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
+        let point = Point { session, position: record.position };
+        match &record.body {
+            RecordBody::SessionCreated(_) => return Err(FoldProblem::Beginning),
+            RecordBody::MessageAppended(message) => self.say(point, message)?,
+            RecordBody::SliceChanged(change) => {
+                if change.slice == InnerMessage::NAME {
+                    return Err(FoldProblem::TranscriptChanged);
+                }
+                // A cache is computed again where it is needed.
+                if change.policy != SlicePolicy::Cache {
+                    self.state.apply_stored(change)?;
+                }
+            }
+            RecordBody::EvaluationStarted(started) => self.start(point, started)?,
+            RecordBody::RequestStarted(request) => {
+                self.edit_evaluation(request.evaluation_id)?.open_request = Some(request.clone());
+            }
+            RecordBody::EvaluationFinished(finished) => {
+                let ended = finished.evaluation_id;
+                let evaluation = self.edit_evaluation(ended)?;
+                if evaluation.finished.is_some() {
+                    return Err(FoldProblem::AlreadyFinished { evaluation: ended });
+                }
+                evaluation.finished = Some(Recorded::new(session, record, finished));
+                evaluation.open_request = None;
+                self.forget_pauses(|visible, pause| {
+                    let call = pause.call_id.and_then(|call| visible.call(call));
+                    call.is_some_and(|call| call.evaluation_id == ended)
+                });
+            }
+            RecordBody::CallStarted(started) => {
+                let evaluation = started.evaluation_id;
+                self.evaluation(evaluation).ok_or(FoldProblem::UnknownEvaluation { evaluation })?;
+                let index = self.call_at(started.call_id, evaluation, &started.name);
+                let call = self.edit_call(index);
+                call.intent = Some(Recorded::new(session, record, started));
+                call.finished = None;
+            }
+            RecordBody::CallFinished(finished) => {
+                let unknown = FoldProblem::UnknownCall { call: finished.call_id };
+                let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
+                self.edit_call(index).finished = Some(Recorded::new(session, record, finished));
+            }
+            RecordBody::Paused(paused) => self.pauses.push_back(paused.clone()),
+            RecordBody::Resolved(resolved) => {
+                let Resolved { call_id, .. } = **resolved;
+                self.forget_pauses(|_, pause| pause.call_id == call_id);
+            }
+            RecordBody::TurnFinished(turn) => {
+                let evaluation = turn.evaluation_id;
+                self.evaluation(evaluation).ok_or(FoldProblem::UnknownEvaluation { evaluation })?;
+            }
+            RecordBody::BudgetCharged(_) | RecordBody::Rewound(_) | RecordBody::Note(_) => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn evaluation(&self, evaluation: EvaluationId) -> Option<&Evaluation> {
+        let index = self.evaluation_index.get(&evaluation)?;
+        self.evaluations.get(*index).map(|evaluation| &**evaluation)
+    }
+
+    pub(super) fn call(&self, call: CallId) -> Option<&Call> {
+        self.call_index.get(&call).and_then(|index| self.calls.get(*index)).map(|call| &**call)
+    }
+
+    /// What is visible after going back to `prefix`: all of it, and the logs as they are here.
+    pub(super) fn rewound_to(&self, prefix: &Self) -> Self {
+        let mut visible = prefix.clone();
+        for (name, cell) in self.state.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Log) {
+            visible.state.put(name.clone(), cell.clone());
+        }
+        visible
+    }
+
+    fn start(&mut self, point: Point, started: &Arc<EvaluationStarted>) -> Result<(), FoldProblem> {
+        let id = started.evaluation_id;
+        match self.edit_evaluation(id) {
+            // One that was loaded with the session is taken up again.
+            Ok(evaluation) if evaluation.start.is_none() => evaluation.start = Some(started.clone()),
+            Ok(_) => return Err(FoldProblem::AlreadyStarted { evaluation: id }),
+            Err(_) => {
+                let mut evaluation = Evaluation::new(id, &started.prompt_ns, &started.prompt_key, point);
+                evaluation.start = Some(started.clone());
+                self.add_evaluation(evaluation);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a message to the transcript, and to the evaluation and the call that it belongs to.
+    fn say(&mut self, point: Point, message: &Arc<InnerMessage>) -> Result<(), FoldProblem> {
+        let id = message.evaluation_id;
+        let transcript: Items<InnerMessage> = self.state.items()?;
+        let known = self.evaluation(id);
+        let there = || {
+            // Messages of other evaluations may stand between, so the place is this one or a later one.
+            let from = known?.first_message.saturating_add(usize::try_from(message.sequence).ok()?);
+            let mut later = (from..transcript.len()).filter_map(|place| transcript.get(place));
+            later.find(|other| stands_at(other, message)).cloned()
+        };
+        match place_after(known.map_or(0, |known| known.messages), message, there)? {
+            Place::Taken => return Ok(()),
+            Place::Next => {}
+        }
+        let is_new = known.is_none();
+        self.state.apply(InnerMessage::POLICY, &SliceOp::Append(message.clone()))?;
+        if is_new {
+            self.add_evaluation(Evaluation::new(id, &message.prompt_ns, &message.prompt_key, point));
+        }
+        let evaluation = self.edit_evaluation(id)?;
+        if evaluation.messages == 0 {
+            evaluation.first_message = transcript.len();
+        }
+        evaluation.messages += 1;
+        if message.turn > evaluation.turns {
+            evaluation.turns = message.turn;
+            evaluation.open_request = None;
+        }
+        match &message.message.content {
+            Content::OptionCall(call) => {
+                self.call_at(call.invocation_id, id, &call.option_name);
+            }
+            Content::OptionResult(result) => {
+                let index = self.call_at(result.invocation_id, id, &result.option_name);
+                self.edit_call(index).result = Some(CallStatus::of(result));
+            }
+            Content::Parts(_) => {}
+        }
+        Ok(())
+    }
+
+    fn add_evaluation(&mut self, evaluation: Evaluation) {
+        self.evaluation_index.insert(evaluation.evaluation_id, self.evaluations.len());
+        self.evaluations.push_back(Arc::new(evaluation));
+    }
+
+    fn edit_evaluation(&mut self, evaluation: EvaluationId) -> Result<&mut Evaluation, FoldProblem> {
+        let index = self.evaluation_index.get(&evaluation).copied();
+        let known = index.and_then(|index| self.evaluations.get_mut(index));
+        known.map(Arc::make_mut).ok_or(FoldProblem::UnknownEvaluation { evaluation })
+    }
+
+    /// The place of a call in the list of calls; it is added when it is new.
+    fn call_at(&mut self, call: CallId, evaluation: EvaluationId, name: &str) -> usize {
+        if let Some(index) = self.call_index.get(&call) {
+            return *index;
+        }
+        let index = self.calls.len();
+        self.calls.push_back(Arc::new(Call::new(call, evaluation, name)));
+        self.call_index.insert(call, index);
+        index
+    }
+
+    fn edit_call(&mut self, index: usize) -> &mut Call {
+        let call = self.calls.get_mut(index).expect("invariant: the index of calls names calls that exist");
+        Arc::make_mut(call)
+    }
+
+    fn forget_pauses(&mut self, condition: impl Fn(&Self, &Paused) -> bool) {
+        if !self.pauses.is_empty() {
+            let kept = self.pauses.iter().filter(|pause| !condition(self, pause)).cloned();
+            self.pauses = kept.collect();
+        }
+    }
+}

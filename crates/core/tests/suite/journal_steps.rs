@@ -1,0 +1,335 @@
+//! Random journals: steps that a [`Writer`] turns into records that fit.
+//!
+//! A step that makes no sense where it stands is skipped, so that any list of steps is a journal and shrinking one gives
+//! another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{
+    CallOutcome, Decision, EvaluationStarted, InnerMessage, Outcome, PauseReason, Position, RecordBody,
+    Resolved, TurnFinished,
+};
+use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
+use backstitch_core::object::Object;
+use backstitch_core::session::StoredOp;
+use backstitch_core::view::{Call, CallStatus};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::json;
+
+use super::journals::{Tally, Trace, Writer, failure, parts, result, tokens};
+use super::strategies;
+
+/// What may happen next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Action {
+    Start,
+    Supersede,
+    System,
+    User,
+    Media,
+    Answer,
+    AnswerWithCalls,
+    StartCall,
+    FinishCall,
+    FailCall,
+    ResultAlone,
+    LispCall,
+    Tally,
+    Trace,
+    Pause,
+    Resolve,
+    Request,
+    Charge,
+    Note,
+    Turn,
+    Finish,
+    SayAgain,
+    Rewind,
+    Undo,
+}
+
+const ACTIONS: [Action; 30] = {
+    use Action::*;
+    [
+        Start,
+        Supersede,
+        System,
+        User,
+        Media,
+        Answer,
+        AnswerWithCalls,
+        AnswerWithCalls,
+        AnswerWithCalls,
+        StartCall,
+        StartCall,
+        StartCall,
+        FinishCall,
+        FinishCall,
+        FailCall,
+        ResultAlone,
+        LispCall,
+        Tally,
+        Tally,
+        Trace,
+        Trace,
+        Pause,
+        Resolve,
+        Request,
+        Charge,
+        Note,
+        Turn,
+        SayAgain,
+        Rewind,
+        Undo,
+    ]
+};
+
+/// A step: what happens, to which of several, with which text.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    action: Action,
+    pick: usize,
+    text: String,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let action = prop_oneof![30 => select(ACTIONS.to_vec()), 1 => Just(Action::Finish)];
+    (action, 0..1_000usize, strategies::text()).prop_map(|(action, pick, text)| Step { action, pick, text })
+}
+
+/// Steps of a journal.
+pub(crate) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    vec(step(), 0..most)
+}
+
+/// A valid journal.
+pub(crate) fn journal(most: usize) -> impl Strategy<Value = Writer> {
+    steps(most).prop_map(|steps| written(Writer::new(1), &steps))
+}
+
+/// What a writer has written after these steps.
+pub(crate) fn written(mut writer: Writer, steps: &[Step]) -> Writer {
+    if writer.now.evaluations.is_empty() {
+        writer.start();
+    }
+    for step in steps {
+        take(&mut writer, step);
+    }
+    writer
+}
+
+fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
+    let open: Vec<EvaluationId> =
+        writer.now.evaluations.iter().filter(|running| !running.finished).map(|running| running.id).collect();
+    // Mostly the latest evaluation, but older ones go on beside it at times.
+    let evaluation = match pick % 5 {
+        0 => open.get(pick % open.len().max(1)).copied(),
+        _ => open.last().copied(),
+    };
+    match (action, evaluation) {
+        (Action::Start, _) => {
+            writer.start();
+        }
+        (Action::Supersede, Some(evaluation)) => supersede(writer, evaluation),
+        (Action::System, Some(id)) => drop(writer.say(id, parts(RoleHint::System, text))),
+        (Action::User, Some(id)) => drop(writer.say(id, parts(RoleHint::User, text))),
+        (Action::Media, Some(id)) => drop(writer.say(id, media(text))),
+        (Action::Answer, Some(id)) => drop(writer.answer(id, if text.is_empty() { "…" } else { text }, &[])),
+        (Action::AnswerWithCalls, Some(id)) => {
+            let arguments = [r#"{"q":1}"#, r#"{ "q" : [2] }"#, text.as_str(), "{}"];
+            drop(writer.answer(id, text, &arguments[..1 + pick % 4]));
+        }
+        (Action::StartCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
+            let reservation = (pick % 3 == 0).then(|| writer.reservation(tokens(*pick as u64)));
+            writer.start_call_with(id, call, reservation);
+        }),
+        (Action::FinishCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
+            writer.start_call(id, call);
+            writer.change::<Tally>(StoredOp::Append(json!(pick)));
+            writer.finish_call(id, call, CallOutcome::Succeeded);
+        }),
+        (Action::FailCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
+            writer.start_call(id, call);
+            writer.change::<Trace>(StoredOp::Append(json!(pick)));
+            writer.finish_call(id, call, CallOutcome::Failed);
+        }),
+        (Action::ResultAlone, Some(id)) => with_call(writer, id, *pick, |writer, call| {
+            let message =
+                if pick % 2 == 0 { failure(call, text) } else { result(call, json!({"text": text})) };
+            writer.say(id, message);
+        }),
+        (Action::LispCall, Some(id)) => {
+            let call = writer.id();
+            writer.start_call(id, call);
+        }
+        (Action::Tally, _) => drop(writer.change::<Tally>(op(*pick, writer.now.tally))),
+        (Action::Trace, _) => drop(writer.change::<Trace>(op(*pick, writer.trace))),
+        (Action::Pause, Some(id)) => {
+            let call = writer.running(id).pending.first().map(|call| call.id).filter(|_| pick % 2 == 0);
+            let reason = [PauseReason::Approval, PauseReason::Asked, PauseReason::Poisoned][pick % 3];
+            writer.pause(reason, call);
+        }
+        (Action::Resolve, _) => {
+            if let Some(call_id) = writer.now.pauses.pop() {
+                let decision = decision(*pick, text, call_id);
+                writer.push(Resolved { call_id, decision, by: None, extra: Extra::default() });
+            }
+        }
+        (Action::Request, Some(id)) => {
+            let reservation = Some(writer.reservation(tokens(*pick as u64)));
+            writer.request(id, reservation);
+        }
+        (Action::Charge, _) => {
+            let open = writer.records.iter().rev().filter_map(|record| match &record.body {
+                RecordBody::RequestStarted(request) => request.reservation,
+                RecordBody::CallStarted(call) => call.reservation,
+                _ => None,
+            });
+            let reservation = open.take(3).nth(pick % 3).map(|reservation| reservation.id);
+            writer.charge(reservation, tokens(*pick as u64 / 2));
+        }
+        (Action::Note, _) => drop(writer.note(text)),
+        (Action::Turn, Some(evaluation_id)) => {
+            let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);
+            writer.push(TurnFinished { evaluation_id, turn, data, data_object, extra: Extra::default() });
+        }
+        (Action::Finish, Some(id)) => {
+            let outcomes = [Outcome::Completed, Outcome::Failed, Outcome::Cancelled];
+            writer.finish(id, outcomes[pick % 3]);
+        }
+        (Action::SayAgain, _) => {
+            if let Some(message) = writer.now.said.get(pick % writer.now.said.len().max(1)).cloned() {
+                writer.push(message);
+            }
+        }
+        (Action::Rewind, _) => {
+            let to = Position::new(1 + *pick as u64 % writer.head().number());
+            writer.rewind(to);
+        }
+        (Action::Undo, _) => {
+            let rewinds =
+                writer.records.iter().filter(|record| matches!(record.body, RecordBody::Rewound(_)));
+            let rewinds: Vec<_> = rewinds.map(|record| record.position).collect();
+            if let Some(to) = rewinds.get(pick % rewinds.len().max(1)) {
+                writer.rewind(*to);
+            }
+        }
+        (_, None) => {}
+    }
+}
+
+fn supersede(writer: &mut Writer, evaluation: EvaluationId) {
+    writer.finish(evaluation, Outcome::Superseded);
+    writer.start();
+    let Some(record) = writer.records.last_mut() else { return };
+    if let RecordBody::EvaluationStarted(started) = &record.body {
+        let started = EvaluationStarted { parent_evaluation: Some(evaluation), ..(**started).clone() };
+        record.body = started.into();
+    }
+}
+
+fn with_call(
+    writer: &mut Writer,
+    evaluation: EvaluationId,
+    pick: usize,
+    act: impl FnOnce(&mut Writer, CallId),
+) {
+    let pending = &writer.running(evaluation).pending;
+    if let Some(call) = pending.get(pick % pending.len().max(1)).map(|call| call.id) {
+        act(writer, call);
+    }
+}
+
+/// A change of a slice that has `length` items.
+fn op(pick: usize, length: usize) -> StoredOp {
+    match pick % 7 {
+        0 => StoredOp::Clear,
+        1 => StoredOp::Replace(vec![json!(pick), json!(0)]),
+        2 => StoredOp::Extend(vec![json!(pick), json!(1)]),
+        3 if length > 0 => StoredOp::Patch { remove: vec![pick % length], append: vec![json!(pick)] },
+        4 if length > 2 => StoredOp::Patch { remove: vec![length - 1, 0], append: vec![] },
+        _ => StoredOp::Append(json!(pick)),
+    }
+}
+
+fn decision(pick: usize, text: &str, call: Option<CallId>) -> Decision {
+    let reason = Some(text.to_owned());
+    match (pick % 6, call) {
+        (0, Some(_)) => Decision::Approve,
+        (1, Some(_)) => Decision::Deny { reason },
+        (2, Some(_)) => Decision::Retry,
+        (3, Some(_)) => Decision::Fail { reason },
+        (4, Some(call)) => match result(call, json!(text)).content {
+            Content::OptionResult(result) => Decision::Happened { result: Box::new(result) },
+            _ => Decision::Continue,
+        },
+        _ => Decision::Continue,
+    }
+}
+
+fn media(text: &str) -> Message {
+    let mut message = parts(RoleHint::User, text);
+    if let Content::Parts(content) = &mut message.content {
+        let url = MediaUrl::blob(Object::blob(*b"a picture").id());
+        content.parts.push(Part::Media(MediaPart::new(Modality::Image, url)));
+    }
+    message
+}
+
+/// Random journals are worth something only as long as all kinds of things happen in them.
+#[test]
+fn everything_happens_in_random_journals() {
+    let mut runner =
+        TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let mut seen = BTreeMap::<&str, usize>::new();
+    for _ in 0..100 {
+        let writer = journal(60).new_tree(&mut runner).unwrap().current();
+        let view = writer.view();
+        let mut see = |what, times: usize| *seen.entry(what).or_default() += times;
+        for record in &writer.records {
+            see(record.body.kind(), 1);
+        }
+        let undone = view
+            .lineage()
+            .rewinds()
+            .iter()
+            .filter(|(_, to)| view.lineage().rewinds().iter().any(|(at, _)| at == to));
+        see("undone rewinds", undone.count());
+        see("several branches visible", usize::from(view.lineage().visible(view.head()).len() > 2));
+        see("pending calls", view.pending_calls().count());
+        see("open calls", view.calls().filter(|call| call.is_open()).count());
+        let attempts = |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.record.attempt > 1);
+        see("second attempts", view.calls().filter(attempts).count());
+        see("failed calls", view.calls().filter(|call| call.status() == CallStatus::Failed).count());
+        let transcript = view.transcript().unwrap();
+        let unparsable = |message: &&Arc<InnerMessage>| {
+            message.message.option_call().is_some_and(|call| !call.arguments.is_parsable())
+        };
+        see("unparsable arguments", transcript.all().iter().filter(unparsable).count());
+        for evaluation in transcript.evaluations() {
+            let messages = transcript.inner_messages(evaluation);
+            let late = messages.windows(2).filter(|pair| pair[0].turn > pair[1].turn);
+            see("late results", late.count());
+            let results = messages.iter().filter_map(|message| message.tool_call_id());
+            let calls =
+                messages.iter().filter_map(|message| Some(message.message.option_call()?.invocation_id));
+            let answered: Vec<_> = results.collect();
+            see(
+                "results out of order",
+                usize::from(!calls.filter(|call| answered.contains(call)).eq(answered.iter().copied())),
+            );
+        }
+        see("several evaluations", usize::from(transcript.evaluations().len() > 1));
+    }
+    for (kind, _) in RecordBody::KINDS {
+        assert!(seen.contains_key(kind), "{kind}: {seen:?}");
+    }
+    assert!(seen.values().all(|times| *times > 0), "{seen:?}");
+}

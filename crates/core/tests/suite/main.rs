@@ -1,0 +1,43 @@
+//! The integration tests of the crate, in one binary: linking is what takes the time.
+#![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
+
+mod caches;
+mod conversation;
+mod drafts;
+mod filesystem;
+mod fold_model;
+mod fold_problems;
+mod fuzz;
+mod journal;
+mod journal_steps;
+mod journals;
+mod memory_filesystem;
+mod message;
+mod message_storage;
+mod observers;
+mod purity;
+mod record_codec;
+mod records;
+mod samples;
+mod session;
+mod session_model;
+mod session_rules;
+mod slices;
+mod snapshots;
+mod stored_snapshots;
+mod strategies;
+mod transcript;
+mod views;
+
+/// A file that nobody declares would never be compiled, and its tests never run.
+#[test]
+fn every_file_is_declared() {
+    let declared = include_str!("main.rs");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
+            assert!(declared.contains(&format!("mod {module};\n")), "{name} is not declared in main.rs");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Generators of single records of each kind. They need not fit any journal; they only have to be legal by themselves.
+
+use std::collections::BTreeMap;
+
+use backstitch_core::budget::{Amounts, Limits, Reservation};
+use backstitch_core::digest::Digest;
+use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
+use backstitch_core::journal::{
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
+    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason,
+    Paused, Position, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated,
+    TurnFinished, WorkspaceRoot,
+};
+use backstitch_core::rng::Seed;
+use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
+use backstitch_core::time::Timestamp;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use uuid::Uuid;
+
+use super::strategies::{call_id, extra, message, object, object_id, object_ref, option_result, text, value};
+
+fn uuid() -> impl Strategy<Value = Uuid> {
+    any::<u128>().prop_map(Uuid::from_u128)
+}
+
+fn session_id() -> impl Strategy<Value = SessionId> {
+    uuid().prop_map(SessionId::from)
+}
+
+fn evaluation_id() -> impl Strategy<Value = EvaluationId> {
+    uuid().prop_map(EvaluationId::from)
+}
+
+fn position() -> impl Strategy<Value = Position> {
+    any::<u64>().prop_map(Position::new)
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    (-62_000_000_000_000_000..253_000_000_000_000_000i64)
+        .prop_map(|micros| Timestamp::from_unix_micros(micros).unwrap())
+}
+
+fn digest() -> impl Strategy<Value = Digest> {
+    any::<[u8; 32]>().prop_map(Digest::from_bytes)
+}
+
+fn amounts() -> impl Strategy<Value = Amounts> {
+    let number = || prop_oneof![Just(0), any::<u64>()];
+    (number(), number(), number(), number(), number()).prop_map(
+        |(input_tokens, output_tokens, money_micros, calls, millis)| Amounts {
+            input_tokens,
+            output_tokens,
+            money_micros,
+            calls,
+            millis,
+        },
+    )
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (option::of(any::<u64>()), option::of(any::<u64>()), option::of(any::<u64>()))
+        .prop_map(|(total_tokens, calls, millis)| Limits { total_tokens, calls, millis, ..Limits::default() })
+}
+
+fn reservation() -> impl Strategy<Value = Reservation> {
+    (uuid(), amounts()).prop_map(|(id, amounts)| Reservation { id: ReservationId::from(id), amounts })
+}
+
+fn root() -> impl Strategy<Value = WorkspaceRoot> {
+    (object_id(), object_id()).prop_map(|(tree, manifest)| WorkspaceRoot { tree, manifest })
+}
+
+fn slice_policy() -> impl Strategy<Value = SlicePolicy> {
+    select(SlicePolicy::ALL.to_vec())
+}
+
+fn stored_slice() -> impl Strategy<Value = StoredSlice> {
+    (text(), any::<u32>(), slice_policy(), vec((value(), any::<u32>()), 0..3), any::<bool>(), extra())
+        .prop_map(|(name, version, policy, items, versioned, extra)| {
+            let (items, versions): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+            let item_versions = if versioned { versions } else { Vec::new() };
+            StoredSlice { name, version, policy, items, item_versions, extra }
+        })
+}
+
+fn stored_change() -> impl Strategy<Value = StoredChange> {
+    let values = || vec(value(), 0..3);
+    let op = prop_oneof![
+        value().prop_map(StoredOp::Append),
+        values().prop_map(StoredOp::Extend),
+        (vec(0..9usize, 0..3), values()).prop_map(|(remove, append)| StoredOp::Patch { remove, append }),
+        values().prop_map(StoredOp::Replace),
+        Just(StoredOp::Clear),
+    ];
+    (text(), any::<u32>(), slice_policy(), op, extra())
+        .prop_map(|(slice, version, policy, op, extra)| StoredChange { slice, version, policy, op, extra })
+}
+
+fn sidecar() -> impl Strategy<Value = ProviderSidecar> {
+    let payload = (option::of(text()), option::of(object_ref()), option::of(amounts()));
+    (text(), text(), option::of(text()), payload, option::of(text()), extra()).prop_map(
+        |(provider, model, endpoint, (payload, payload_object, usage), finish_reason, extra)| {
+            ProviderSidecar {
+                provider,
+                model,
+                endpoint,
+                payload: payload.map(Into::into),
+                payload_object,
+                finish_reason,
+                usage,
+                extra,
+            }
+        },
+    )
+}
+
+pub(crate) fn inner_message() -> impl Strategy<Value = InnerMessage> {
+    let place = (uuid(), evaluation_id(), any::<u64>(), any::<u64>());
+    (place, text(), text(), time(), message(), option::of(sidecar()), extra()).prop_map(
+        |(
+            (message_id, evaluation_id, sequence, turn),
+            prompt_ns,
+            prompt_key,
+            created_at,
+            message,
+            provider,
+            extra,
+        )| {
+            let message_id = MessageId::from(message_id);
+            InnerMessage {
+                message_id,
+                evaluation_id,
+                sequence,
+                turn,
+                prompt_ns,
+                prompt_key,
+                created_at,
+                message,
+                provider,
+                extra,
+            }
+        },
+    )
+}
+
+fn session_created() -> impl Strategy<Value = SessionCreated> {
+    let origin = prop_oneof![
+        Just(Origin::Root),
+        (session_id(), position()).prop_map(|(session, position)| Origin::Fork { session, position }),
+        (session_id(), call_id()).prop_map(|(session, call)| Origin::Call { session, call }),
+    ];
+    let tags = btree_map(text(), text(), 0..3);
+    (session_id(), time(), origin, any::<u64>(), value(), vec(stored_slice(), 0..3), tags, extra()).prop_map(
+        |(session_id, created_at, origin, seed, agent, state, tags, extra)| {
+            let (seed, tags): (_, BTreeMap<_, _>) = (Seed::new(seed), tags);
+            SessionCreated { session_id, created_at, origin, seed, agent, state, tags, extra }
+        },
+    )
+}
+
+fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
+    let more =
+        (option::of(digest()), option::of(evaluation_id()), option::of(limits()), option::of(any::<u64>()));
+    (evaluation_id(), text(), text(), more, extra()).prop_map(
+        |(evaluation_id, prompt_ns, prompt_key, more, extra)| {
+            let (fingerprint, parent_evaluation, budget, deadline_millis) = more;
+            EvaluationStarted {
+                evaluation_id,
+                prompt_ns,
+                prompt_key,
+                fingerprint,
+                parent_evaluation,
+                budget,
+                deadline_millis,
+                extra,
+            }
+        },
+    )
+}
+
+fn call_started() -> impl Strategy<Value = CallStarted> {
+    let effect = select(vec![Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External]);
+    let more =
+        (option::of(object()), option::of(object_ref()), option::of(root()), option::of(reservation()));
+    (session_id(), call_id(), evaluation_id(), text(), effect, any::<u32>(), more, extra()).prop_map(
+        |(session, call_id, evaluation_id, name, effect, attempt, more, extra)| {
+            let (arguments, arguments_object, root, reservation) = more;
+            let idempotency_key = IdempotencyKey::new(session, call_id);
+            CallStarted {
+                call_id,
+                evaluation_id,
+                name,
+                arguments,
+                arguments_object,
+                effect,
+                idempotency_key,
+                attempt,
+                root,
+                reservation,
+                extra,
+            }
+        },
+    )
+}
+
+fn call_finished() -> impl Strategy<Value = CallFinished> {
+    let outcome = select(vec![CallOutcome::Succeeded, CallOutcome::Failed]);
+    (call_id(), outcome, option::of(root()), option::of(root()), any::<u64>(), option::of(text()), extra())
+        .prop_map(|(call_id, outcome, root, rescue, elapsed_micros, summary, extra)| CallFinished {
+            call_id,
+            outcome,
+            root,
+            rescue,
+            elapsed_micros,
+            summary,
+            extra,
+        })
+}
+
+fn request_started() -> impl Strategy<Value = RequestStarted> {
+    let more = (option::of(digest()), any::<u64>(), option::of(text()), option::of(reservation()));
+    (evaluation_id(), any::<u64>(), text(), text(), more, extra()).prop_map(
+        |(evaluation_id, turn, provider, model, (digest, length, renderer, reservation), extra)| {
+            RequestStarted {
+                evaluation_id,
+                turn,
+                provider,
+                model,
+                digest,
+                length,
+                renderer,
+                reservation,
+                extra,
+            }
+        },
+    )
+}
+
+fn evaluation_finished() -> impl Strategy<Value = EvaluationFinished> {
+    let outcome = select(vec![Outcome::Completed, Outcome::Failed, Outcome::Cancelled, Outcome::Superseded]);
+    let error = (text(), text(), extra()).prop_map(|(kind, message, extra)| EvaluationFailure {
+        kind,
+        message,
+        extra,
+    });
+    // A field that is there and null is read as one that is not there.
+    let output = value().prop_filter("is something", |value| !value.is_null());
+    (evaluation_id(), outcome, option::of(output), option::of(object_ref()), option::of(error), extra())
+        .prop_map(|(evaluation_id, outcome, output, output_object, error, extra)| EvaluationFinished {
+            evaluation_id,
+            outcome,
+            output,
+            output_object,
+            error,
+            extra,
+        })
+}
+
+fn resolved() -> impl Strategy<Value = Resolved> {
+    let decision = prop_oneof![
+        Just(Decision::Continue),
+        Just(Decision::Approve),
+        object().prop_map(|arguments| Decision::Edit { arguments }),
+        option::of(text()).prop_map(|reason| Decision::Deny { reason }),
+        option_result().prop_map(|result| Decision::Happened { result: Box::new(result) }),
+        Just(Decision::Retry),
+        option::of(text()).prop_map(|reason| Decision::Fail { reason }),
+    ];
+    (option::of(call_id()), decision, option::of(text()), extra())
+        .prop_map(|(call_id, decision, by, extra)| Resolved { call_id, decision, by, extra })
+}
+
+fn paused() -> impl Strategy<Value = Paused> {
+    use PauseReason::{Approval, Asked, Budget, EffectUnknown, Poisoned};
+    let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
+    (reason, option::of(call_id()), option::of(text()), extra())
+        .prop_map(|(reason, call_id, detail, extra)| Paused { reason, call_id, detail, extra })
+}
+
+/// What a record of any kind says.
+pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
+    let data = || (value(), option::of(object_ref()), extra());
+    let charged = (option::of(uuid()), amounts(), extra()).prop_map(|(reservation, amounts, extra)| {
+        BudgetCharged { reservation: reservation.map(ReservationId::from), amounts, extra }
+    });
+    let rewound = (position(), option::of(root()), option::of(text()), extra())
+        .prop_map(|(to, rescue, reason, extra)| Rewound { to, rescue, reason, extra });
+    let turn = (evaluation_id(), any::<u64>(), data()).prop_map(
+        |(evaluation_id, turn, (data, data_object, extra))| TurnFinished {
+            evaluation_id,
+            turn,
+            data,
+            data_object,
+            extra,
+        },
+    );
+    let note = (text(), text(), data()).prop_map(|(topic, text, (data, data_object, extra))| Note {
+        topic,
+        text,
+        data,
+        data_object,
+        extra,
+    });
+    prop_oneof![
+        session_created().prop_map(RecordBody::from).boxed(),
+        evaluation_started().prop_map(RecordBody::from).boxed(),
+        request_started().prop_map(RecordBody::from).boxed(),
+        inner_message().prop_map(RecordBody::from).boxed(),
+        call_started().prop_map(RecordBody::from).boxed(),
+        stored_change().prop_map(RecordBody::from).boxed(),
+        call_finished().prop_map(RecordBody::from).boxed(),
+        charged.prop_map(RecordBody::from).boxed(),
+        rewound.prop_map(RecordBody::from).boxed(),
+        paused().prop_map(RecordBody::from).boxed(),
+        resolved().prop_map(RecordBody::from).boxed(),
+        evaluation_finished().prop_map(RecordBody::from).boxed(),
+        turn.prop_map(RecordBody::from).boxed(),
+        note.prop_map(RecordBody::from).boxed(),
+    ]
+}
+
+/// A record of any kind.
+pub(crate) fn record() -> impl Strategy<Value = Record> {
+    (position(), time(), body(), extra()).prop_map(|(position, at, body, extra)| Record {
+        position,
+        at,
+        body,
+        extra,
+    })
+}

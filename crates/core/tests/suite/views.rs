@@ -1,0 +1,325 @@
+//! Evaluations, status, boundaries, the ledger, and the live session of a journal.
+
+use std::collections::HashSet;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{
+    CallOutcome, Decision, InnerMessage, Origin, Outcome, PauseReason, Point, Position, Resolved,
+};
+use backstitch_core::message::RoleHint;
+use backstitch_core::session::{SessionError, Snapshot, StoredOp};
+use backstitch_core::view::{CallStatus, Driver, JournalView, SessionStatus};
+use serde_json::json;
+
+use super::journals::{Standing, Tally, Trace, Writer, clock, parts, result, root, session_id, tokens};
+
+#[test]
+fn an_evaluation_has_a_start_turns_and_an_outcome() {
+    let mut writer = Writer::new(1);
+    assert!(writer.view().latest_evaluation().is_none());
+    let evaluation = writer.start();
+    writer.say(evaluation, parts(RoleHint::System, "be brief"));
+    writer.request(evaluation, None);
+    let view = writer.view();
+    let one = view.evaluation(evaluation).unwrap();
+    assert_eq!((one.turns, one.messages, one.outcome()), (0, 1, None));
+    assert_eq!(one.started, Point { session: session_id(1), position: Position::new(1) });
+    assert_eq!(one.open_request.as_ref().unwrap().turn, 1);
+    writer.answer(evaluation, "done", &["{}"]);
+    let view = writer.view();
+    let one = view.evaluation(evaluation).unwrap();
+    assert_eq!((one.turns, one.messages, one.open_request.is_none()), (1, 3, true));
+    writer.request(evaluation, None);
+    for outcome in [Outcome::Completed, Outcome::Failed, Outcome::Cancelled, Outcome::Superseded] {
+        let mut writer = Writer::new(1);
+        let evaluation = writer.start();
+        writer.request(evaluation, None);
+        let position = writer.finish(evaluation, outcome);
+        let next = writer.start();
+        let view = writer.view();
+        let one = view.evaluation(evaluation).unwrap();
+        assert_eq!((one.outcome(), one.open_request.is_none()), (Some(outcome), true));
+        assert_eq!(one.finished.as_ref().unwrap().point.position, position);
+        assert_eq!(view.latest_evaluation().unwrap().evaluation_id, next);
+    }
+}
+
+#[test]
+fn the_status_of_a_session_follows_from_pauses_its_latest_evaluation_and_its_driver() {
+    use SessionStatus::{Idle, Interrupted, Paused, Poisoned, Running};
+    let status =
+        |writer: &Writer| [Driver::Present, Driver::Absent].map(|driver| writer.view().status(driver));
+    let mut writer = Writer::new(1);
+    assert_eq!(status(&writer), [Idle, Idle]);
+    let evaluation = writer.start();
+    assert_eq!(status(&writer), [Running, Interrupted]);
+    for reason in [PauseReason::Approval, PauseReason::EffectUnknown, PauseReason::Budget, PauseReason::Asked]
+    {
+        let before = writer.head();
+        writer.pause(reason, None);
+        assert_eq!(status(&writer), [Paused { reason }; 2]);
+        resolve(&mut writer, None);
+        assert_eq!(status(&writer), [Running, Interrupted]);
+        writer.rewind(before.next());
+        assert_eq!(status(&writer), [Paused { reason }; 2], "going back to a pause is being paused");
+        writer.rewind(before);
+    }
+    writer.finish(evaluation, Outcome::Completed);
+    assert_eq!(status(&writer), [Idle, Idle]);
+    writer.pause(PauseReason::Asked, None);
+    writer.pause(PauseReason::Poisoned, None);
+    assert_eq!(status(&writer), [Poisoned, Poisoned]);
+    let shown = serde_json::to_value(Paused { reason: PauseReason::EffectUnknown }).unwrap();
+    assert_eq!(shown, json!({"status": "paused", "reason": "effect_unknown"}));
+}
+
+fn resolve(writer: &mut Writer, call_id: Option<CallId>) {
+    writer.push(Resolved { call_id, decision: Decision::Approve, by: None, extra: Extra::default() });
+}
+
+#[test]
+fn each_call_waits_for_its_own_decision() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let calls = writer.answer(evaluation, "", &["{}", "{}"]);
+    writer.pause(PauseReason::Approval, Some(calls[0]));
+    writer.pause(PauseReason::Approval, Some(calls[1]));
+    assert_eq!(writer.view().pause().unwrap().call_id, Some(calls[0]));
+    resolve(&mut writer, Some(calls[0]));
+    assert_eq!(writer.view().pause().unwrap().call_id, Some(calls[1]));
+    // Something that is about no call does not decide about one.
+    resolve(&mut writer, None);
+    assert_eq!(writer.view().pauses().count(), 1);
+    // When the evaluation ends there is nothing left to decide about its calls.
+    writer.pause(PauseReason::Asked, None);
+    writer.finish(evaluation, Outcome::Cancelled);
+    let view = writer.view();
+    assert_eq!(view.pauses().map(|pause| pause.reason).collect::<Vec<_>>(), [PauseReason::Asked]);
+}
+
+#[test]
+fn a_call_has_a_boundary_on_each_side() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let calls = writer.answer(evaluation, "", &["{}", "{}", "{}"]);
+    assert_eq!(writer.view().checkpoints(), []);
+    // Started out of order: boundaries stand in the order of the intents.
+    let started = [writer.start_call(evaluation, calls[1]), writer.start_call(evaluation, calls[0])];
+    writer.change::<Tally>(StoredOp::Append(json!(1)));
+    let ended = writer.finish_call(evaluation, calls[1], CallOutcome::Succeeded);
+    let view = writer.view();
+    let checkpoints = view.checkpoints();
+    assert_eq!(checkpoints.iter().map(|one| one.call_id).collect::<Vec<_>>(), [calls[1], calls[0]]);
+    let done = &checkpoints[0];
+    assert_eq!((done.tool_name.as_str(), done.attempt, done.status), ("search", 1, CallStatus::Completed));
+    assert_eq!((done.before.position, done.before.root), (started[0], Some(root("before 1"))));
+    let after = done.after.unwrap();
+    assert_eq!(
+        (after.position, after.root, after.session),
+        (ended.next(), Some(root("after")), session_id(1))
+    );
+    assert_eq!((done.result_summary.as_deref(), done.elapsed_micros), (Some("found"), Some(7)));
+    assert_eq!(done.recorded_at, Some(writer.records[ended.number() as usize].at));
+    let open = &checkpoints[1];
+    assert_eq!((open.status, open.after, open.recorded_at), (CallStatus::Pending, None, None));
+    assert!(view.call(calls[0]).unwrap().is_open());
+    assert!(!view.call(calls[2]).unwrap().is_open(), "a call without an intent cannot have had an effect");
+    assert_eq!(view.pending_calls().map(|call| call.call_id).collect::<Vec<_>>(), [calls[0], calls[2]]);
+
+    // The journal cut at a boundary is the state there.
+    let mut back = writer;
+    back.rewind(after.position);
+    assert_eq!(back.view().session(clock()).all::<Tally>().unwrap().len(), 1);
+    back.rewind(done.before.position);
+    assert_eq!(back.view().session(clock()).all::<Tally>().unwrap().len(), 0);
+    assert_eq!(back.view().pending_calls().count(), 3);
+}
+
+#[test]
+fn a_failed_call_ends_at_the_files_it_began_with() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let calls = writer.answer(evaluation, "", &["{}"]);
+    writer.start_call(evaluation, calls[0]);
+    writer.finish_call(evaluation, calls[0], CallOutcome::Failed);
+    let view = writer.view();
+    let checkpoint = &view.checkpoints()[0];
+    assert_eq!(checkpoint.status, CallStatus::Failed);
+    assert_eq!(checkpoint.after.unwrap().root, checkpoint.before.root);
+    assert_eq!(view.call(calls[0]).unwrap().finished.as_ref().unwrap().record.rescue, Some(root("rescue")));
+}
+
+#[test]
+fn of_several_attempts_the_last_one_counts() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let call = writer.answer(evaluation, "", &["{}"])[0];
+    writer.start_call(evaluation, call);
+    let second = writer.start_call(evaluation, call);
+    let view = writer.view();
+    let checkpoints = view.checkpoints();
+    assert_eq!(checkpoints.len(), 1);
+    assert_eq!((checkpoints[0].attempt, checkpoints[0].before.position), (2, second));
+    assert_eq!(checkpoints[0].before.root, Some(root("before 2")));
+    writer.finish_call(evaluation, call, CallOutcome::Succeeded);
+    assert_eq!(writer.view().checkpoints()[0].after.unwrap().position, writer.head());
+
+    // A call of a program has no messages: its records say how far it is, and starting it again opens it again.
+    let call = writer.id();
+    writer.start_call(evaluation, call);
+    assert_eq!(writer.view().call(call).unwrap().status(), CallStatus::Pending);
+    let said = writer.head();
+    writer.finish_call(evaluation, call, CallOutcome::Failed);
+    writer.records.remove(said.number() as usize);
+    writer.records[said.number() as usize].position = said;
+    let view = writer.view();
+    assert_eq!(view.call(call).unwrap().status(), CallStatus::Failed);
+    writer.start_call(evaluation, call);
+    let view = writer.view();
+    assert!(view.call(call).unwrap().is_open());
+    assert_eq!(view.call(call).unwrap().checkpoint().unwrap().after, None);
+}
+
+#[test]
+fn what_is_held_back_counts_until_it_is_settled() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let ask = writer.reservation(tokens(100));
+    writer.request(evaluation, Some(ask));
+    let ledger = writer.view().ledger().clone();
+    assert_eq!(
+        (ledger.charged(), ledger.reserved(), ledger.committed()),
+        (tokens(0), tokens(100), tokens(100))
+    );
+    writer.charge(Some(ask.id), tokens(70));
+    let ledger = writer.view().ledger().clone();
+    assert_eq!(
+        (ledger.charged(), ledger.reserved(), ledger.committed()),
+        (tokens(70), tokens(0), tokens(70))
+    );
+    writer.charge(None, tokens(5));
+    assert_eq!(writer.view().ledger().charged(), tokens(75));
+}
+
+#[test]
+fn after_a_crash_a_request_stays_charged_and_a_call_does_not() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let reserved = |writer: &Writer| writer.view().ledger().reserved().input_tokens;
+    let ask = writer.reservation(tokens(100));
+    writer.request(evaluation, Some(ask));
+    // The answer never came, and the model is asked again: it may have answered twice.
+    let ask = writer.reservation(tokens(10));
+    writer.request(evaluation, Some(ask));
+    writer.charge(Some(ask.id), tokens(9));
+    assert_eq!(reserved(&writer), 100);
+    let calls = writer.answer(evaluation, "", &["{}", "{}", "{}"]);
+    for call in &calls {
+        let hold = writer.reservation(tokens(1));
+        writer.start_call_with(evaluation, *call, Some(hold));
+    }
+    assert_eq!(reserved(&writer), 103);
+    let hold = writer.reservation(tokens(1));
+    writer.start_call_with(evaluation, calls[0], Some(hold));
+    assert_eq!(reserved(&writer), 103, "a second attempt replaces the first");
+    writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+    assert_eq!(reserved(&writer), 102);
+    let before = writer.head();
+    writer.rewind(before);
+    assert_eq!(reserved(&writer), 100, "whoever goes back has no calls under way");
+    let hold = writer.reservation(tokens(1));
+    writer.start_call_with(evaluation, calls[1], Some(hold));
+    writer.finish(evaluation, Outcome::Failed);
+    assert_eq!(reserved(&writer), 100, "nor has an evaluation that ended");
+}
+
+#[test]
+fn spent_is_spent_whatever_is_rewound() {
+    let mut writer = Writer::new(1);
+    let start = writer.head();
+    let evaluation = writer.start();
+    let ask = writer.reservation(tokens(100));
+    writer.request(evaluation, Some(ask));
+    writer.charge(None, tokens(40));
+    writer.rewind(start);
+    let view = writer.view();
+    assert_eq!((view.ledger().charged(), view.ledger().reserved()), (tokens(40), tokens(100)));
+    assert!(view.latest_evaluation().is_none());
+    // Settling what was held back on another branch is still settling it.
+    writer.charge(Some(ask.id), tokens(60));
+    assert_eq!(writer.view().ledger().committed(), tokens(100));
+}
+
+#[test]
+fn the_live_session_of_a_journal_is_ready_to_go_on() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    writer.say(evaluation, parts(RoleHint::System, "be brief"));
+    writer.change::<Tally>(StoredOp::Extend(vec![json!(1), json!(2)]));
+    let view = writer.view();
+    let mut session = view.session(clock());
+    assert_eq!((session.id(), session.info().parent), (view.session_id(), None));
+    assert_eq!(*session.latest::<Tally>().unwrap().unwrap(), Tally(2));
+    let mut gap = writer.next_message(evaluation, 0, parts(RoleHint::User, "hello"));
+    gap.sequence += 1;
+    let refused = session.append(gap.clone()).unwrap_err();
+    assert!(
+        matches!(refused, SessionError::Reducer { .. }),
+        "the transcript's reducer is registered: {refused}"
+    );
+    gap.sequence -= 1;
+    session.append(gap).unwrap();
+    assert_eq!(session.all::<InnerMessage>().unwrap().len(), 2);
+}
+
+#[test]
+fn ids_do_not_repeat_when_a_session_is_opened_again_further_on() {
+    let mut writer = Writer::new(1);
+    let mut seen = HashSet::new();
+    for _ in 0..5 {
+        let ids = writer.view().session(clock()).ids().clone();
+        for _ in 0..500 {
+            assert!(seen.insert(ids.next::<CallId>()));
+        }
+        writer.note("something was recorded");
+    }
+    let fork = JournalView::fold_fork(&writer.view(), &writer.fork(2, writer.head()).records).unwrap();
+    let ids = fork.session(clock()).ids().clone();
+    assert!((0..500).all(|_| seen.insert(ids.next::<CallId>())));
+}
+
+#[test]
+fn a_session_may_start_from_a_snapshot_of_another() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    writer.say(evaluation, parts(RoleHint::System, "be brief"));
+    let calls = writer.answer(evaluation, "", &["{}", "{}"]);
+    writer.say(evaluation, result(calls[0], json!(1)));
+    writer.change::<Tally>(StoredOp::Append(json!(7)));
+    writer.change::<Trace>(StoredOp::Append(json!(8)));
+    let snapshot = writer.view().session(clock()).snapshot();
+    let snapshot = Snapshot::from_json(&snapshot.to_json().unwrap()).unwrap();
+
+    let state = snapshot.stored_slices().unwrap();
+    let mut other = Writer::from(2, Origin::Root, state, (Standing::default(), 0));
+    let view = other.view();
+    assert_eq!(view.transcript().unwrap().all(), writer.view().transcript().unwrap().all());
+    let session = view.session(clock());
+    assert_eq!(session.all::<Tally>().unwrap().len(), 1);
+    assert_eq!(session.all::<Trace>().unwrap().len(), 0, "logs are not in a default snapshot");
+    assert_eq!(session.snapshot().content_digest().unwrap(), snapshot.content_digest().unwrap());
+    let loaded = view.latest_evaluation().unwrap();
+    assert_eq!((loaded.evaluation_id, loaded.turns, loaded.messages), (evaluation, 1, 4));
+    assert_eq!((loaded.started.session, loaded.start.is_none()), (session_id(2), true));
+    assert_eq!(view.status(Driver::Absent), SessionStatus::Interrupted);
+    assert_eq!(view.pending_calls().map(|call| call.call_id).collect::<Vec<_>>(), [calls[1]]);
+
+    // It goes on at the call that was pending, and a rewind to its beginning is what it was loaded with.
+    other.now = writer.now.clone();
+    other.start_call(evaluation, calls[1]);
+    other.finish_call(evaluation, calls[1], CallOutcome::Succeeded);
+    assert_eq!(other.view().pending_calls().count(), 0);
+    other.rewind(Position::new(1));
+    assert_eq!(other.view().pending_calls().count(), 1);
+}

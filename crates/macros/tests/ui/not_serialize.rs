@@ -1,0 +1,9 @@
+use backstitch::Slice;
+
+#[derive(Slice)]
+#[slice(name = "plan")]
+struct Plan {
+    steps: u8,
+}
+
+fn main() {}

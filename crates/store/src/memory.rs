@@ -1,0 +1,201 @@
+//! A store in memory.
+//!
+//! What it keeps lasts as long as the value does: it is for tests, for sessions that nobody wants to resume, and as the
+//! plainest form of what a store has to do. Everything lies behind one lock, and each operation is one critical section
+//! that first checks and then writes, so no reader ever sees a part of a batch.
+//!
+//! Records are shared, never encoded. A read holds the lock only as long as it takes to share the records that it wants;
+//! they are copied out afterwards.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, Position, Record, RecordBody};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
+
+/// A store that lasts as long as the value does.
+#[derive(Default)]
+pub struct MemoryStore {
+    contents: Mutex<Contents>,
+}
+
+#[derive(Default)]
+struct Contents {
+    journals: HashMap<SessionId, Vec<Arc<Record>>>,
+    /// The sessions of `journals` in the order of their creation.
+    created: Vec<SessionId>,
+    claims: HashMap<SessionId, Claims>,
+    objects: HashMap<ObjectId, Object>,
+}
+
+/// The claims to one session. They outlive their release, so that no fence is given twice.
+#[derive(Default)]
+struct Claims {
+    latest: u64,
+    owner: Option<Owner>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The contents. Every operation checks all it has to before it writes anything, and nothing that it does while writing
+    /// can panic; so the contents are sound even if a thread died while it held the lock.
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Contents {
+    fn claim(&mut self, session: SessionId, owner: Owner, claim: Claim) -> Result<Lease, StoreError> {
+        let claims = self.claims.entry(session).or_default();
+        if let (Some(owner), Claim::IfFree) = (&claims.owner, claim) {
+            return Err(StoreError::Held { session, owner: owner.clone() });
+        }
+        claims.latest += 1;
+        claims.owner = Some(owner.clone());
+        Ok(Lease { session, fence: Fence(claims.latest), owner })
+    }
+
+    fn release(&mut self, lease: &Lease) {
+        if let Some(claims) = self.claims.get_mut(&lease.session)
+            && Fence(claims.latest) == lease.fence
+        {
+            claims.owner = None;
+        }
+    }
+
+    fn holder(&self, session: SessionId) -> Option<Owner> {
+        self.claims.get(&session).and_then(|claims| claims.owner.clone())
+    }
+
+    fn append(
+        &mut self,
+        session: SessionId,
+        expected: Position,
+        fence: Fence,
+        batch: Batch,
+    ) -> Result<Position, StoreError> {
+        let is_held = |claims: &Claims| claims.owner.is_some() && Fence(claims.latest) == fence;
+        if !self.claims.get(&session).is_some_and(is_held) {
+            return Err(StoreError::Fenced { session, fence, owner: self.holder(session) });
+        }
+        let actual = head_of(self.journals.get(&session).map_or(&[], Vec::as_slice));
+        if actual != expected {
+            return Err(StoreError::Conflict { session, expected, actual });
+        }
+        self.check_objects(&batch)?;
+
+        let (records, objects) = batch.into_records(expected);
+        for object in objects {
+            self.objects.entry(object.id()).or_insert(object);
+        }
+        if expected == Position::START {
+            self.created.push(session);
+        }
+        let journal = self.journals.entry(session).or_default();
+        journal.extend(records.into_iter().map(Arc::new));
+        Ok(head_of(journal))
+    }
+
+    /// Refuses a batch that refers to an object which is neither stored nor brought along.
+    fn check_objects(&self, batch: &Batch) -> Result<(), StoreError> {
+        let brought: HashSet<ObjectId> = batch.objects().iter().map(Object::id).collect();
+        for object in batch.bodies().iter().flat_map(RecordBody::object_refs) {
+            if !brought.contains(&object) && !self.objects.contains_key(&object) {
+                return Err(StoreError::MissingObject { object });
+            }
+        }
+        Ok(())
+    }
+
+    fn journal(&self, session: SessionId) -> Result<&[Arc<Record>], StoreError> {
+        self.journals.get(&session).map(Vec::as_slice).ok_or(StoreError::NotFound { session })
+    }
+
+    fn read(&self, session: SessionId, from: Position, limit: usize) -> Result<Vec<Arc<Record>>, StoreError> {
+        let journal = self.journal(session)?;
+        let start = usize::try_from(from.number()).unwrap_or(usize::MAX).min(journal.len());
+        let end = start.saturating_add(limit).min(journal.len());
+        Ok(journal[start..end].to_vec())
+    }
+}
+
+fn head_of(journal: &[Arc<Record>]) -> Position {
+    Position::START.after(journal.len())
+}
+
+impl Store for MemoryStore {
+    fn claim(
+        &self,
+        session: SessionId,
+        owner: Owner,
+        claim: Claim,
+    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(async move { self.contents().claim(session, owner, claim) })
+    }
+
+    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.contents().release(&lease);
+            Ok(())
+        })
+    }
+
+    fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
+        Box::pin(async move { Ok(self.contents().holder(session)) })
+    }
+
+    fn append(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: Fence,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(async move {
+            check_batch(session, expected, &batch)?;
+            self.contents().append(session, expected, fence, batch)
+        })
+    }
+
+    fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(async move { self.contents().journal(session).map(head_of) })
+    }
+
+    fn read(
+        &self,
+        session: SessionId,
+        from: Position,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move {
+            let shared = self.contents().read(session, from, limit)?;
+            Ok(shared.iter().map(|record| Record::clone(record)).collect())
+        })
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move { Ok(self.contents().created.clone()) })
+    }
+
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
+        Box::pin(async move { Ok(self.contents().objects.get(&id).cloned()) })
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contents = self.contents();
+        formatter
+            .debug_struct("MemoryStore")
+            .field("sessions", &contents.created.len())
+            .field("objects", &contents.objects.len())
+            .finish()
+    }
+}

@@ -1,0 +1,220 @@
+//! The conformance suite finds stores that break their promises.
+//!
+//! Each [`Fault`] is a mistake that a backend could make. What is tested here is the suite: that it names at least the
+//! property that the mistake breaks.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, Position, Record};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, Store, StoreError};
+use backstitch_store::MemoryStore;
+use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// Whoever writes is taken for the holder.
+    IgnoresFences,
+    /// A batch is appended wherever the journal ends.
+    IgnoresPositions,
+    /// The position is looked at first and the batch written later.
+    ChecksBeforeTheLock,
+    /// A batch is written record by record.
+    WritesInParts,
+    /// Objects are written before the batch is checked, and stay.
+    KeepsObjectsOfRefused,
+    /// Objects are not kept at all.
+    LosesObjects,
+    /// A late release frees the session.
+    ReleasesForOthers,
+    /// Whoever has the name of the holder is the holder.
+    TrustsNames,
+    /// Sessions are listed by their ids.
+    SortsSessions,
+    /// The limit of a read counts one record too many.
+    ReadsTooMuch,
+    /// A session that does not exist is read as an empty one.
+    InventsSessions,
+}
+
+struct Broken {
+    fault: Fault,
+    inner: MemoryStore,
+    /// The lease that was granted last for each session.
+    leases: Mutex<Vec<Lease>>,
+    objects: Mutex<Vec<Object>>,
+}
+
+impl Broken {
+    fn new(fault: Fault) -> Self {
+        Self { fault, inner: MemoryStore::new(), leases: Mutex::default(), objects: Mutex::default() }
+    }
+
+    fn latest(&self, session: SessionId) -> Option<Lease> {
+        let leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
+        leases.iter().rev().find(|lease| lease.session == session).cloned()
+    }
+
+    fn kept(&self, id: ObjectId) -> Option<Object> {
+        let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.iter().find(|object| object.id() == id).cloned()
+    }
+
+    async fn append_faultily(
+        &self,
+        session: SessionId,
+        expected: Position,
+        mut fence: Fence,
+        batch: Batch,
+    ) -> Result<Position, StoreError> {
+        let head = self.inner.head(session).await.unwrap_or(Position::START);
+        match self.fault {
+            Fault::IgnoresFences => fence = self.latest(session).map_or(fence, |lease| lease.fence),
+            Fault::IgnoresPositions => return self.inner.append(session, head, fence, batch).await,
+            Fault::ChecksBeforeTheLock if head == expected => {
+                std::thread::sleep(std::time::Duration::from_micros(200));
+                let now = self.inner.head(session).await.unwrap_or(Position::START);
+                return self.inner.append(session, now, fence, batch).await;
+            }
+            Fault::WritesInParts if head == expected => {
+                let mut next = expected;
+                for (index, body) in batch.bodies().iter().enumerate() {
+                    let mut part = backstitch_testkit::sample::notes::<String>([]).with(body.clone());
+                    for object in batch.objects().iter().filter(|_| index == 0) {
+                        part.add_object(object.clone());
+                    }
+                    next = self.inner.append(session, next, fence, part).await?;
+                    std::thread::yield_now();
+                }
+                return Ok(next);
+            }
+            Fault::KeepsObjectsOfRefused => {
+                let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+                objects.extend(batch.objects().iter().cloned());
+            }
+            _ => {}
+        }
+        self.inner.append(session, expected, fence, batch).await
+    }
+}
+
+impl Store for Broken {
+    fn claim(
+        &self,
+        session: SessionId,
+        owner: Owner,
+        mut claim: Claim,
+    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(async move {
+            if self.fault == Fault::TrustsNames && self.inner.holder(session).await?.as_ref() == Some(&owner)
+            {
+                claim = Claim::TakeOver;
+            }
+            let lease = self.inner.claim(session, owner, claim).await?;
+            self.leases.lock().unwrap_or_else(PoisonError::into_inner).push(lease.clone());
+            Ok(lease)
+        })
+    }
+
+    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+        match (self.fault, self.latest(lease.session)) {
+            (Fault::ReleasesForOthers, Some(latest)) => self.inner.release(latest),
+            _ => self.inner.release(lease),
+        }
+    }
+
+    fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
+        self.inner.holder(session)
+    }
+
+    fn append(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: Fence,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(self.append_faultily(session, expected, fence, batch))
+    }
+
+    fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {
+        self.inner.head(session)
+    }
+
+    fn read(
+        &self,
+        session: SessionId,
+        from: Position,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move {
+            let limit = limit.saturating_add(usize::from(self.fault == Fault::ReadsTooMuch));
+            match self.inner.read(session, from, limit).await {
+                Err(StoreError::NotFound { .. }) if self.fault == Fault::InventsSessions => Ok(Vec::new()),
+                found => found,
+            }
+        })
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move {
+            let mut sessions = self.inner.sessions().await?;
+            if self.fault == Fault::SortsSessions {
+                sessions.sort();
+            }
+            Ok(sessions)
+        })
+    }
+
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
+        Box::pin(async move {
+            let kept = self.kept(id);
+            match self.fault {
+                Fault::LosesObjects => Ok(None),
+                _ if kept.is_some() => Ok(kept),
+                _ => self.inner.object(id).await,
+            }
+        })
+    }
+}
+
+fn assert_found(fault: Fault, property: &str) {
+    let (_, check) = PROPERTIES.iter().find(|(name, _)| *name == property).expect("there is such a property");
+    let store = Broken::new(fault);
+    let found = catch_unwind(AssertUnwindSafe(|| check(&store)));
+    assert!(found.is_err(), "{property} does not find a store that has the fault {fault:?}");
+}
+
+#[test]
+fn mistakes_are_found() {
+    let faults = [
+        (Fault::IgnoresFences, "a_claim_that_was_taken_over_writes_nothing"),
+        (Fault::IgnoresFences, "takeovers_at_once_leave_one_holder"),
+        (Fault::IgnoresPositions, "an_unexpected_position_is_a_conflict_that_names_the_right_one"),
+        (Fault::IgnoresPositions, "of_two_writers_exactly_one_wins"),
+        (Fault::ChecksBeforeTheLock, "of_two_writers_exactly_one_wins"),
+        (Fault::WritesInParts, "a_batch_with_a_missing_object_leaves_nothing"),
+        (Fault::WritesInParts, "readers_see_whole_batches"),
+        (Fault::KeepsObjectsOfRefused, "objects_of_refused_batches_are_not_stored"),
+        (Fault::LosesObjects, "readers_find_the_objects_of_what_they_read"),
+        (Fault::ReleasesForOthers, "a_release_that_comes_too_late_changes_nothing"),
+        (Fault::TrustsNames, "a_held_session_is_refused_with_the_name_of_its_holder"),
+        (Fault::SortsSessions, "sessions_are_listed_in_the_order_of_their_creation"),
+        (Fault::ReadsTooMuch, "ranges_are_cut_at_both_ends"),
+        (Fault::InventsSessions, "an_unknown_session_is_not_found"),
+    ];
+    for (fault, property) in faults {
+        assert_found(fault, property);
+    }
+}
+
+#[test]
+fn running_all_properties_names_the_broken_ones() {
+    run_all(MemoryStore::new);
+    let found = catch_unwind(|| run_all(|| Broken::new(Fault::SortsSessions))).expect_err("one is broken");
+    let message = found.downcast_ref::<String>().expect("the panic says what is broken");
+    assert!(message.contains("sessions_are_listed_in_the_order_of_their_creation"), "{message}");
+    assert!(!message.contains("positions_are_dense"), "{message}");
+}

@@ -1,0 +1,4 @@
+//! The tests of all stores.
+
+mod broken;
+mod memory;

@@ -1,0 +1,150 @@
+//! What every filesystem and every workspace has to do.
+//!
+//! One function is one property, and panics where it does not hold. An implementation runs them all with
+//! [`filesystem_conformance!`](crate::filesystem_conformance), which makes each a test of its own, or with [`run_all`].
+//!
+//! Where implementations may differ, nothing is demanded: which of two errors is given first, or what a link is.
+
+#![allow(clippy::unwrap_used, reason = "a property that does not hold panics")]
+
+mod limits;
+mod operations;
+mod paths;
+mod roots;
+
+pub use limits::*;
+pub use operations::*;
+pub use paths::*;
+pub use roots::*;
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::ports::{Access, FilesystemLimits};
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::subject::fill;
+use super::tree::Tree;
+use super::{Factory, Setup, Subject};
+
+/// A property: its name, and what shows it.
+pub type Property = (&'static str, fn(&dyn Factory));
+
+macro_rules! properties {
+    ($($name:ident,)*) => {
+        /// All properties.
+        pub const PROPERTIES: &[Property] = &[$((stringify!($name), $name),)*];
+    };
+}
+
+crate::each_filesystem_property!([properties]);
+
+/// Shows all properties, one after the other.
+pub fn run_all(factory: &dyn Factory) {
+    for (_, property) in PROPERTIES {
+        property(factory);
+    }
+}
+
+/// Calls a macro with the names of all properties.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_filesystem_property {
+    ([$($callback:tt)*] $($factory:expr)?) => {
+        $($callback)*! {
+            $($factory;)?
+            files_are_written_and_read,
+            writes_that_do_not_fit_are_refused,
+            files_have_a_stat,
+            directories_are_listed_by_name,
+            directories_are_made,
+            files_and_directories_are_deleted,
+            files_and_directories_are_moved,
+            moves_that_do_not_fit_are_refused,
+            the_executable_flag_stays,
+            bytes_are_kept_as_they_are,
+            trees_may_be_deep,
+            random_operations_do_as_the_model_does,
+            read_only_files_are_not_changed,
+            files_have_a_size_limit,
+            paths_have_limits,
+            hostile_paths_are_no_paths,
+            strange_names_are_names,
+            random_paths_stay_inside,
+            equal_files_have_equal_roots,
+            roots_are_those_of_git,
+            what_git_refuses_is_kept,
+            only_new_objects_are_given,
+            restoring_writes_exactly_the_root,
+            restoring_can_be_repeated,
+            differences_are_told,
+            missing_objects_are_refused,
+        }
+    };
+}
+
+/// Makes a test of each property.
+///
+/// It takes an expression that gives a [`Factory`](crate::filesystem::Factory), and is called inside of a module of tests.
+#[macro_export]
+macro_rules! filesystem_conformance {
+    ($factory:expr) => {
+        $crate::each_filesystem_property!([$crate::filesystem_conformance_tests] $factory);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! filesystem_conformance_tests {
+    ($factory:expr; $($name:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $crate::filesystem::conformance::$name(&$factory);
+            }
+        )*
+    };
+}
+
+/// A subject that may be written to, with these files.
+fn open(factory: &dyn Factory, tree: &Tree) -> Box<dyn Subject> {
+    factory.open(Setup { tree: tree.clone(), ..Setup::default() })
+}
+
+/// A subject that may be written to, without files.
+fn open_empty(factory: &dyn Factory) -> Box<dyn Subject> {
+    open(factory, &Tree::new())
+}
+
+fn open_limited(factory: &dyn Factory, limits: FilesystemLimits) -> Box<dyn Subject> {
+    factory.open(Setup { limits, ..Setup::default() })
+}
+
+fn open_read_only(factory: &dyn Factory, tree: &Tree) -> Box<dyn Subject> {
+    factory.open(Setup { access: Access::ReadOnly, tree: tree.clone(), ..Setup::default() })
+}
+
+fn path(text: &str) -> FilePath {
+    FilePath::new(text).expect("the test gives a path")
+}
+
+/// Shows a property for random values. The files of a failing case are few enough to be read.
+fn for_all<S: Strategy>(strategy: S, property: impl Fn(S::Value)) {
+    let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config).run(&strategy, |value| {
+        property(value);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+/// Changes the files of a subject from whatever they are to a tree.
+fn become_tree(subject: &dyn Subject, tree: &Tree) {
+    let filesystem = subject.filesystem();
+    for entry in filesystem.list(&FilePath::root()).expect("the root can be listed") {
+        let recursion = backstitch_core::ports::Recursion::All;
+        filesystem.delete(&path(&entry.name), recursion).expect("all can be deleted");
+    }
+    fill(subject, tree);
+}

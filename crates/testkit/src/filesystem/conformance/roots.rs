@@ -1,0 +1,185 @@
+//! Capturing, restoring and comparing.
+
+use std::sync::Arc;
+
+use backstitch_core::filesystem::{FilePath, decode_tree};
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
+use backstitch_core::ports::{Objects, Recursion, WorkspaceError, WriteMode};
+
+use super::{Factory, become_tree, for_all, open, path};
+use crate::filesystem::subject::fill;
+use crate::filesystem::tree::{Leaf, Tree, difference, normal, root_of, tree, tree_of};
+use crate::filesystem::{Setup, StoredObjects, Subject};
+
+fn open_on(factory: &dyn Factory, tree: &Tree, objects: &Arc<StoredObjects>) -> Box<dyn Subject> {
+    factory.open(Setup { tree: tree.clone(), objects: objects.clone(), ..Setup::default() })
+}
+
+/// A root depends on the files alone: not on where they are, when they were written, or what was there before.
+pub fn equal_files_have_equal_roots(factory: &dyn Factory) {
+    for_all((tree(), tree()), |(wanted, before)| {
+        let direct = open(factory, &wanted);
+        let detour = open(factory, &before);
+        let mut roots = vec![direct.workspace().capture().unwrap().root];
+        let between = detour.workspace().capture().unwrap().root;
+        become_tree(&*detour, &wanted);
+        roots.push(detour.workspace().capture().unwrap().root);
+        roots.push(detour.workspace().capture().unwrap().root);
+        assert!(roots.iter().all(|root| *root == roots[0]), "{roots:?}");
+        assert_eq!(between == roots[0], before == wanted, "and other files have other roots");
+    });
+}
+
+/// The tree of a root is the one that git would make, and the manifest has the exceptions.
+pub fn roots_are_those_of_git(factory: &dyn Factory) {
+    for_all(tree(), |tree| {
+        let captured = open(factory, &tree).workspace().capture().unwrap();
+        assert_eq!(captured.root, root_of(&tree));
+    });
+    let nothing = open(factory, &Tree::new()).workspace().capture().unwrap();
+    assert_eq!(nothing.root.tree.to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+    assert_eq!(nothing.root.manifest, Object::blob(*br#"{"v":1}"#).id());
+}
+
+/// What git refuses to hold is in the manifest, and is restored like everything else.
+pub fn what_git_refuses_is_kept(factory: &dyn Factory) {
+    let objects = Arc::default();
+    let tree = Tree::from([
+        ("sub/.git/HEAD".to_owned(), Leaf::file("ref: refs/heads/main\n")),
+        ("sub/.git/refs/tags".to_owned(), Leaf::EmptyDirectory),
+        ("sub/.git/modules/x/.git".to_owned(), Leaf::file("gitdir: ..\n")),
+        ("sub/file".to_owned(), Leaf::file("x")),
+        ("only/.git".to_owned(), Leaf::file("gitdir: ../elsewhere\n")),
+        ("empty/.GIT".to_owned(), Leaf::EmptyDirectory),
+    ]);
+    let subject = open_on(factory, &Tree::new(), &objects);
+    fill(&*subject, &tree);
+    let captured = subject.workspace().capture().unwrap();
+    assert_eq!(captured.root, root_of(&tree));
+    objects.store(&captured);
+    let top = objects.get(captured.root.tree).unwrap().expect("the tree is stored");
+    let names: Vec<_> = decode_tree(top.bytes()).unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names, [b"sub"], "a directory that holds only what git refuses is not in the tree");
+    become_tree(&*subject, &Tree::from([("sub/.git".to_owned(), Leaf::file("gone"))]));
+    subject.workspace().restore(captured.root).unwrap();
+    assert_eq!(tree_of(&*subject.filesystem()), tree);
+    assert_eq!(subject.workspace().capture().unwrap().root, captured.root);
+}
+
+/// A capture gives the objects that are not stored, each once, and with them all of the root is there.
+pub fn only_new_objects_are_given(factory: &dyn Factory) {
+    for_all((tree(), tree()), |(first, second)| {
+        let objects = Arc::default();
+        let subject = open_on(factory, &first, &objects);
+        let mut stored = 0;
+        for tree in [&first, &second] {
+            become_tree(&*subject, tree);
+            let captured = subject.workspace().capture().unwrap();
+            let again = subject.workspace().capture().unwrap();
+            assert_eq!(again.objects.len(), captured.objects.len(), "what was given was not stored yet");
+            objects.store(&captured);
+            stored += captured.objects.len();
+            assert_eq!(objects.ids().len(), stored, "each is new, and is given once");
+            assert_complete(&objects, captured.root.tree);
+            assert!(objects.contains(captured.root.manifest).unwrap());
+            assert_eq!(subject.workspace().capture().unwrap().objects, [], "nothing is new any more");
+        }
+    });
+}
+
+fn assert_complete(objects: &StoredObjects, tree: ObjectId) {
+    let object = objects.get(tree).unwrap().expect("the tree is stored");
+    for entry in decode_tree(object.bytes()).expect("it is a tree") {
+        match entry.mode.object_kind() {
+            ObjectKind::Tree => assert_complete(objects, entry.object),
+            _ => assert!(objects.contains(entry.object).unwrap(), "the blob is stored"),
+        }
+    }
+}
+
+/// Restoring makes the files what they were, and tells what it changed.
+pub fn restoring_writes_exactly_the_root(factory: &dyn Factory) {
+    for_all((tree(), tree()), |(wanted, other)| {
+        let objects = Arc::default();
+        let subject = open_on(factory, &wanted, &objects);
+        let captured = subject.workspace().capture().unwrap();
+        objects.store(&captured);
+        become_tree(&*subject, &other);
+        let restored = subject.workspace().restore(captured.root).unwrap();
+        assert_eq!(tree_of(&*subject.filesystem()), wanted);
+        assert_eq!(normal(&restored.changed), difference(&other, &wanted));
+        assert_eq!(subject.workspace().capture().unwrap().root, captured.root);
+
+        // Somebody who has nothing but the objects gets the same.
+        let elsewhere = open_on(factory, &other, &objects);
+        elsewhere.workspace().restore(captured.root).unwrap();
+        assert_eq!(tree_of(&*elsewhere.filesystem()), wanted);
+    });
+}
+
+/// Restoring what is there changes nothing, and restoring after somebody interfered does the rest.
+pub fn restoring_can_be_repeated(factory: &dyn Factory) {
+    let objects = Arc::default();
+    let tree = Tree::from([
+        ("a/one".to_owned(), Leaf::file("1")),
+        ("a/two".to_owned(), Leaf::file("2")),
+        ("b/empty".to_owned(), Leaf::EmptyDirectory),
+    ]);
+    let subject = open_on(factory, &tree, &objects);
+    let captured = subject.workspace().capture().unwrap();
+    objects.store(&captured);
+    let restore = || normal(&subject.workspace().restore(captured.root).unwrap().changed);
+    assert_eq!(restore(), []);
+    let fs = subject.filesystem();
+    fs.delete(&path("a"), Recursion::All).unwrap();
+    fs.write_bytes(&path("a"), b"in the way", WriteMode::Create).unwrap();
+    fs.write_bytes(&path("b/empty/not"), b"", WriteMode::Create).unwrap();
+    assert_eq!(restore().len(), 4);
+    assert_eq!(restore(), []);
+    fs.delete(&path("b"), Recursion::All).unwrap();
+    subject.set_executable(&path("a/one"), true);
+    assert_eq!(restore().len(), 2);
+    assert_eq!(tree_of(&*fs), tree);
+}
+
+/// A difference tells each file and each empty directory that differs, both ways, and nothing else.
+pub fn differences_are_told(factory: &dyn Factory) {
+    for_all((tree(), tree()), |(from, to)| {
+        let objects = Arc::default();
+        let subject = open_on(factory, &from, &objects);
+        let first = subject.workspace().capture().unwrap();
+        objects.store(&first);
+        become_tree(&*subject, &to);
+        let second = subject.workspace().capture().unwrap();
+        objects.store(&second);
+        let diff = |from, to| normal(&subject.workspace().diff(from, to).unwrap());
+        assert_eq!(diff(first.root, second.root), difference(&from, &to));
+        assert_eq!(diff(second.root, first.root), difference(&to, &from));
+        assert_eq!(diff(second.root, second.root), []);
+    });
+}
+
+/// Without its objects a root cannot be restored; that is said, and the files stay as they are.
+pub fn missing_objects_are_refused(factory: &dyn Factory) {
+    let wanted = Tree::from([("a/file".to_owned(), Leaf::file("wanted")), ("b".to_owned(), Leaf::file("b"))]);
+    let present = Tree::from([("present".to_owned(), Leaf::file("present"))]);
+    let captured = open(factory, &wanted).workspace().capture().unwrap();
+    for missing in &captured.objects {
+        let objects: Arc<StoredObjects> = Arc::default();
+        objects.store(&captured);
+        objects.remove(missing.id());
+        let subject = open_on(factory, &present, &objects);
+        if missing.id() == captured.root.manifest
+            && subject.workspace().capture().unwrap().root.manifest == missing.id()
+        {
+            // It is the manifest of the present files too, which are captured before they are replaced.
+            continue;
+        }
+        match subject.workspace().restore(captured.root) {
+            Err(WorkspaceError::MissingObject { object }) => assert_eq!(object, missing.id()),
+            other => panic!("{missing:?}: {other:?}"),
+        }
+        assert_eq!(tree_of(&*subject.filesystem()), present);
+        assert!(subject.filesystem().stat(&FilePath::root()).is_ok());
+    }
+}

@@ -1,0 +1,140 @@
+//! A plain filesystem to compare with: two sorted lists of paths, and rules that can be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::ports::{Filesystem, FilesystemError, Recursion, WriteMode};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::tree::{Leaf, Tree, content, path};
+
+/// One operation that changes files.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Writes a file.
+    Write(String, Vec<u8>, WriteMode),
+    /// Deletes something.
+    Delete(String, Recursion),
+    /// Makes a directory.
+    MakeDirectory(String),
+    /// Moves something.
+    Rename(String, String),
+}
+
+/// Some operations, on few paths.
+pub fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let mode = select(vec![WriteMode::Create, WriteMode::Overwrite, WriteMode::Append]);
+    let operation = prop_oneof![
+        4 => (path(), content(), mode).prop_map(|(path, bytes, mode)| Operation::Write(path, bytes, mode)),
+        2 => (path(), select(vec![Recursion::None, Recursion::All]))
+            .prop_map(|(path, recursion)| Operation::Delete(path, recursion)),
+        1 => path().prop_map(Operation::MakeDirectory),
+        2 => (path(), path()).prop_map(|(from, to)| Operation::Rename(from, to)),
+    ];
+    vec(operation, 0..30)
+}
+
+impl Operation {
+    /// Does it.
+    pub fn apply(&self, filesystem: &dyn Filesystem) -> Result<(), FilesystemError> {
+        let path = |text: &String| FilePath::new(text).expect("operations hold paths");
+        match self {
+            Self::Write(at, bytes, mode) => filesystem.write_bytes(&path(at), bytes, *mode),
+            Self::Delete(at, recursion) => filesystem.delete(&path(at), *recursion),
+            Self::MakeDirectory(at) => filesystem.make_directory(&path(at)),
+            Self::Rename(from, to) => filesystem.rename(&path(from), &path(to)),
+        }
+    }
+}
+
+/// A plain filesystem.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Model {
+    files: BTreeMap<String, Vec<u8>>,
+    directories: BTreeSet<String>,
+}
+
+impl Model {
+    /// Does an operation; whether it was possible.
+    pub fn apply(&mut self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Write(path, bytes, mode) => {
+                let taken = self.files.contains_key(path);
+                if self.directories.contains(path)
+                    || self.is_below_file(path)
+                    || taken && *mode == WriteMode::Create
+                {
+                    return false;
+                }
+                self.make_above(path);
+                let file = self.files.entry(path.clone()).or_default();
+                if *mode != WriteMode::Append {
+                    file.clear();
+                }
+                file.extend_from_slice(bytes);
+                true
+            }
+            Operation::Delete(path, recursion) => {
+                if *recursion == Recursion::None && self.holds_something(path) || !self.exists(path) {
+                    return false;
+                }
+                self.files.retain(|other, _| !is_at_or_below(other, path));
+                self.directories.retain(|other| !is_at_or_below(other, path));
+                true
+            }
+            Operation::MakeDirectory(path) => {
+                if self.files.contains_key(path) || self.is_below_file(path) {
+                    return false;
+                }
+                self.make_above(path);
+                self.directories.insert(path.clone());
+                true
+            }
+            Operation::Rename(from, to) => {
+                let above = to.rsplit_once('/').map(|(above, _)| above);
+                let has_place = above.is_none_or(|above| self.directories.contains(above));
+                if !self.exists(from) || self.exists(to) || !has_place || is_at_or_below(to, from) {
+                    return false;
+                }
+                let moved = |path: &String| match is_at_or_below(path, from) {
+                    true => format!("{to}{}", &path[from.len()..]),
+                    false => path.clone(),
+                };
+                self.files = self.files.iter().map(|(path, bytes)| (moved(path), bytes.clone())).collect();
+                self.directories = self.directories.iter().map(moved).collect();
+                true
+            }
+        }
+    }
+
+    /// The tree that it holds.
+    pub fn tree(&self) -> Tree {
+        let files = self.files.iter().map(|(path, bytes)| (path.clone(), Leaf::file(bytes.clone())));
+        let empty = self.directories.iter().filter(|path| !self.holds_something(path));
+        files.chain(empty.map(|path| (path.clone(), Leaf::EmptyDirectory))).collect()
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.files.contains_key(path) || self.directories.contains(path)
+    }
+
+    fn holds_something(&self, path: &str) -> bool {
+        let mut all = self.files.keys().chain(&self.directories);
+        all.any(|other| other != path && is_at_or_below(other, path))
+    }
+
+    fn is_below_file(&self, path: &str) -> bool {
+        self.files.keys().any(|file| file != path && is_at_or_below(path, file))
+    }
+
+    fn make_above(&mut self, path: &str) {
+        let ends = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
+        self.directories.extend(ends);
+    }
+}
+
+fn is_at_or_below(path: &str, other: &str) -> bool {
+    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

@@ -1,0 +1,185 @@
+//! Plain trees of files, to make, to read back and to compare with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backstitch_core::filesystem::{
+    FilePath, Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object,
+};
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{ChangeKind, FileKind, Filesystem, PathChange};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Files and empty directories by path. Directories that hold something are implied.
+pub type Tree = BTreeMap<String, Leaf>;
+
+/// What can be at the end of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leaf {
+    /// A file.
+    File {
+        /// Its content.
+        bytes: Vec<u8>,
+        /// Whether it may be executed.
+        executable: bool,
+    },
+    /// A directory that holds nothing.
+    EmptyDirectory,
+}
+
+impl Leaf {
+    /// A file that may not be executed.
+    pub fn file(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::File { bytes: bytes.into(), executable: false }
+    }
+}
+
+/// Names that sort in ways which are easily got wrong, so few that paths meet.
+const NAMES: [&str; 9] = ["a", "a.b", "a-b", "a0", "b", "B", "ä", " x", "~"];
+
+/// A path of a few names.
+pub fn path() -> impl Strategy<Value = String> {
+    vec(select(NAMES.as_slice()), 1..4).prop_map(|names| names.join("/"))
+}
+
+/// Content that is sometimes no text, and sometimes the same.
+pub fn content() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        select(vec!["", "one\n", "two\n"]).prop_map(|text| text.as_bytes().to_vec()),
+        vec(any::<u8>(), 0..40),
+    ]
+}
+
+/// A small tree.
+pub fn tree() -> impl Strategy<Value = Tree> {
+    let leaf = prop_oneof![
+        4 => (content(), any::<bool>()).prop_map(|(bytes, executable)| Leaf::File { bytes, executable }),
+        1 => Just(Leaf::EmptyDirectory),
+    ];
+    vec((path(), leaf), 0..12).prop_map(|leaves| {
+        let mut tree = Tree::new();
+        for (path, leaf) in leaves {
+            let meets = |other: &String| is_below(other, &path) || is_below(&path, other);
+            if !tree.keys().any(meets) {
+                tree.insert(path, leaf);
+            }
+        }
+        tree
+    })
+}
+
+fn is_below(path: &str, other: &str) -> bool {
+    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The tree that a filesystem holds, read through its port.
+pub fn tree_of(filesystem: &dyn Filesystem) -> Tree {
+    let mut tree = Tree::new();
+    let mut open = vec![FilePath::root()];
+    while let Some(directory) = open.pop() {
+        let entries = filesystem.list(&directory).expect("a directory can be listed");
+        if entries.is_empty() && !directory.is_root() {
+            tree.insert(directory.as_str().to_owned(), Leaf::EmptyDirectory);
+        }
+        for entry in entries {
+            let path = directory.join(&entry.name).expect("a name can be joined");
+            match entry.kind {
+                FileKind::Directory => open.push(path),
+                FileKind::File => {
+                    let bytes = filesystem.read_bytes(&path).expect("a file can be read");
+                    let executable = filesystem.stat(&path).expect("a file has a stat").executable;
+                    assert_eq!(entry.bytes, bytes.len() as u64, "{path}: the size in the list");
+                    tree.insert(path.as_str().to_owned(), Leaf::File { bytes, executable });
+                }
+                FileKind::Link | FileKind::Other => panic!("{path}: nobody made a {:?}", entry.kind),
+            }
+        }
+    }
+    tree
+}
+
+/// The root that a tree has, computed the long way.
+pub fn root_of(tree: &Tree) -> WorkspaceRoot {
+    let mut manifest = Manifest::default();
+    let empty = tree_object(&[]).expect("there is an empty tree").id();
+    let known = |path: &str| FilePath::new(path).expect("trees hold paths");
+    let directories = tree.iter().filter(|(_, leaf)| **leaf == Leaf::EmptyDirectory);
+    manifest.empty_directories.extend(directories.map(|(path, _)| known(path)));
+    let id = directory(
+        tree,
+        "",
+        Some(&mut |path, mode, object| {
+            manifest.refused.insert(known(path), Refused { mode, object });
+        }),
+    );
+    WorkspaceRoot { tree: id.unwrap_or(empty), manifest: manifest.to_object().id() }
+}
+
+type OnRefused<'a> = &'a mut dyn FnMut(&str, TreeMode, ObjectId);
+
+fn directory(tree: &Tree, prefix: &str, mut refuse: Option<OnRefused<'_>>) -> Option<ObjectId> {
+    let below = |path: &'_ String| path.strip_prefix(prefix).map(str::to_owned);
+    let names: BTreeSet<String> =
+        tree.keys().filter_map(below).filter_map(|path| path.split('/').next().map(str::to_owned)).collect();
+    let mut entries = Vec::new();
+    for name in names {
+        let path = format!("{prefix}{name}");
+        let file = match tree.get(&path) {
+            Some(Leaf::EmptyDirectory) => continue,
+            Some(Leaf::File { bytes, executable }) => {
+                let mode = if *executable { TreeMode::Executable } else { TreeMode::File };
+                Some((mode, Object::blob(bytes.clone()).id()))
+            }
+            None => None,
+        };
+        let refused = refuse.is_some() && git_refuses(name.as_bytes(), TreeMode::Directory);
+        let node = file.or_else(|| {
+            let refuse = refuse.as_mut().filter(|_| !refused);
+            let id =
+                directory(tree, &format!("{path}/"), refuse.map(|refuse| &mut **refuse as OnRefused<'_>));
+            id.map(|id| (TreeMode::Directory, id))
+        });
+        match (node, &mut refuse) {
+            (Some((mode, id)), Some(refuse)) if refused => refuse(&path, mode, id),
+            (Some((mode, object)), _) => entries.push(TreeEntry { name: name.into_bytes(), mode, object }),
+            (None, _) => {}
+        }
+    }
+    (!entries.is_empty()).then(|| tree_object(&entries).expect("the names are names").id())
+}
+
+/// What differs between two trees, computed the long way.
+pub fn difference(from: &Tree, to: &Tree) -> Vec<PathChange> {
+    let paths: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
+    let holds = |tree: &Tree, path: &str| tree.keys().any(|other| other != path && is_below(other, path));
+    let mut changes = Vec::new();
+    for path in paths {
+        let change = match (from.get(path), to.get(path)) {
+            (before, after) if before == after => continue,
+            // The directory is still there, or was there before: what it holds tells the difference.
+            (Some(Leaf::EmptyDirectory), None) if holds(to, path) => continue,
+            (None, Some(Leaf::EmptyDirectory)) if holds(from, path) => continue,
+            (Some(_), None) => ChangeKind::Deleted,
+            (None, _) => ChangeKind::Added,
+            (Some(Leaf::File { bytes: before, .. }), Some(Leaf::File { bytes: after, .. }))
+                if before == after =>
+            {
+                ChangeKind::Mode
+            }
+            (Some(_), Some(_)) => ChangeKind::Modified,
+        };
+        changes.push(PathChange { path: path.clone(), change });
+    }
+    changes
+}
+
+/// Changes in order, a kind that changed being told in one way: an implementation may also tell that one went and one came.
+pub fn normal(changes: &[PathChange]) -> Vec<PathChange> {
+    let mut normal: BTreeMap<&str, ChangeKind> = BTreeMap::new();
+    for PathChange { path, change } in changes {
+        normal.entry(path).and_modify(|before| *before = ChangeKind::Modified).or_insert(*change);
+    }
+    normal.into_iter().map(|(path, change)| PathChange { path: path.to_owned(), change }).collect()
+}

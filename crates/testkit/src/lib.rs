@@ -1,0 +1,17 @@
+//! What tests share: samples and conformance suites. For development only.
+//!
+//! - [`sample`] makes ids, records and whole journals, the same for the same seed;
+//! - [`store::conformance`] is the suite that every store passes;
+//! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
+//! - [`fold`] compares views of journals;
+//! - [`block_on`] runs a future to its end where there is no runtime.
+//!
+//! This crate depends on the pure core alone, and is used from `tests/` directories and from `bench/`, never by what users
+//! run. Being test code, it panics where something does not hold, with the reason.
+
+pub mod filesystem;
+pub mod fold;
+pub mod sample;
+pub mod store;
+
+pub use pollster::block_on;

@@ -1,0 +1,196 @@
+//! Evaluations in sample journals: started, asked about, answered, ended.
+
+use backstitch_core::budget::{Limits, Reservation};
+use backstitch_core::digest::Digest;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{
+    BudgetCharged, EvaluationFailure, EvaluationFinished, EvaluationStarted, InnerMessage, Outcome,
+    ProviderSidecar, RequestStarted,
+};
+use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
+use backstitch_core::time::Clock;
+use serde_json::json;
+
+use super::content;
+use super::generator::{Generator, OpenCall, Running};
+
+const PROMPT_NS: &str = "samples";
+const PROMPT_KEY: &str = "tailor";
+
+impl Generator {
+    pub(super) fn start_evaluation(&mut self) {
+        let id: EvaluationId = self.ids.next();
+        let parent_evaluation = self.here.superseded.take();
+        self.here.running = Some(Running { id, sequence: 0, turn: 0, calls: Vec::new() });
+        self.push(EvaluationStarted {
+            evaluation_id: id,
+            prompt_ns: PROMPT_NS.into(),
+            prompt_key: PROMPT_KEY.into(),
+            fingerprint: Some(Digest::of(b"the tailor's prompt")),
+            parent_evaluation,
+            budget: Some(Limits { total_tokens: Some(1_000_000), ..Limits::default() }),
+            deadline_millis: Some(600_000),
+            extra: Extra::default(),
+        });
+        let mut system = self.builder("prompt");
+        system.role_hint(RoleHint::System).add_text(content::sentence(&mut self.rng, 40));
+        self.say_all(system);
+        self.ask_as_user();
+        self.commit();
+    }
+
+    fn ask_as_user(&mut self) {
+        let mut user = self.builder("ada");
+        let large = self.by_chance(self.shape.large);
+        let text =
+            if large { content::large_text(&mut self.rng) } else { content::sentence(&mut self.rng, 15) };
+        user.person(PolicyName::new("ada").expect("this is a name")).add_text(text);
+        if self.rng.below(8) == 0 {
+            user.add_image("the cloth", "https://example.org/cloth.png").expect("this is an address");
+        }
+        self.say_all(user);
+    }
+
+    fn builder(&self, policy: &str) -> MessageBuilder {
+        let step = self.here.running.as_ref().map_or(0, |running| running.turn);
+        let mut builder = MessageBuilder::continue_step(step, &self.ids);
+        builder.policy(PolicyName::new(policy).expect("this is a name"));
+        builder
+    }
+
+    fn say_all(&mut self, builder: MessageBuilder) {
+        for message in builder.into_messages().expect("something was said") {
+            self.say(message, None);
+        }
+    }
+
+    /// Adds a message to the evaluation, which must be running.
+    pub(super) fn say(&mut self, message: Message, provider: Option<ProviderSidecar>) {
+        let running = self.here.running.as_mut().expect("an evaluation runs while something is said");
+        let inner = InnerMessage {
+            message_id: self.ids.next(),
+            evaluation_id: running.id,
+            sequence: running.sequence,
+            turn: running.turn,
+            prompt_ns: PROMPT_NS.into(),
+            prompt_key: PROMPT_KEY.into(),
+            created_at: self.clock.now(),
+            message,
+            provider,
+            extra: Extra::default(),
+        };
+        running.sequence += 1;
+        self.push(inner);
+    }
+
+    /// Asks the model, which answers.
+    pub(super) fn ask(&mut self) {
+        if self.by_chance(self.shape.crashes) {
+            self.request();
+            self.commit();
+        }
+        let reservation = self.request();
+        self.commit();
+        self.answers += 1;
+
+        let mut answer = self.builder("tailor");
+        let plain = self.by_chance(self.shape.plain_answers);
+        let calls = if plain { 0 } else { 1 + self.rng.below(self.shape.calls.max(1)) };
+        if plain || self.rng.below(3) > 0 {
+            answer.add_text(content::sentence(&mut self.rng, 20));
+        }
+        for _ in 0..calls {
+            let arguments = content::arguments(&mut self.rng, self.shape.unparsable);
+            answer
+                .add_option_call(content::option_name(&mut self.rng), arguments)
+                .and_then(|answer| answer.provider_call_id(format!("call_{}", self.rng.below(1 << 40))))
+                .expect("the builder has a policy");
+        }
+
+        let usage = content::amounts(&mut self.rng);
+        let mut sidecar = Some(ProviderSidecar {
+            provider: "sample".into(),
+            model: "sample-1".into(),
+            payload: Some(format!("{{\"signature\":\"{:016x}\"}}", self.rng.next_u64()).into()),
+            finish_reason: Some(if plain { "stop" } else { "tool_calls" }.into()),
+            usage: Some(usage),
+            ..ProviderSidecar::default()
+        });
+        if let Some(running) = &mut self.here.running {
+            running.turn += 1;
+        }
+        for message in answer.into_messages().expect("an answer has parts or calls") {
+            if let (Some(running), Some(_)) = (&mut self.here.running, message.option_call()) {
+                let message = message.clone();
+                running.calls.push(OpenCall { message, attempts: 0, approved: false, reservation: None });
+            }
+            self.say(message, sidecar.take());
+        }
+        self.push(BudgetCharged {
+            reservation: Some(reservation.id),
+            amounts: usage,
+            extra: Extra::default(),
+        });
+        if plain {
+            self.commit();
+            if self.by_chance(self.shape.endings) {
+                self.end();
+            } else {
+                self.ask_as_user();
+            }
+            self.commit();
+        }
+    }
+
+    fn request(&mut self) -> Reservation {
+        let reservation = Reservation { id: self.ids.next(), amounts: content::amounts(&mut self.rng) };
+        let running = self.here.running.as_ref().expect("an evaluation runs while a model is asked");
+        let (evaluation_id, turn) = (running.id, running.turn + 1);
+        let rendered = self.rng.next_u64().to_string();
+        self.push(RequestStarted {
+            evaluation_id,
+            turn,
+            provider: "sample".into(),
+            model: "sample-1".into(),
+            digest: Some(Digest::of(rendered.as_bytes())),
+            length: rendered.len() as u64,
+            renderer: Some("sample/1".into()),
+            reservation: Some(reservation),
+            extra: Extra::default(),
+        });
+        reservation
+    }
+
+    /// Ends the evaluation, in one of the four ways.
+    fn end(&mut self) {
+        match self.rng.below(6) {
+            0 => self.finish(Outcome::Failed),
+            1 => self.finish(Outcome::Superseded),
+            _ => self.finish(Outcome::Completed),
+        }
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome) {
+        let Some(running) = self.here.running.take() else { return };
+        self.here.superseded = (outcome == Outcome::Superseded).then_some(running.id);
+        let large = self.by_chance(self.shape.large);
+        let answer = match large {
+            true => content::large_text(&mut self.rng),
+            false => content::sentence(&mut self.rng, 3),
+        };
+        let failure = || EvaluationFailure {
+            kind: "deadline_exceeded".into(),
+            message: "too late".into(),
+            extra: Extra::default(),
+        };
+        self.push(EvaluationFinished {
+            evaluation_id: running.id,
+            outcome,
+            output: (outcome == Outcome::Completed).then(|| json!({ "answer": answer })),
+            output_object: None,
+            error: (outcome == Outcome::Failed).then(failure),
+            extra: Extra::default(),
+        });
+    }
+}

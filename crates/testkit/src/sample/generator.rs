@@ -1,0 +1,227 @@
+//! Makes a journal step by step.
+//!
+//! A [`Generator`] remembers what is visible ([`Here`]) and, for each cut of the journal, what was visible there; so it can
+//! go back to any cut and go on. Each step looks only at what is visible and at chance.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::budget::Reservation;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
+use backstitch_core::journal::{
+    Batch, Decision, PauseReason, Paused, Position, RecordBody, Resolved, Rewound, TurnFinished,
+};
+use backstitch_core::message::Message;
+use backstitch_core::object::Object;
+use backstitch_core::rng::{Rng, Seed};
+use backstitch_core::session::{Slice, StoredSlice};
+use backstitch_core::time::{Clock, FixedClock};
+use serde_json::json;
+
+use super::journal::{Journal, Shape};
+use super::slices::{self, Task};
+use super::{clock, content, created, ids_of, note};
+
+/// What is visible at one cut of a journal.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Here {
+    pub(super) running: Option<Running>,
+    pub(super) paused: Option<(PauseReason, Option<CallId>)>,
+    pub(super) superseded: Option<EvaluationId>,
+    /// How many tasks the State slice holds.
+    pub(super) tasks: usize,
+}
+
+/// An evaluation that has not ended.
+#[derive(Debug, Clone)]
+pub(super) struct Running {
+    pub(super) id: EvaluationId,
+    pub(super) sequence: u64,
+    pub(super) turn: u64,
+    /// The calls without a result, in the order in which they were made.
+    pub(super) calls: Vec<OpenCall>,
+}
+
+/// A call without a result.
+#[derive(Debug, Clone)]
+pub(super) struct OpenCall {
+    pub(super) message: Message,
+    pub(super) attempts: u32,
+    pub(super) approved: bool,
+    pub(super) reservation: Option<Reservation>,
+}
+
+/// Makes a journal.
+pub(super) struct Generator {
+    pub(super) shape: Shape,
+    pub(super) rng: Rng,
+    pub(super) clock: Arc<FixedClock>,
+    pub(super) ids: IdStream,
+    pub(super) session: SessionId,
+    pub(super) here: Here,
+    /// What was visible at each cut, from the empty journal on.
+    cuts: Vec<Here>,
+    /// The cuts before and after calls.
+    pub(super) boundaries: Vec<Position>,
+    batch: Batch,
+    batches: Vec<Batch>,
+    pub(super) answers: usize,
+}
+
+impl Generator {
+    pub(super) fn new(seed: u64, shape: Shape) -> Self {
+        let clock = clock();
+        let ids = ids_of(seed, clock.clone());
+        let mut generator = Self {
+            shape,
+            rng: Seed::new(seed).rng(),
+            ids: ids.clone(),
+            session: ids.next(),
+            here: Here::default(),
+            cuts: vec![Here::default()],
+            boundaries: Vec::new(),
+            batch: Batch::at(clock.now()),
+            batches: Vec::new(),
+            answers: 0,
+            clock,
+        };
+        generator.create();
+        generator
+    }
+
+    pub(super) fn answers(&self) -> usize {
+        self.answers
+    }
+
+    pub(super) fn into_journal(mut self) -> Journal {
+        self.commit();
+        Journal { session: self.session, batches: self.batches }
+    }
+
+    /// Does what is next, given what is visible.
+    pub(super) fn step(&mut self) {
+        if self.by_chance(self.shape.rewinds) {
+            return self.rewind();
+        }
+        if self.by_chance(self.shape.asides) {
+            self.aside();
+        }
+        match &self.here {
+            Here { paused: Some(_), .. } => self.resolve(),
+            Here { running: None, .. } => self.start_evaluation(),
+            Here { running: Some(running), .. } if !running.calls.is_empty() => self.step_call(),
+            Here { .. } => match self.by_chance(self.shape.pauses) {
+                true => self.pause(PauseReason::Asked, None),
+                false => self.ask(),
+            },
+        }
+    }
+
+    /// Runs the calls that are open.
+    pub(super) fn finish_calls(&mut self) {
+        while self.here.running.as_ref().is_some_and(|running| !running.calls.is_empty()) {
+            self.step_call();
+        }
+    }
+
+    pub(super) fn by_chance(&mut self, once_in: u64) -> bool {
+        once_in > 0 && self.rng.below(once_in) == 0
+    }
+
+    pub(super) fn position(&self) -> Position {
+        Position::START.after(self.cuts.len() - 1)
+    }
+
+    /// Adds a record to the batch. What it makes visible has to be noted in `here` before.
+    pub(super) fn push(&mut self, body: impl Into<RecordBody>) {
+        self.batch.push(body);
+        self.cuts.push(self.here.clone());
+    }
+
+    pub(super) fn add_objects(&mut self, objects: Vec<Object>) {
+        for object in objects {
+            self.batch.add_object(object);
+        }
+    }
+
+    /// Ends the batch.
+    pub(super) fn commit(&mut self) {
+        self.clock.advance(Duration::from_micros(1 + self.rng.below(2_000_000)));
+        let next = Batch::at(self.clock.now());
+        let batch = std::mem::replace(&mut self.batch, next);
+        if !batch.is_empty() {
+            self.batches.push(batch);
+        }
+    }
+
+    fn create(&mut self) {
+        let mut first = created(self.session);
+        first.agent = json!({ "model": "sample-1", "tools": ["read_file", "write_file"] });
+        first.tags = BTreeMap::from([("made_by".into(), "sample".into())]);
+        self.here.tasks = self.rng.below(3) as usize;
+        if self.here.tasks > 0 {
+            first.state.push(StoredSlice {
+                name: Task::NAME.into(),
+                version: Task::VERSION,
+                policy: Task::POLICY,
+                items: (0..self.here.tasks).map(|_| slices::task(&mut self.rng)).collect(),
+                item_versions: Vec::new(),
+                extra: Extra::default(),
+            });
+        }
+        self.push(first);
+        self.commit();
+    }
+
+    pub(super) fn pause(&mut self, reason: PauseReason, call_id: Option<CallId>) {
+        self.commit();
+        self.here.paused = Some((reason, call_id));
+        let detail = Some(content::sentence(&mut self.rng, 4));
+        self.push(Paused { reason, call_id, detail, extra: Extra::default() });
+        self.commit();
+    }
+
+    pub(super) fn resolved(&mut self, call_id: Option<CallId>, decision: Decision) {
+        self.here.paused = None;
+        self.push(Resolved { call_id, decision, by: Some("ada".into()), extra: Extra::default() });
+    }
+
+    /// Something that no view needs, or that only a view of programs does.
+    fn aside(&mut self) {
+        let text = content::sentence(&mut self.rng, 6);
+        match &self.here.running {
+            Some(running) if running.turn > 0 => {
+                let (evaluation_id, turn) = (running.id, running.turn);
+                let data = json!({ "program": format!("(print {text:?})"), "prints": [text] });
+                self.push(TurnFinished {
+                    evaluation_id,
+                    turn,
+                    data,
+                    data_object: None,
+                    extra: Extra::default(),
+                });
+            }
+            _ => self.push(note(text)),
+        }
+    }
+
+    /// Goes back to a cut: mostly to the boundary of a call, sometimes to anywhere.
+    fn rewind(&mut self) {
+        self.commit();
+        let anywhere = 1 + self.rng.below(self.position().number());
+        let to = match self.boundaries.len() as u64 {
+            boundaries if boundaries > 0 && self.rng.below(4) > 0 => {
+                self.boundaries[self.rng.below(boundaries) as usize]
+            }
+            _ => Position::new(anywhere),
+        };
+        let (rescue, objects) = content::workspace(&mut self.rng);
+        self.add_objects(objects);
+        self.here = self.cuts[to.number() as usize].clone();
+        let reason = Some("a better way".to_owned());
+        self.push(Rewound { to, rescue: Some(rescue), reason, extra: Extra::default() });
+        self.commit();
+    }
+}

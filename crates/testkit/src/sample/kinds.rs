@@ -1,0 +1,276 @@
+//! A journal with every kind of record.
+
+use std::collections::BTreeMap;
+
+use backstitch_core::budget::{Amounts, Limits, Reservation};
+use backstitch_core::digest::Digest;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId, IdStream};
+use backstitch_core::journal::{
+    Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
+    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Outcome, PauseReason, Paused,
+    Position, ProviderSidecar, RequestStarted, Resolved, Rewound, TurnFinished, WorkspaceRoot,
+};
+use backstitch_core::message::{
+    MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
+};
+use backstitch_core::object::{Object, ObjectKind};
+use backstitch_core::session::{Slice, StoredOp, StoredSlice};
+use backstitch_core::time::Clock;
+use serde_json::{Value, json};
+
+use super::journal::Journal;
+use super::slices::{Remark, Task, stored};
+use super::{clock, created, ids};
+
+/// A journal with every kind of record in it. Fields that may be absent are there, and so are unknown ones; there are
+/// objects of several kinds, one of them large. It can be folded.
+pub fn every_kind() -> Journal {
+    let ids = ids(1);
+    let session = ids.next();
+    let evaluation: EvaluationId = ids.next();
+    let at = clock().now();
+    let extra = unknown();
+    let objects = Objects::new();
+    let (root, rescue) = (objects.root(), Some(objects.root()));
+    let reservation = |amounts| Reservation { id: ids.next(), amounts };
+    let amounts = Amounts { input_tokens: 1, output_tokens: 2, money_micros: 3, calls: 4, millis: 5 };
+    let (of_request, of_call) = (reservation(amounts), reservation(amounts));
+
+    let mut first = created(session);
+    first.agent = json!({ "model": "sample-1" });
+    first.tags = BTreeMap::from([("purpose".into(), "every kind".into())]);
+    first.state = vec![StoredSlice {
+        name: Task::NAME.into(),
+        version: Task::VERSION,
+        policy: Task::POLICY,
+        items: vec![json!({ "key": "hem", "title": "Sew the hem", "done": false })],
+        item_versions: Vec::new(),
+        extra: extra.clone(),
+    }];
+    first.extra = extra.clone();
+    let started = EvaluationStarted {
+        evaluation_id: evaluation,
+        prompt_ns: "samples".into(),
+        prompt_key: "every-kind".into(),
+        fingerprint: Some(Digest::of(b"prompt")),
+        parent_evaluation: Some(ids.next()),
+        budget: Some(Limits { calls: Some(9), ..Limits::default() }),
+        deadline_millis: Some(1_000),
+        extra: extra.clone(),
+    };
+    let request = RequestStarted {
+        evaluation_id: evaluation,
+        turn: 1,
+        provider: "sample".into(),
+        model: "sample-1".into(),
+        digest: Some(Digest::of(b"request")),
+        length: 7,
+        renderer: Some("sample/1".into()),
+        reservation: Some(of_request),
+        extra: extra.clone(),
+    };
+    let Spoken { asked, answer, call, result } = Spoken::new(&ids, &objects);
+    let call_id = call.option_call().map(|call| call.invocation_id).expect("this message is a call");
+    let say = |message, sequence, turn| said(&ids, evaluation, message, sequence, turn);
+    let charged = |reservation: Reservation| BudgetCharged {
+        reservation: Some(reservation.id),
+        amounts: reservation.amounts,
+        extra: unknown(),
+    };
+
+    let batches = vec![
+        Batch::at(at).with(first),
+        objects.add_to(Batch::at(at).with(started).with(say(asked, 0, 0)).with(request)),
+        Batch::at(at)
+            .with(InnerMessage { provider: Some(sidecar(amounts)), ..say(answer, 1, 1) })
+            .with(say(call, 2, 1))
+            .with(charged(of_request))
+            .with(call_started(call_id, evaluation, session, root, of_call)),
+        Batch::at(at)
+            .with(stored::<Task>(StoredOp::Patch {
+                remove: vec![0],
+                append: vec![json!({
+                    "key": "hem", "title": "Sew the hem", "done": true
+                })],
+            }))
+            .with(stored::<Remark>(StoredOp::Append(json!({ "text": "it took a while" }))))
+            .with(say(result, 3, 1))
+            .with(charged(of_call))
+            .with(CallFinished {
+                call_id,
+                outcome: CallOutcome::Succeeded,
+                root: Some(root),
+                rescue,
+                elapsed_micros: 12,
+                summary: Some("sewn".into()),
+                extra: extra.clone(),
+            }),
+        Batch::at(at).with(Paused {
+            reason: PauseReason::Asked,
+            call_id: Some(call_id),
+            detail: Some("a break".into()),
+            extra: extra.clone(),
+        }),
+        Batch::at(at).with(Resolved {
+            call_id: Some(call_id),
+            decision: Decision::Edit { arguments: fields(json!({ "path": "b.txt" })) },
+            by: Some("ada".into()),
+            extra: extra.clone(),
+        }),
+        Batch::at(at)
+            .with(turn_finished(evaluation, &extra))
+            .with(finished(evaluation, &extra))
+            .with(noted(&extra)),
+        Batch::at(at).with(Rewound { to: Position::new(2), rescue, reason: Some("again".into()), extra }),
+    ];
+    Journal { session, batches }
+}
+
+/// The messages: what was asked (with media and a text that is too large for a record), the answer, its call, the result.
+struct Spoken {
+    asked: Message,
+    answer: Message,
+    call: Message,
+    result: Message,
+}
+
+impl Spoken {
+    fn new(ids: &IdStream, objects: &Objects) -> Self {
+        let name = |name| PolicyName::new(name).expect("this is a name");
+        let mut asked = MessageBuilder::next_step(backstitch_core::message::Anchor::start(), ids);
+        asked.person(name("ada")).add_text("What is this?").add_text("Read all of it: ".repeat(8_192));
+        asked.add_media(MediaPart::new(Modality::Image, MediaUrl::blob(objects.image.id())));
+        let asked = asked.to_message().expect("something was asked");
+
+        let mut answer = MessageBuilder::continue_step(&asked, ids);
+        answer.policy(name("tailor")).add_text("I shall look.");
+        answer.add_option_call("read", json!({ "path": "a.txt" })).expect("the builder has a policy");
+        answer.provider_call_id("call_1").expect("there is a call");
+        let call = answer.option_calls()[0].clone();
+        let mut builder = OptionResultBuilder::response_to(&call).expect("this message is a call");
+        builder
+            .with_parts(vec![MediaPart::new(Modality::Document, MediaUrl::blob(objects.file.id())).into()]);
+        let result = builder.success(json!({ "text": "seam" }));
+        Self { asked, answer: answer.to_message().expect("something was answered"), call, result }
+    }
+}
+
+/// The objects that the records refer to.
+struct Objects {
+    file: Object,
+    image: Object,
+    tree: Object,
+    empty: Object,
+}
+
+impl Objects {
+    fn new() -> Self {
+        let file = Object::blob(*b"seam\n");
+        let mut entry = b"100644 a.txt\0".to_vec();
+        entry.extend_from_slice(file.id().as_bytes());
+        let tree = Object::new(ObjectKind::Tree, entry);
+        Self { file, image: Object::blob([0, 159, 146, 150]), tree, empty: Object::blob(*b"") }
+    }
+
+    fn root(&self) -> WorkspaceRoot {
+        WorkspaceRoot { tree: self.tree.id(), manifest: self.empty.id() }
+    }
+
+    fn add_to(&self, mut batch: Batch) -> Batch {
+        for object in [&self.file, &self.image, &self.tree, &self.empty] {
+            batch.add_object(object.clone());
+        }
+        batch
+    }
+}
+
+fn said(
+    ids: &IdStream,
+    evaluation_id: EvaluationId,
+    message: Message,
+    sequence: u64,
+    turn: u64,
+) -> InnerMessage {
+    InnerMessage {
+        message_id: ids.next(),
+        evaluation_id,
+        sequence,
+        turn,
+        prompt_ns: "samples".into(),
+        prompt_key: "every-kind".into(),
+        created_at: ids.clock().now(),
+        message,
+        provider: None,
+        extra: unknown(),
+    }
+}
+
+fn sidecar(amounts: Amounts) -> ProviderSidecar {
+    ProviderSidecar {
+        provider: "sample".into(),
+        model: "sample-1".into(),
+        endpoint: Some("chat".into()),
+        payload: Some(r#"{ "signature" : "as it came" }"#.into()),
+        payload_object: None,
+        finish_reason: Some("tool_calls".into()),
+        usage: Some(amounts),
+        extra: unknown(),
+    }
+}
+
+fn call_started(
+    call_id: CallId,
+    evaluation_id: EvaluationId,
+    session: backstitch_core::id::SessionId,
+    root: WorkspaceRoot,
+    reservation: Reservation,
+) -> CallStarted {
+    CallStarted {
+        call_id,
+        evaluation_id,
+        name: "read".into(),
+        arguments: Some(fields(json!({ "path": "b.txt" }))),
+        arguments_object: None,
+        effect: Effect::Workspace,
+        idempotency_key: IdempotencyKey::new(session, call_id),
+        attempt: 1,
+        root: Some(root),
+        reservation: Some(reservation),
+        extra: unknown(),
+    }
+}
+
+fn turn_finished(evaluation_id: EvaluationId, extra: &Extra) -> TurnFinished {
+    let data = json!({ "program": "(+ 1 1)", "result": 2 });
+    TurnFinished { evaluation_id, turn: 1, data, data_object: None, extra: extra.clone() }
+}
+
+fn finished(evaluation_id: EvaluationId, extra: &Extra) -> EvaluationFinished {
+    EvaluationFinished {
+        evaluation_id,
+        outcome: Outcome::Failed,
+        output: Some(json!({ "partial": true })),
+        output_object: None,
+        error: Some(EvaluationFailure {
+            kind: "deadline_exceeded".into(),
+            message: "too late".into(),
+            extra: extra.clone(),
+        }),
+        extra: extra.clone(),
+    }
+}
+
+fn noted(extra: &Extra) -> Note {
+    let (topic, text) = ("sample".into(), "worth keeping".into());
+    Note { topic, text, data: json!([1, 2.5, null]), data_object: None, extra: extra.clone() }
+}
+
+/// Fields that no version knows.
+fn unknown() -> Extra {
+    Extra::try_from(fields(json!({ "later": { "deep": [1, -2.5, "x"] } }))).expect("this can be stored")
+}
+
+fn fields(value: Value) -> serde_json::Map<String, Value> {
+    value.as_object().cloned().expect("this is an object")
+}

@@ -1,0 +1,79 @@
+//! Samples: ids, records and journals, the same for the same seed.
+//!
+//! | sample | what it is |
+//! |---|---|
+//! | [`clock`], [`ids`], [`session`] | where a test starts |
+//! | [`created`], [`note`], [`notes`] | the smallest records and batches that a journal can be made of |
+//! | [`every_kind`] | a journal with every kind of record, every field filled |
+//! | [`journal`] | a journal by chance: everything that may happen to a session, in an order that it may happen in |
+//! | [`conversation`] | a journal in which nothing goes wrong: request, answer, call, result, again and again |
+//! | [`shaped`] | a journal by chance, with other chances |
+//! | [`Task`], [`Remark`], [`Milestone`] | the slices that these journals change |
+
+mod calls;
+mod content;
+mod evaluations;
+mod generator;
+mod journal;
+mod kinds;
+mod slices;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{IdStream, SessionId};
+use backstitch_core::journal::{Batch, Note, Origin, SessionCreated};
+use backstitch_core::rng::Seed;
+use backstitch_core::time::{Clock, FixedClock};
+use serde_json::Value;
+
+pub use journal::{Journal, Shape, conversation, journal, shaped};
+pub use kinds::every_kind;
+pub use slices::{Milestone, Remark, Task, UNKNOWN_SLICE};
+
+/// A clock that stands still on the first morning of 2026.
+pub fn clock() -> Arc<FixedClock> {
+    Arc::new(FixedClock::at("2026-01-01T08:00:00Z".parse().expect("this is a time")))
+}
+
+/// A stream of ids that is the same for the same seed, dated by [`clock`].
+pub fn ids(seed: u64) -> IdStream {
+    ids_of(seed, clock())
+}
+
+fn ids_of(seed: u64, clock: Arc<dyn Clock>) -> IdStream {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    IdStream::from_seed(bytes, clock)
+}
+
+/// The id of a session; another one for another seed.
+pub fn session(seed: u64) -> SessionId {
+    ids(seed).next()
+}
+
+/// The first record of a session that starts from nothing.
+pub fn created(session: SessionId) -> SessionCreated {
+    SessionCreated {
+        session_id: session,
+        created_at: clock().now(),
+        origin: Origin::Root,
+        seed: Seed::new(7),
+        agent: Value::Null,
+        state: Vec::new(),
+        tags: BTreeMap::new(),
+        extra: Extra::default(),
+    }
+}
+
+/// A note, which no view looks at.
+pub fn note(text: impl Into<String>) -> Note {
+    let (topic, text) = ("sample".into(), text.into());
+    Note { topic, text, data: Value::Null, data_object: None, extra: Extra::default() }
+}
+
+/// A batch of notes with these texts.
+pub fn notes<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Batch {
+    texts.into_iter().fold(Batch::at(clock().now()), |batch, text| batch.with(note(text)))
+}

@@ -1,0 +1,146 @@
+//! What claims promise: one holder, and no write by anyone who is not.
+
+use backstitch_core::journal::Position;
+use backstitch_core::ports::{Claim, Fence, Owner, Store, StoreError};
+
+use super::{Writer, append, claim, first_batch, head, texts};
+use crate::{block_on, sample};
+
+fn holder(store: &dyn Store, session: backstitch_core::id::SessionId) -> Option<Owner> {
+    block_on(store.holder(session)).expect("the holder can be read")
+}
+
+/// Without a claim nothing is written, whatever fence is given; a fence that was never granted is none.
+pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
+    let session = sample::session(1);
+    for fence in [0, 1, u64::MAX >> 1] {
+        let error = append(store, session, Position::START, Fence(fence), first_batch(session));
+        let error = error.expect_err("nobody holds the session");
+        assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
+    }
+    let mut writer = Writer::claim(store, session);
+    let granted = writer.lease.fence.0;
+    for fence in [granted.wrapping_sub(1), granted + 1] {
+        let error = append(store, session, Position::START, Fence(fence), first_batch(session));
+        let error = error.expect_err("this claim was never granted");
+        let StoreError::Fenced { session: named, fence: refused, owner } = error else { panic!("{error:?}") };
+        assert_eq!((named, refused, owner), (session, Fence(fence), Some(Owner::new("writer"))));
+    }
+    writer.append(first_batch(session)).expect("the holder may write");
+    assert_eq!(writer.records().len(), 1);
+}
+
+/// A claim to a session that is held is refused and names the holder. Names are for people: whoever has the same name is not
+/// the same holder.
+pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) {
+    let session = sample::session(1);
+    assert_eq!(holder(store, session), None);
+    let lease = claim(store, session, "ada", Claim::IfFree).expect("a session that is free can be claimed");
+    assert_eq!((lease.session, &lease.owner), (session, &Owner::new("ada")));
+    for name in ["bob", "ada"] {
+        let error = claim(store, session, name, Claim::IfFree).expect_err("the session is held");
+        let StoreError::Held { session: named, owner } = error else { panic!("{error:?}") };
+        assert_eq!((named, owner), (session, Owner::new("ada")));
+    }
+    assert_eq!(holder(store, session), Some(Owner::new("ada")));
+    claim(store, sample::session(2), "bob", Claim::IfFree).expect("another session is free");
+
+    block_on(store.release(lease)).expect("what is held can be released");
+    assert_eq!(holder(store, session), None);
+    claim(store, session, "bob", Claim::IfFree).expect("a released session is free");
+    assert_eq!(holder(store, session), Some(Owner::new("bob")));
+}
+
+/// After a takeover the earlier holder writes nothing more, and is told who holds the session now.
+pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
+    let mut first = Writer::create(store, sample::session(1));
+    let session = first.session();
+    let lease = claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    assert!(lease.fence > first.lease.fence);
+    let error = first.append(sample::notes(["too late"])).expect_err("the claim is stale");
+    let StoreError::Fenced { session: named, fence, owner } = error else { panic!("{error:?}") };
+    assert_eq!((named, fence, owner), (session, first.lease.fence, Some(Owner::new("bob"))));
+
+    let mut second = Writer { store, lease, next: head(store, session) };
+    second.append(sample::notes(["in time"])).expect("the new holder may write");
+    first.append(sample::notes(["still too late"])).expect_err("the claim stays stale");
+    assert_eq!(texts(&second.records()), ["in time"]);
+
+    // A session that nobody holds can be taken over too.
+    claim(store, sample::session(2), "bob", Claim::TakeOver).expect("a free session can be claimed");
+}
+
+/// After its release a claim writes nothing, whether the session is free or held by someone else.
+pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
+    let mut writer = Writer::create(store, sample::session(1));
+    let session = writer.session();
+    block_on(store.release(writer.lease.clone())).expect("what is held can be released");
+    let error = writer.append(sample::notes(["too late"])).expect_err("the claim was released");
+    assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
+    claim(store, session, "bob", Claim::IfFree).expect("a released session is free");
+    let error = writer.append(sample::notes(["too late"])).expect_err("the claim was released");
+    assert!(matches!(error, StoreError::Fenced { owner: Some(_), .. }), "{error:?}");
+    assert_eq!(writer.records().len(), 1);
+}
+
+/// Each claim has a larger fence than all before it, over releases, takeovers and the creation of the session.
+pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
+    let session = sample::session(1);
+    let mut last = None;
+    for round in 0..20 {
+        let how = if round % 3 == 0 { Claim::TakeOver } else { Claim::IfFree };
+        let lease = claim(store, session, "ada", how).expect("the session is free");
+        assert!(last.is_none_or(|last| lease.fence > last), "{:?} after {last:?}", lease.fence);
+        last = Some(lease.fence);
+        if round == 5 {
+            append(store, session, Position::START, lease.fence, first_batch(session))
+                .expect("the holder may write");
+        }
+        if round % 3 != 2 {
+            block_on(store.release(lease)).expect("what is held can be released");
+        }
+    }
+}
+
+/// Giving back what is no longer held neither frees the session nor fails.
+pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
+    let first = Writer::create(store, sample::session(1));
+    let session = first.session();
+    let lease = claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    for _ in 0..2 {
+        block_on(store.release(first.lease.clone())).expect("a late release is no error");
+        assert_eq!(holder(store, session), Some(Owner::new("bob")));
+    }
+    let mut second = Writer { store, lease: lease.clone(), next: first.next };
+    second.append(sample::notes(["in time"])).expect("the holder may write");
+    for _ in 0..2 {
+        block_on(store.release(lease.clone())).expect("what is held can be released");
+        assert_eq!(holder(store, session), None);
+    }
+    let mut unknown = lease;
+    unknown.session = sample::session(9);
+    block_on(store.release(unknown)).expect("a release of what was never held is no error");
+}
+
+/// A writer that was replaced learns that, and not merely that its position is wrong: reading again would not help it.
+pub fn a_stale_fence_counts_before_a_wrong_position(store: &dyn Store) {
+    let writer = Writer::create(store, sample::session(1));
+    let session = writer.session();
+    claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    for position in [0, 1, 7] {
+        let batch = if position == 0 { first_batch(session) } else { sample::notes(["late"]) };
+        let error = append(store, session, Position::new(position), writer.lease.fence, batch);
+        assert!(matches!(error, Err(StoreError::Fenced { .. })), "{error:?}");
+    }
+}
+
+/// A session that was claimed but not written does not exist yet.
+pub fn a_claim_creates_no_session(store: &dyn Store) {
+    let writer = Writer::claim(store, sample::session(1));
+    let session = writer.session();
+    assert_eq!(block_on(store.sessions()).expect("sessions can be listed"), []);
+    let head = block_on(store.head(session));
+    assert!(matches!(head, Err(StoreError::NotFound { session: named }) if named == session), "{head:?}");
+    let read = block_on(store.read(session, Position::START, 1));
+    assert!(matches!(read, Err(StoreError::NotFound { .. })), "{read:?}");
+}

@@ -1,0 +1,189 @@
+//! The suite that every store passes.
+//!
+//! Each property is a function of its own that is given a store without contents and panics where the store breaks it. A
+//! store's tests say `store_conformance!(make)`, where `make` gives such a store; that makes one test of each property, so
+//! that a failing one is named by the test runner. [`run_all`] does the same where there is no test runner.
+//!
+//! Properties use real threads where they are about several at once: a store has to keep its promises however the machine
+//! orders what they do.
+
+mod append;
+mod claim;
+mod concurrent;
+mod object;
+mod read;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, Position, Record, RecordBody};
+use backstitch_core::ports::{Claim, Fence, Lease, Owner, Store, StoreError};
+
+use crate::{block_on, sample};
+
+pub use append::*;
+pub use claim::*;
+pub use concurrent::*;
+pub use object::*;
+pub use read::*;
+
+/// Passes the names of all properties on to a macro, after what else is given.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __store_properties {
+    ($macro:path, $($given:tt)*) => {
+        $macro! { $($given)*
+            every_kind_of_record_comes_back
+            positions_are_dense
+            an_empty_batch_is_refused
+            a_bad_beginning_leaves_nothing
+            a_batch_with_a_missing_object_leaves_nothing
+            an_unexpected_position_is_a_conflict_that_names_the_right_one
+            a_thousand_small_batches_stay_in_order
+            sessions_do_not_interfere
+            a_journal_folds_to_what_was_appended
+            a_session_is_written_by_its_holder_only
+            a_held_session_is_refused_with_the_name_of_its_holder
+            a_claim_that_was_taken_over_writes_nothing
+            a_claim_that_was_released_writes_nothing
+            fences_grow_over_claim_and_release
+            a_release_that_comes_too_late_changes_nothing
+            a_stale_fence_counts_before_a_wrong_position
+            a_claim_creates_no_session
+            ranges_are_cut_at_both_ends
+            an_unknown_session_is_not_found
+            sessions_are_listed_in_the_order_of_their_creation
+            objects_are_read_as_they_were_stored
+            an_object_is_stored_once
+            objects_are_shared_between_sessions
+            objects_of_refused_batches_are_not_stored
+            large_contents_come_back
+            of_two_writers_exactly_one_wins
+            readers_see_whole_batches
+            readers_find_the_objects_of_what_they_read
+            of_many_claims_one_is_granted
+            takeovers_at_once_leave_one_holder
+            sessions_are_written_side_by_side
+        }
+    };
+}
+
+macro_rules! list_properties {
+    ($($property:ident)*) => {
+        /// All properties, by name.
+        pub const PROPERTIES: &[(&str, fn(&dyn Store))] = &[$((stringify!($property), $property)),*];
+    };
+}
+
+__store_properties!(list_properties,);
+
+/// Makes one test of each property of a store. It is given a function that makes a store without contents.
+///
+/// ```ignore
+/// backstitch_testkit::store_conformance!(MemoryStore::new);
+/// ```
+#[macro_export]
+macro_rules! store_conformance {
+    ($make:expr) => {
+        $crate::__store_properties! { $crate::__store_tests, ($make) }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __store_tests {
+    (($make:expr) $($property:ident)*) => {$(
+        #[test]
+        fn $property() {
+            let store = $make();
+            $crate::store::conformance::$property(&store);
+        }
+    )*};
+}
+
+/// Checks all properties, each with a store of its own, and then panics with the names of those that do not hold.
+pub fn run_all<S: Store>(make: impl Fn() -> S) {
+    let holds = |property: &fn(&dyn Store)| catch_unwind(AssertUnwindSafe(|| property(&make()))).is_ok();
+    let broken: Vec<&str> =
+        PROPERTIES.iter().filter(|(_, property)| !holds(property)).map(|(name, _)| *name).collect();
+    assert!(broken.is_empty(), "the store breaks {broken:#?}");
+}
+
+/// A session that is held, with the position that comes next.
+struct Writer<'a> {
+    store: &'a dyn Store,
+    lease: Lease,
+    next: Position,
+}
+
+impl<'a> Writer<'a> {
+    /// Claims a session that does not exist yet.
+    fn claim(store: &'a dyn Store, session: SessionId) -> Self {
+        let lease =
+            claim(store, session, "writer", Claim::IfFree).expect("a session that is free can be claimed");
+        Self { store, lease, next: Position::START }
+    }
+
+    /// Claims a session and creates it.
+    fn create(store: &'a dyn Store, session: SessionId) -> Self {
+        let mut writer = Self::claim(store, session);
+        writer.append(first_batch(session)).expect("a claimed session can be created");
+        writer
+    }
+
+    fn session(&self) -> SessionId {
+        self.lease.session
+    }
+
+    /// Appends a batch where the journal ends.
+    fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
+        self.next = append(self.store, self.session(), self.next, self.lease.fence, batch)?;
+        Ok(self.next)
+    }
+
+    fn records(&self) -> Vec<Record> {
+        records(self.store, self.session())
+    }
+}
+
+/// A batch that creates a session.
+fn first_batch(session: SessionId) -> Batch {
+    let created = sample::created(session);
+    Batch::at(created.created_at).with(created)
+}
+
+fn claim(store: &dyn Store, session: SessionId, owner: &str, claim: Claim) -> Result<Lease, StoreError> {
+    block_on(store.claim(session, Owner::new(owner), claim))
+}
+
+fn append(
+    store: &dyn Store,
+    session: SessionId,
+    expected: Position,
+    fence: Fence,
+    batch: Batch,
+) -> Result<Position, StoreError> {
+    block_on(store.append(session, expected, fence, batch))
+}
+
+fn head(store: &dyn Store, session: SessionId) -> Position {
+    block_on(store.head(session)).expect("the head of a session that exists can be read")
+}
+
+fn read(store: &dyn Store, session: SessionId, from: u64, limit: usize) -> Vec<Record> {
+    block_on(store.read(session, Position::new(from), limit)).expect("a session that exists can be read")
+}
+
+/// The whole journal.
+fn records(store: &dyn Store, session: SessionId) -> Vec<Record> {
+    read(store, session, 0, usize::MAX)
+}
+
+/// The texts of the notes among records.
+fn texts(records: &[Record]) -> Vec<&str> {
+    let notes = records.iter().filter_map(|record| match &record.body {
+        RecordBody::Note(note) => Some(note.text.as_str()),
+        _ => None,
+    });
+    notes.collect()
+}

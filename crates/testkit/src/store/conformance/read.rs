@@ -1,0 +1,65 @@
+//! What reading promises.
+
+use backstitch_core::journal::Position;
+use backstitch_core::ports::{Store, StoreError};
+
+use super::{Writer, head, read, texts};
+use crate::{block_on, sample};
+
+/// Ranges start where they are asked to and end at their limit or at the end of the journal, whichever comes first.
+pub fn ranges_are_cut_at_both_ends(store: &dyn Store) {
+    let mut writer = Writer::create(store, sample::session(1));
+    for index in 1..10 {
+        writer.append(sample::notes([index.to_string()])).expect("notes fit anywhere");
+    }
+    let session = writer.session();
+    let all = writer.records();
+    assert_eq!(all.len(), 10);
+    for from in 0..12_usize {
+        for limit in [0, 1, 2, 9, 10, 11, usize::MAX] {
+            let found = read(store, session, from as u64, limit);
+            let start = from.min(10);
+            let end = start.saturating_add(limit).min(10);
+            assert_eq!(found, &all[start..end], "from {from}, at most {limit}");
+        }
+    }
+    assert_eq!(read(store, session, u64::MAX, 1), []);
+    assert_eq!(read(store, session, u64::MAX, usize::MAX), []);
+    assert_eq!(texts(&read(store, session, 9, usize::MAX)), ["9"]);
+    assert_eq!(head(store, session), Position::new(10));
+}
+
+/// Reading a session that does not exist is an error that names it, not an empty journal.
+pub fn an_unknown_session_is_not_found(store: &dyn Store) {
+    Writer::create(store, sample::session(1));
+    let unknown = sample::session(2);
+    let is_not_found =
+        |error: &StoreError| matches!(error, StoreError::NotFound { session } if *session == unknown);
+    for limit in [0, 1, usize::MAX] {
+        let error = block_on(store.read(unknown, Position::START, limit)).expect_err("it does not exist");
+        assert!(is_not_found(&error), "{error:?}");
+    }
+    let error = block_on(store.head(unknown)).expect_err("it does not exist");
+    assert!(is_not_found(&error), "{error:?}");
+    assert_eq!(block_on(store.holder(unknown)).expect("nobody holds what does not exist"), None);
+}
+
+/// Sessions are listed in the order in which they were created, not in that of their ids, their claims or their latest
+/// records.
+pub fn sessions_are_listed_in_the_order_of_their_creation(store: &dyn Store) {
+    assert_eq!(block_on(store.sessions()).expect("sessions can be listed"), []);
+    let mut writers: Vec<Writer<'_>> =
+        (0..20).map(|seed| Writer::claim(store, sample::session(seed))).collect();
+    let ids: Vec<_> = writers.iter().map(Writer::session).collect();
+    assert!(!ids.is_sorted(), "the samples are in the order of their ids, which would hide a mistake");
+    let mut expected = Vec::new();
+    for index in [3, 1, 4, 15, 9, 2, 6, 5, 19, 8, 7, 0, 10] {
+        let writer = &mut writers[index];
+        writer.append(super::first_batch(writer.session())).expect("a claimed session can be created");
+        expected.push(writer.session());
+        let earliest = expected[0];
+        let first = writers.iter_mut().find(|writer| writer.session() == earliest);
+        first.expect("it was created").append(sample::notes(["later"])).expect("notes fit anywhere");
+        assert_eq!(block_on(store.sessions()).expect("sessions can be listed"), expected);
+    }
+}

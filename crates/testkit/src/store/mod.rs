@@ -1,0 +1,3 @@
+//! What tests of stores share.
+
+pub mod conformance;

@@ -1,0 +1,3 @@
+//! The samples are what they say they are.
+
+mod sample;
