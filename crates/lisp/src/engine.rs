@@ -63,13 +63,13 @@ impl Engine {
         for class in crate::library::CLASSES {
             builtins.define(class, Value::symbol(*class));
         }
-        let library_code = compile_library(crate::library::PRELUDE, &mut builtins)
-            .unwrap_or_else(|error| panic!("invariant: the library compiles: {}", error.render()));
         for (name, original) in crate::library::SYNONYMS {
             if let Some(value) = builtins.get(original).cloned() {
                 builtins.define(name, value);
             }
         }
+        let library_code = compile_library(crate::library::PRELUDE, &mut builtins)
+            .unwrap_or_else(|error| panic!("invariant: the library compiles: {}", error.render()));
         Self(Arc::new(EngineInner { builtins, library_code, read_limits: ReadLimits::default() }))
     }
 

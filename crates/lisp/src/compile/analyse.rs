@@ -254,9 +254,24 @@ impl<'a> Analyser<'a> {
                 "known are clojure.core, clojure.string (str/), clojure.set (set/), clojure.walk (walk/), Math/, tool/, data/ and user/",
             );
         }
-        let full = format!("{}/{name}", super::builtins::canonical_namespace(namespace).unwrap_or(namespace));
         let error = Error::new(ErrorKind::UnboundVar, format!("`{namespace}/{name}` does not exist"));
-        with_hint(error, did_you_mean(&full, self.around.builtins.names()))
+        let prefix = format!("{}/", super::builtins::canonical_namespace(namespace).unwrap_or(namespace));
+        let mut known: Vec<&str> =
+            self.around.builtins.names().filter_map(|known| known.strip_prefix(&prefix)).collect();
+        known.sort_unstable();
+        // A name that was cut short or stretched is more likely meant than one that is a few letters away.
+        let longer: Vec<String> = known
+            .iter()
+            .filter(|known| known.starts_with(name) || name.starts_with(**known))
+            .map(|known| format!("`{namespace}/{known}`"))
+            .collect();
+        if !longer.is_empty() {
+            return error.hint(format!("did you mean {}?", longer.join(" or ")));
+        }
+        match did_you_mean(name, known.iter().copied()) {
+            Some(hint) => error.hint(hint),
+            None => error.hint(format!("{prefix} has {}", known.join(", "))),
+        }
     }
 
     fn unbound(&self, name: &str) -> Error {

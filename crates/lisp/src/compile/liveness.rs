@@ -174,7 +174,7 @@ impl Pass {
             }
             NodeKind::Try { body, catches, finally } => {
                 if let Some((_, _, finally)) = finally {
-                    // It is compiled twice, for the two ways to get there, so nothing may be moved in it.
+                    // The way there may be an exception, with locals as they happened to be: nothing is moved in it.
                     let mut read = Live::default();
                     uses(finally, &mut read);
                     live.union(&read);

@@ -113,9 +113,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".minusSeconds", Arity::exactly(2), &[], |_, a| move_by(".minusSeconds", a, -1_000)),
     Native::leaf(".plusMillis", Arity::exactly(2), &[], |_, a| move_by(".plusMillis", a, 1)),
     Native::leaf(".minusMillis", Arity::exactly(2), &[], |_, a| move_by(".minusMillis", a, -1)),
-    Native::leaf(".toEpochDay", Arity::exactly(1), &[], |_, a| {
-        on_date(".toEpochDay", a, |date| epoch_day(date))
-    }),
+    Native::leaf(".toEpochDay", Arity::exactly(1), &[], |_, a| on_date(".toEpochDay", a, epoch_day)),
     Native::leaf(".getYear", Arity::exactly(1), &[], |_, a| {
         on_date(".getYear", a, |date| i64::from(date.year()))
     }),
@@ -184,6 +182,9 @@ fn integer(function: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),
         Value::BigInteger(value) => i64::try_from(&**value).map_err(|_| out_of_range()),
+        // Java casts: the fraction is cut off, and NaN is 0.
+        Value::Float(value) => Ok(*value as i64),
+        Value::Ratio(value) => i64::try_from(value.truncate()).map_err(|_| out_of_range()),
         other => Err(type_error(function, "an integer", other)),
     }
 }
@@ -377,7 +378,8 @@ fn duration_of(function: &str, arguments: &[Value], milliseconds: i64) -> Result
 fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let instant = |value: &Value| match as_temporal(value) {
         Some(Temporal::Instant(instant)) => Ok(*instant),
-        Some(Temporal::Date(milliseconds)) => instant_of(*milliseconds),
+        Some(Temporal::Date(_)) => Err(type_error("Duration/between", "an instant", value)
+            .hint("make an instant of a date with `(.toInstant date)`")),
         Some(Temporal::LocalDate(_)) => {
             Err(Error::new(ErrorKind::Type, "Duration/between: a local date has no time of day")
                 .hint("subtract days: `(- (.toEpochDay b) (.toEpochDay a))`"))
@@ -388,30 +390,62 @@ fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Valu
     Ok(temporal(Temporal::Duration(to.duration_since(from))))
 }
 
+/// `java.util.Date.` of nothing, of milliseconds, or of a text as mail headers and `toString` write it.
 fn new_date(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let milliseconds = match arguments.first() {
         None => context.now(),
-        Some(Value::String(text)) => match inst(text) {
+        Some(Value::String(text)) => match date_text(text) {
             Some(instant) => instant.as_millisecond(),
-            None => jiff::fmt::rfc2822::parse(text)
-                .map_err(|_| unreadable("a date", text, "2026-01-02T03:04:05Z"))?
-                .timestamp()
-                .as_millisecond(),
+            None if inst(text).is_some() => {
+                return Err(unreadable("a date for `Date.`", text, "Fri, 2 Jan 2026 03:04:05 GMT")
+                    .hint("read ISO 8601 with `(Instant/parse text)` or `(LocalDate/parse text)`"));
+            }
+            None => return Err(unreadable("a date", text, "Fri, 2 Jan 2026 03:04:05 GMT")),
         },
-        Some(value) => integer("Date.", value)?,
+        Some(value @ (Value::Integer(_) | Value::BigInteger(_))) => integer("Date.", value)?,
+        Some(other) => return Err(type_error("Date.", "milliseconds or a text", other)),
     };
     // Every date can be printed.
     instant_of(milliseconds)?;
     Ok(temporal(Temporal::Date(milliseconds)))
 }
 
+fn date_text(text: &str) -> Option<Timestamp> {
+    if let Ok(zoned) = jiff::fmt::rfc2822::parse(text) {
+        return Some(zoned.timestamp());
+    }
+    let in_utc =
+        |date: jiff::civil::DateTime| date.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
+    for format in
+        ["%a %b %d %H:%M:%S UTC %Y", "%a %b %d %H:%M:%S GMT %Y", "%d %b %Y %H:%M:%S", "%b %d, %Y %H:%M:%S"]
+    {
+        if let Ok(date) = jiff::civil::DateTime::strptime(format, text) {
+            return in_utc(date);
+        }
+    }
+    for format in ["%d %b %Y", "%b %d, %Y"] {
+        if let Ok(date) = Date::strptime(format, text) {
+            return in_utc(date.to_datetime(jiff::civil::Time::midnight()));
+        }
+    }
+    None
+}
+
 fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ordering) -> Result<Value> {
+    // A `Date` has `.before` and `.after`, everything newer `.isBefore` and `.isAfter`.
+    let of_date = matches!(function, ".before" | ".after");
+    let expected = if of_date { "a java.util.Date" } else { "a local date or an instant" };
     match (as_temporal(&arguments[0]), as_temporal(&arguments[1])) {
+        (Some(a), _) if matches!(a, Temporal::Date(_)) != of_date => {
+            Err(type_error(function, expected, &arguments[0]))
+        }
+        (Some(Temporal::Duration(_) | Temporal::Uuid(_)) | None, _) => {
+            Err(type_error(function, expected, &arguments[0]))
+        }
         (Some(a), Some(b)) if std::mem::discriminant(a) == std::mem::discriminant(b) => {
             Ok(Value::Boolean(a.cmp(b) == wanted))
         }
         (Some(a), _) => Err(type_error(function, &format!("another {}", a.type_name()), &arguments[1])),
-        (None, _) => Err(type_error(function, "a date or an instant", &arguments[0])),
     }
 }
 

@@ -72,8 +72,11 @@ pub(crate) const PRELUDE: &[&str] = &[
     include_str!("prelude/maps.clj"),
 ];
 
-/// Other names for functions of the library.
-pub(crate) const SYNONYMS: &[(&str, &str)] = &[];
+/// Names under which the prelude finds functions written in Rust that it defines anew.
+pub(crate) const SYNONYMS: &[(&str, &str)] = &[
+    ("clojure.string/replace-plain*", "clojure.string/replace"),
+    ("clojure.string/replace-first-plain*", "clojure.string/replace-first"),
+];
 
 /// All tables of plain values.
 pub(crate) fn constants() -> &'static [&'static [Constant]] {

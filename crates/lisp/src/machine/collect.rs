@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::fiber::Fiber;
 use super::shared::Shared;
-use crate::value::{LazyCell, ListNode, Sequence, Value};
+use crate::value::{LazyCell, ListNode, Sequence, Value, Vector};
 
-/// Counts the bytes of everything that a set of values reaches, each thing once. Stops early beyond `enough`.
+/// Counts the bytes of everything that a set of values reaches, each thing once.
 struct Count {
     seen: HashSet<usize>,
     pending: Vec<Value>,
+    /// Vectors whose items have been looked at up to an index.
+    vectors: Vec<(Vector, usize)>,
     bytes: usize,
 }
 
@@ -33,11 +35,27 @@ impl Count {
     }
 
     fn run(&mut self, enough: usize) {
-        while let Some(value) = self.pending.pop() {
+        loop {
             if self.bytes > enough {
                 return;
             }
-            self.visit(&value);
+            // A long vector is taken item by item, so that the list of what to look at stays short.
+            if let Some((vector, at)) = self.vectors.last_mut() {
+                let items = at.checked_add(256).map_or(0, |end| end.min(vector.len()));
+                let (vector, from) = (vector.clone(), std::mem::replace(at, items));
+                if items == vector.len() {
+                    self.vectors.pop();
+                }
+                vector.iter_from(from).take(items - from).for_each(|item| self.look(item));
+            } else if self.pending.is_empty() {
+                return;
+            }
+            while let Some(value) = self.pending.pop() {
+                if self.bytes > enough {
+                    return;
+                }
+                self.visit(&value);
+            }
         }
     }
 
@@ -87,7 +105,7 @@ impl Count {
                 if self.first_time(Arc::as_ptr(cell).addr()) {
                     self.bytes += LazyCell::BYTES;
                     if let Some(value) = cell.realised() {
-                        self.look(value);
+                        self.look(&value);
                     }
                     cell.inspect(&mut |thunk| thunk.each(&mut |value| self.look(value)));
                 }
@@ -95,7 +113,7 @@ impl Count {
             Value::Vector(vector) => {
                 if self.first_time(vector.address()) {
                     self.bytes += vector.bytes();
-                    vector.iter().for_each(|item| self.look(item));
+                    self.vectors.push((vector.clone(), 0));
                 }
             }
             Value::Map(map) => {
@@ -150,7 +168,7 @@ impl Count {
 /// Counts what is alive and tells the meter. Gives whether the program may go on.
 pub(super) fn collect<'a>(shared: &mut Shared, fibers: impl Iterator<Item = &'a Fiber>) -> bool {
     // What the host has given is not the program's doing: it is marked as seen and not counted.
-    let mut count = Count { seen: HashSet::new(), pending: Vec::new(), bytes: 0 };
+    let mut count = Count { seen: HashSet::new(), pending: Vec::new(), vectors: Vec::new(), bytes: 0 };
     for value in shared.data.values().chain(&shared.history).chain(shared.journal.values()) {
         count.look(value);
     }

@@ -13,7 +13,7 @@ use super::work::{Host, Step};
 use crate::compile::{Capture, NO_DOC, Op};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, Native, Realise, Run};
-use crate::value::{Closure, LazyCell, Map, Sequence, Set, Symbol, Thunk, Value, Vector, number};
+use crate::value::{Closure, Map, Sequence, Set, Symbol, Thunk, Value, Vector, number};
 
 /// How the execution of code goes on.
 enum Flow {
@@ -214,6 +214,7 @@ impl Fiber {
                 Ok(Step::Push(Box::new(super::tools::CallTool::new(name.full(), arguments))))
             }
             _ => {
+                charge_keys(&self.stack[floor + 1..], shared)?;
                 let value = super::invoke::call_data(&self.stack[floor..])?;
                 self.stack.truncate(floor);
                 Ok(Step::Return(value))
@@ -392,6 +393,7 @@ impl Fiber {
                             enter_frame!(closure, count);
                         }
                         Value::Keyword(_) | Value::Map(_) | Value::Set(_) => {
+                            check!(charge_keys(&self.stack[floor + 1..], shared));
                             let value = check!(super::invoke::call_data(&self.stack[floor..]));
                             self.stack.truncate(floor);
                             self.stack.push(value);
@@ -509,10 +511,10 @@ impl Fiber {
                 Op::Lazy(index) => {
                     let proto = &frame.body.protos[index as usize];
                     let captured = capture(&mut self.stack, &frame, &proto.captures);
-                    shared.meter.note(96 + 16 * captured.len() + LazyCell::BYTES);
+                    shared.meter.note(96 + 16 * captured.len());
                     let closure = Closure::new(proto.code.clone(), 0, captured, self.strand.stamp());
-                    let cell = LazyCell::new(Thunk::Call(Value::Closure(Arc::new(closure))), self.strand.id);
-                    self.stack.push(Value::Lazy(cell));
+                    let thunk = Thunk::Call(Value::Closure(Arc::new(closure)));
+                    self.stack.push(shared.cell(thunk, self.strand.id));
                 }
                 Op::Vector(count) => {
                     let items = self.stack.split_off(self.stack.len() - count as usize);
@@ -526,6 +528,7 @@ impl Fiber {
                     if let Some(work) = check!(super::realise::pending(&self.stack[floor..], Realise::Deep, shared, true)) {
                         retry_after!(work);
                     }
+                    check!(charge_keys(&self.stack[floor..], shared));
                     shared.meter.note(64 + 64 * count as usize);
                     let mut map = Map::new();
                     let mut items = self.stack.drain(floor..);
@@ -546,6 +549,7 @@ impl Fiber {
                     if let Some(work) = check!(super::realise::pending(&self.stack[floor..], Realise::Deep, shared, false)) {
                         retry_after!(work);
                     }
+                    check!(charge_keys(&self.stack[floor..], shared));
                     shared.meter.note(64 + 32 * count as usize);
                     let mut set = Set::new();
                     let mut duplicate = false;
@@ -640,6 +644,7 @@ impl Fiber {
                     {
                         retry_after!(work);
                     }
+                    check!(charge_keys(&self.stack[top..], shared));
                     let value = self.stack.pop().unwrap_or_default();
                     let case = &frame.body.cases[index as usize];
                     frame.pc = case.targets.get(&value).copied().unwrap_or(case.otherwise) as usize;
@@ -722,7 +727,13 @@ impl Fiber {
 
 /// What a leaf is given besides its arguments.
 pub(super) fn context<'a>(shared: &'a mut Shared, strand: &'a mut super::fiber::Strand) -> CallContext<'a> {
-    CallContext { limits: &shared.limits, meter: &mut shared.meter, random: &mut strand.random, now: shared.now }
+    let (limits, meter, now) = (&shared.limits, &mut shared.meter, shared.now);
+    CallContext { limits, meter, random: &mut strand.random, now, only_notes: false }
+}
+
+/// What a frame gives the parts of the library it uses.
+pub(super) fn frame_context<'a>(host: &'a mut Host<'_>) -> CallContext<'a> {
+    CallContext { only_notes: true, ..context(host.shared, host.strand) }
 }
 
 /// Whether an error only means that the meter wants to look what is alive.
@@ -763,6 +774,18 @@ pub(super) fn unrealised(native: &Native, arguments: &[Value], shared: &mut Shar
         }
     }
     Ok(None)
+}
+
+/// Charges for values that are about to be compared with keys.
+#[inline]
+fn charge_keys(values: &[Value], shared: &mut Shared) -> Result<()> {
+    for value in values {
+        match value {
+            Value::Map(_) | Value::Keyword(_) | Value::Integer(_) | Value::Nil => {}
+            other => shared.meter.work(other.shape().weight() / 8)?,
+        }
+    }
+    Ok(())
 }
 
 /// A number within its limit, accounted for.

@@ -3,7 +3,7 @@
 //! Memory is accounted for in two steps. Every allocation adds to an estimate, which never falls by itself although
 //! values are freed all the time: so it is an upper bound of what is alive. When the estimate reaches the threshold,
 //! the machine walks everything alive and sets the estimate to what it found. A program is over its limit when what is
-//! alive is. Between two walks the estimate may grow by half of the limit, which is the most that can be held beyond it.
+//! alive is. Between two walks the estimate may grow by a quarter of the limit, which is the most that can be held beyond it.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -15,11 +15,13 @@ pub struct Meter {
     threshold: usize,
     limit: usize,
     requested: usize,
+    /// The fuel that was left at the last walk.
+    fuel_at_walk: u64,
 }
 
 impl Meter {
     pub(crate) fn new(fuel: u64, memory_bytes: usize) -> Self {
-        Self { fuel, fuel_limit: fuel, estimate: 0, threshold: memory_bytes, limit: memory_bytes, requested: 0 }
+        Self { fuel, fuel_limit: fuel, estimate: 0, threshold: memory_bytes, limit: memory_bytes, requested: 0, fuel_at_walk: u64::MAX }
     }
 
     /// Fuel used so far.
@@ -86,8 +88,11 @@ impl Meter {
     pub(crate) fn settle(&mut self, alive: usize) -> bool {
         let requested = std::mem::take(&mut self.requested);
         self.estimate = alive;
-        self.threshold = self.limit.max(alive.saturating_add(self.limit / 2));
-        alive.saturating_add(requested) <= self.limit
+        self.threshold = self.limit.max(alive.saturating_add(self.limit / 4));
+        // An allocation that is refused again right after a walk will always be.
+        let stuck = requested > 0 && self.fuel_at_walk.saturating_sub(self.fuel) < 64;
+        self.fuel_at_walk = self.fuel;
+        !stuck && alive.saturating_add(requested) <= self.limit
     }
 
     /// Whether an allocation was refused since the last walk.

@@ -93,6 +93,8 @@ impl Machine {
             tool_calls: 0,
             print_calls: 0,
             print_characters: 0,
+            suspects: Vec::new(),
+            most_suspects: 1024,
             limits,
         };
         shared.adopt(program.names.clone());

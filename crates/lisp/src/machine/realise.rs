@@ -23,7 +23,7 @@ pub(super) fn start(cell: Arc<LazyCell>, strand: &mut Strand, _shared: &mut Shar
             }
             Ok(super::thunks::run(cell, thunk, foreign))
         }
-        None if cell.realised().is_some() => Ok(Box::new(Nothing)),
+        None if cell.is_realised() => Ok(Box::new(Nothing)),
         None => Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself")),
     }
 }
@@ -53,8 +53,12 @@ pub(super) fn pending(
         }
         match (wanted, value) {
             (Realise::Not | Realise::Element | Realise::Elements, _) => {}
+            // A range that ends has nothing to realise, and its length is known.
+            (Realise::Spine | Realise::Deep, Value::Sequence(sequence)) if sequence.is_finite_range() => {
+                shared.limits.check_collection(sequence.count().unwrap_or(usize::MAX))?;
+            }
             (Realise::Next, Value::Lazy(cell)) => {
-                if cell.realised().is_none() {
+                if !cell.is_realised() {
                     return Ok(Some(Box::new(RealiseNext(cell.clone()))));
                 }
             }
@@ -82,7 +86,7 @@ struct RealiseNext(Arc<LazyCell>);
 
 impl Work for RealiseNext {
     fn step(&mut self, _: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
-        Ok(if self.0.realised().is_some() { Step::Retry } else { Step::Realise(self.0.clone()) })
+        Ok(if self.0.is_realised() { Step::Retry } else { Step::Realise(self.0.clone()) })
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {

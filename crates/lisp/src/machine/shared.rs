@@ -1,15 +1,15 @@
 //! What all branches of a program share: inputs, memory, meter.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::meter::Meter;
-use crate::compile::{Names, Origin};
+use crate::compile::Names;
 use crate::engine::EngineInner;
 use crate::error::{Error, ErrorKind, Result};
 use crate::inputs::Tools;
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::value::{Map, Value};
+use crate::value::{LazyCell, Map, Thunk, Value};
 
 /// The state that branches of one program have in common.
 pub(crate) struct Shared {
@@ -33,9 +33,28 @@ pub(crate) struct Shared {
     pub(crate) tool_calls: usize,
     pub(crate) print_calls: usize,
     pub(crate) print_characters: usize,
+    /// Cells whose function might read a definition or an atom that leads back to the cell.
+    pub(crate) suspects: Vec<Weak<LazyCell>>,
+    /// How many suspects there may be before those that are gone are forgotten.
+    pub(crate) most_suspects: usize,
 }
 
 impl Shared {
+    /// A new lazy sequence.
+    pub(crate) fn cell(&mut self, thunk: Thunk, creator: u32) -> Value {
+        self.meter.note(LazyCell::BYTES);
+        let suspect = thunk.function().is_some_and(|function| !super::thunks::is_pure(function));
+        let cell = LazyCell::new(thunk, creator);
+        if suspect {
+            if self.suspects.len() >= self.most_suspects {
+                self.suspects.retain(|cell| cell.strong_count() > 0);
+                self.most_suspects = (2 * self.suspects.len()).max(1024);
+            }
+            self.suspects.push(Arc::downgrade(&cell));
+        }
+        Value::Lazy(cell)
+    }
+
     /// A data item by its number.
     pub(crate) fn data(&mut self, number: u32) -> Value {
         let index = number as usize;
@@ -103,9 +122,13 @@ impl Shared {
     pub(crate) fn adopt(&mut self, names: Names) {
         self.memory.names = names;
     }
+}
 
-    /// Whether code belongs to the library.
-    pub(crate) fn is_library(origin: &Origin) -> bool {
-        matches!(origin, Origin::Library(_))
+impl Drop for Shared {
+    /// The program is over: nothing it leaves is lazy any more, so its cells may be emptied, which opens the cycles.
+    fn drop(&mut self) {
+        for cell in self.suspects.drain(..).filter_map(|cell| cell.upgrade()) {
+            cell.empty();
+        }
     }
 }

@@ -123,8 +123,7 @@ impl RunThunk {
     fn finish_with_rest(&mut self, host: &mut Host<'_>) -> Step {
         let rest = match self.thunk.take() {
             Some(thunk) if !thunk.is_spent() => {
-                host.shared.meter.note(LazyCell::BYTES);
-                Value::Lazy(LazyCell::new(*thunk, self.cell.creator()))
+                host.shared.cell(*thunk, self.cell.creator())
             }
             _ => Value::Nil,
         };
@@ -160,10 +159,7 @@ impl Work for RunThunk {
                 }
                 Turn::End => return Ok(self.finish(host, Value::Nil)),
                 Turn::Become(Value::Lazy(cell)) => match cell.realised() {
-                    Some(value) => {
-                        let value = value.clone();
-                        return Ok(self.finish(host, value));
-                    }
+                    Some(value) => return Ok(self.finish(host, value)),
                     None => self.take_over(cell, host)?,
                 },
                 Turn::Become(value) => return Ok(self.finish(host, value)),

@@ -18,7 +18,6 @@ mod temporal;
 pub(crate) use full::{Style, print};
 pub(crate) use number::double_text;
 pub use sample::{Truncation, to_clojure};
-pub(crate) use scalar::escape_string;
 pub(crate) use temporal::temporal_text;
 
 use crate::value::Value;

@@ -9,7 +9,7 @@ use crate::reader::NAMED_CHARACTERS;
 use crate::value::{Closure, Value};
 
 /// Writes a string with the quotes around it and the escapes of Clojure in it.
-pub(crate) fn escape_string(text: &str, out: &mut String) {
+pub(super) fn escape_string(text: &str, out: &mut String) {
     out.push('"');
     let mut plain_from = 0;
     for (at, byte) in text.bytes().enumerate() {

@@ -127,9 +127,8 @@ pub fn is_symbol_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let signed = bytes.next().is_some_and(|byte| byte == b'+' || byte == b'-');
     let first = if signed { bytes.next() } else { text.bytes().next() };
-    !first.is_some_and(|byte| byte.is_ascii_digit())
-        && !text.starts_with([':', '#', '\'', '%'])
-        && !(text.starts_with('.') && text[1..].starts_with(|c: char| c.is_ascii_digit()))
-        && !matches!(text, "nil" | "true" | "false")
-        && check_name(text).is_ok()
+    let number = first.is_some_and(|byte| byte.is_ascii_digit())
+        || text.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let other = text.starts_with([':', '#', '\'', '%']) || matches!(text, "nil" | "true" | "false");
+    !number && !other && check_name(text).is_ok()
 }

@@ -245,7 +245,7 @@ impl<'a> Parser<'a> {
         let span = self.span(start, self.at);
         let inside = &self.items[base..];
         match kind {
-            FrameKind::Map if inside.len() % 2 != 0 => {
+            FrameKind::Map if !inside.len().is_multiple_of(2) => {
                 let message =
                     format!("a map literal holds keys and values in pairs, this one {} forms", inside.len());
                 return Err(Error::new(ErrorKind::Parse, message).at(span));

@@ -92,7 +92,7 @@ impl Cursor {
                 }
                 Cursor::Lazy(cell) => match cell.realised() {
                     None => return Next::Blocked(cell.clone()),
-                    Some(value) => *self = Cursor::new(&value.clone()).unwrap_or(Cursor::End),
+                    Some(value) => *self = Cursor::new(&value).unwrap_or(Cursor::End),
                 },
             }
         }
@@ -107,23 +107,6 @@ impl Cursor {
             Cursor::Range(_, _, left) => usize::try_from(*left).ok(),
             Cursor::List(list) => list.count(),
             _ => None,
-        }
-    }
-
-    /// How many items lie ready before the next cell that might be lazy, at most.
-    pub(crate) fn ready(&self) -> usize {
-        match self {
-            Cursor::Items(items, at, _) => items.len().saturating_sub(*at),
-            Cursor::Range(_, _, left) => usize::try_from(*left).unwrap_or(usize::MAX),
-            Cursor::Lazy(cell) => match cell.realised() {
-                Some(value) => Cursor::new(value).map_or(0, |cursor| match cursor {
-                    Cursor::Lazy(_) => 0,
-                    other => other.ready(),
-                }),
-                None => 0,
-            },
-            Cursor::List(_) => 1,
-            Cursor::End => 0,
         }
     }
 

@@ -2,18 +2,27 @@
 //!
 //! A cell is pending, then being realised by a frame of the machine, then realised for good. Only the machine
 //! realises cells; everybody else can merely ask what is there already.
+//!
+//! A cell is the one thing that can come to hold itself: its function may read a definition that the cell is part of.
+//! The machine therefore keeps track of the cells whose function might, and empties them when the program is over.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::reclaim::reclaim;
 use super::{Cursor, Shape, Value};
 
 /// A lazy sequence: a cell that is or will become a sequence.
 pub struct LazyCell {
-    realised: OnceLock<Value>,
-    pending: Mutex<Option<Box<Thunk>>>,
+    state: Mutex<State>,
     /// The fiber that made it: a branch of `pmap` may not run the effects of a cell from outside.
     creator: u32,
+}
+
+enum State {
+    Pending(Box<Thunk>),
+    /// Being realised, or emptied.
+    Taken,
+    Realised(Value),
 }
 
 /// How a cell gets its contents. Each of these is run by the frame of the same name.
@@ -49,27 +58,46 @@ impl LazyCell {
     pub(crate) const BYTES: usize = 160;
 
     pub(crate) fn new(thunk: Thunk, creator: u32) -> Arc<Self> {
-        Arc::new(Self { realised: OnceLock::new(), pending: Mutex::new(Some(Box::new(thunk))), creator })
+        Arc::new(Self { state: Mutex::new(State::Pending(Box::new(thunk))), creator })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the cell has become: `nil`, a list or a sequence, never another lazy cell. Nothing while it is pending.
-    pub fn realised(&self) -> Option<&Value> {
-        self.realised.get()
+    pub fn realised(&self) -> Option<Value> {
+        match &*self.state() {
+            State::Realised(value) => Some(value.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the cell has become something.
+    pub fn is_realised(&self) -> bool {
+        matches!(&*self.state(), State::Realised(_))
     }
 
     /// Takes the thunk out, to run it. Nothing if it is taken already: then the cell depends on itself.
     pub(crate) fn take_thunk(&self) -> Option<Box<Thunk>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let mut state = self.state();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Pending(thunk) => Some(thunk),
+            other => {
+                *state = other;
+                None
+            }
+        }
     }
 
     /// Puts a thunk back whose run has failed.
     pub(crate) fn restore_thunk(&self, thunk: Box<Thunk>) {
-        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(thunk);
+        *self.state() = State::Pending(thunk);
     }
 
     /// Looks at the thunk, for walks over everything that is alive.
     pub(crate) fn inspect(&self, look: &mut dyn FnMut(&Thunk)) {
-        if let Some(thunk) = &*self.pending.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let State::Pending(thunk) = &*self.state() {
             look(thunk);
         }
     }
@@ -77,8 +105,13 @@ impl LazyCell {
     /// Sets what the cell has become.
     pub(crate) fn realise(&self, value: Value) {
         debug_assert!(!matches!(value, Value::Lazy(_)));
-        // A cell that is realised twice keeps its first contents: both are the same.
-        let _ = self.realised.set(value);
+        *self.state() = State::Realised(value);
+    }
+
+    /// Takes everything out. Only for cells nobody will look at again.
+    pub(crate) fn empty(&self) {
+        let state = std::mem::replace(&mut *self.state(), State::Taken);
+        state.release();
     }
 
     pub(crate) fn creator(&self) -> u32 {
@@ -90,15 +123,21 @@ impl LazyCell {
     }
 }
 
+impl State {
+    /// Hands everything to the queue of things to drop.
+    fn release(self) {
+        match self {
+            State::Pending(thunk) => thunk.release(),
+            State::Realised(value) => reclaim(value),
+            State::Taken => {}
+        }
+    }
+}
+
 impl Drop for LazyCell {
     fn drop(&mut self) {
-        if let Some(value) = self.realised.take() {
-            reclaim(value);
-        }
-        let pending = self.pending.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(thunk) = pending.take() {
-            thunk.release();
-        }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(state, State::Taken).release();
     }
 }
 
@@ -133,6 +172,21 @@ impl Thunk {
                 reclaim(all);
                 reclaim(source.into_value());
             }
+        }
+    }
+
+    /// The function the thunk calls, if it calls one.
+    pub(crate) fn function(&self) -> Option<&Value> {
+        match self {
+            Thunk::Call(function)
+            | Thunk::Map { function, .. }
+            | Thunk::MapMany { function, .. }
+            | Thunk::MapIndexed { function, .. }
+            | Thunk::Filter { predicate: function, .. }
+            | Thunk::Keep { function, .. }
+            | Thunk::TakeWhile { predicate: function, .. }
+            | Thunk::Iterate { function, .. } => Some(function),
+            Thunk::Concat { .. } | Thunk::Take { .. } | Thunk::Repeat { .. } | Thunk::Cycle { .. } => None,
         }
     }
 

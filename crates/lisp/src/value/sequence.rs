@@ -83,8 +83,14 @@ impl Sequence {
     pub(crate) fn shape(&self) -> Shape {
         match &*self.0 {
             View::Items { shape, .. } => *shape,
-            View::Range { .. } => Shape::EMPTY,
+            // A range lies ready, but it may be longer than anything that may be realised.
+            View::Range { count, .. } => Shape::unrealised(*count),
         }
+    }
+
+    /// Whether this is a range of integers that ends.
+    pub(crate) fn is_finite_range(&self) -> bool {
+        matches!(&*self.0, View::Range { count, .. } if *count != u64::MAX)
     }
 
     pub(crate) fn address(&self) -> usize {

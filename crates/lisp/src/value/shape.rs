@@ -25,6 +25,11 @@ impl Shape {
     /// The shape of a lazy cell, about whose contents nothing is known.
     pub(crate) const LAZY: Shape = Shape { weight: 1, depth: 1, lazy: true };
 
+    /// The shape of a sequence of so many plain values that does not hold them.
+    pub(crate) fn unrealised(count: u64) -> Shape {
+        Shape { weight: count.clamp(1, HEAVIEST), depth: 1, lazy: true }
+    }
+
     /// How many collections a path from here to the innermost value crosses, this one included.
     pub fn depth(self) -> u32 {
         self.depth

@@ -51,6 +51,8 @@ fn instants_and_durations() {
     fails(r#"(Instant/parse "2026-01-02 03:04:05Z")"#, "invalid_text");
     fails(r#"(Duration/parse "P1M")"#, "invalid_text");
     fails("(Duration/between (LocalDate/of 2026 1 1) (LocalDate/of 2026 1 2))", "type_error");
+    fails("(Duration/between (java.util.Date. 0) (java.util.Date. 1))", "type_error");
+    gives("(str (.plusDays (LocalDate/of 2026 1 1) 1.9))", r#""2026-01-02""#);
     fails("(Duration/ofDays 9223372036854775807)", "arithmetic_error");
     fails("(.toEpochMilli nil)", "type_error");
 }
@@ -60,7 +62,15 @@ fn dates_of_java_util() {
     gives("(.getTime (java.util.Date. 1500))", "1500");
     gives("(str (java.util.Date. 0))", r#""Thu Jan 01 00:00:00 UTC 1970""#);
     gives("(java.util.Date. 1500)", r##"#inst "1970-01-01T00:00:01.500-00:00""##);
-    gives(r#"(.getTime (java.util.Date. "1970-01-01T00:00:01Z"))"#, "1000");
+    gives(r#"(.getTime (java.util.Date. "Thu Jan 01 00:00:01 UTC 1970"))"#, "1000");
+    gives(
+        r#"[(.getTime (java.util.Date. "1 Jan 1970")) (.getTime (java.util.Date. "Jan 2, 1970"))]"#,
+        "[0 86400000]",
+    );
+    fails(r#"(java.util.Date. "1970-01-01T00:00:01Z")"#, "invalid_text");
+    fails("(java.util.Date. 1.5)", "type_error");
+    fails("(.isBefore (java.util.Date. 0) (java.util.Date. 1))", "type_error");
+    fails("(.before (LocalDate/of 2026 1 1) (LocalDate/of 2026 1 2))", "type_error");
     gives(r#"(.getTime (java.util.Date. "Thu, 1 Jan 1970 00:00:01 GMT"))"#, "1000");
     gives(
         r##"[(.getTime #inst "1970-01-01") (inst-ms #inst "1970-01-01T01:00:00.000+01:00") (inst? #inst "2026-01-02")]"##,

@@ -73,7 +73,12 @@ fn what_java_refuses() {
     fails(r#"(format "%-d" 5)"#, "invalid_argument");
     fails(r#"(format "%.2d" 5)"#, "invalid_argument");
     fails(r#"(format "%0$s" 5)"#, "invalid_argument");
-    fails(r#"(format "%tY" 1)"#, "unsupported");
+    fails(r#"(format "%tY" "x")"#, "invalid_argument");
+    fails(r#"(format "%tH" (LocalDate/of 2026 1 2))"#, "invalid_argument");
+    fails(r#"(format "%tK" 0)"#, "invalid_argument");
+    fails(r#"(format "%t" 0)"#, "invalid_argument");
+    fails(r#"(format "%h" [1])"#, "invalid_argument");
+    fails(r#"(format "%a" 1.5)"#, "unsupported");
     fails("(format nil)", "type_error");
     fails("(format)", "arity_error");
 }
@@ -83,4 +88,32 @@ fn widths_are_bounded() {
     fails(r#"(format "%1000000000d" 5)"#, "size_exceeded");
     fails(r#"(format "%.1000000000f" 5.0)"#, "size_exceeded");
     fails(r#"(format "%99999999999999999999d" 5)"#, "size_exceeded");
+}
+
+#[test]
+fn dates() {
+    let date = "(java.util.Date. 1234567890123)";
+    formats(&format!("\"%tF %<tT\" {date}"), "2009-02-13 23:31:30");
+    formats(
+        &format!(
+            "\"%tB %<tb %<tA %<ta %<te %<tH %<tI %<tl %<tk %<tM %<tS %<tL %<tN %<tp %<tj %<ty %<tC\" {date}"
+        ),
+        "February Feb Friday Fri 13 23 11 11 23 31 30 123 123000000 pm 044 09 20",
+    );
+    formats(
+        &format!("\"%ts %<tQ %<tR %<tr %<tD %<tz %<tZ %<th\" {date}"),
+        "1234567890 1234567890123 23:31 11:31:30 PM 02/13/09 +0000 UTC Feb",
+    );
+    formats(&format!("\"%tc\" {date}"), "Fri Feb 13 23:31:30 UTC 2009");
+    formats(&format!("\"%TB|%10tY|\" {date} {date}"), "FEBRUARY|      2009|");
+    formats("\"%tY %tF\" 0 (LocalDate/of 2026 1 2)", "1970 2026-01-02");
+    formats("\"%tY\" nil", "null");
+}
+
+#[test]
+fn hashes() {
+    formats(
+        r#""%h %H %h %h %h %h %h %h" "abc" "abc" 5 5000000000 \a true 1.5 nil"#,
+        "17862 17862 5 2a05f201 61 4cf 3ff80000 null",
+    );
 }

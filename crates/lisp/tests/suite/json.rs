@@ -7,17 +7,17 @@ use serde_json::{Value as Json, json};
 use crate::support::{fails, gives};
 
 fn edn(text: &str) -> Value {
-    read_edn(text, &Limits::default()).unwrap()
+    read_edn(text, &Limits::default()).expect("EDN")
 }
 
 #[track_caller]
 fn comes_in(json: Json, expected: &str) {
-    assert_eq!(to_edn(&from_json(&json, &Limits::default()).unwrap()), expected);
+    assert_eq!(to_edn(&from_json(&json, &Limits::default()).expect("a value")), expected);
 }
 
 #[track_caller]
 fn goes_out(text: &str, expected: Json) {
-    assert_eq!(to_json(&edn(text), None).unwrap(), expected);
+    assert_eq!(to_json(&edn(text), None).expect("JSON"), expected);
 }
 
 #[test]

@@ -29,13 +29,22 @@ fn rounding() {
         "[3 -2 2 0 9223372036854775807]",
     );
     gives("(Math/round 0.49999999999999994)", "0");
+    gives("[(clojure.math/round 5) (clojure.math/round 5/2)]", "[5 3]");
+    fails("(Math/round 5)", "type_error");
+    fails("(Math/round nil)", "type_error");
 }
 
 #[test]
 fn absolute_values_and_extremes() {
     gives("[(abs -5) (abs -5.5) (abs -1/2) (abs -5N) (abs -0.0) (Math/abs -3)]", "[5 5.5 1/2 5N 0.0 3]");
     gives("(abs -9223372036854775808)", "-9223372036854775808");
-    gives("[(Math/max 1 2) (Math/min 1 2) (Math/max 1 2.5) (Math/max 1.0 ##NaN)]", "[2 1 2.5 ##NaN]");
+    gives(
+        "[(Math/max 1 2) (Math/min 1 2) (Math/max 1.0 2.5) (Math/max 1.0 ##NaN) (Math/min -0.0 0.0)]",
+        "[2 1 2.5 ##NaN -0.0]",
+    );
+    fails("(Math/max 1 2.5)", "type_error");
+    fails("(Math/abs 1/2)", "type_error");
+    fails("(Math/abs 5N)", "type_error");
     gives("[(Math/floorDiv -7 2) (Math/floorMod -7 2)]", "[-4 1]");
     fails("(Math/floorDiv 1 0)", "arithmetic_error");
     fails("(Math/addExact 9223372036854775807 1)", "arithmetic_error");
@@ -57,6 +66,10 @@ fn numbers_from_text() {
     gives(
         r#"[(parse-double "NaN") (parse-double "Infinity") (parse-double "-Infinity") (parse-double "inf") (parse-double "x") (parse-double "")]"#,
         "[##NaN ##Inf ##-Inf nil nil nil]",
+    );
+    gives(
+        r#"[(parse-double "0x1.8p1") (parse-double "-0x.8p1") (parse-double "0x1") (parse-double "0x1.0p0d")]"#,
+        "[3.0 -1.0 nil 1.0]",
     );
     gives(r#"[(parse-boolean "true") (parse-boolean "false") (parse-boolean "TRUE")]"#, "[true false nil]");
     fails("(parse-long nil)", "type_error");

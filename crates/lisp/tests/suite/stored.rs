@@ -26,11 +26,11 @@ fn run(source: &str, memory: Memory) -> Finished {
 /// Runs a program, stores the memory it leaves as text, and brings it back under another engine.
 fn leave_behind(source: &str) -> Memory {
     let memory = run(source, Memory::new()).memory;
-    let text = store_memory(&memory, &Limits::default()).unwrap().to_string();
-    let document: Json = serde_json::from_str(&text).unwrap();
+    let text = store_memory(&memory, &Limits::default()).expect("a document").to_string();
+    let document: Json = serde_json::from_str(&text).expect("JSON");
     let restored = restore_memory(&document, &Engine::new(), &Inputs::default())
         .unwrap_or_else(|e| panic!("{source}\n{e}"));
-    let again = store_memory(&restored, &Limits::default()).unwrap();
+    let again = store_memory(&restored, &Limits::default()).expect("a document");
     assert_eq!(again.to_string(), text, "storing what was restored gives the same document");
     restored
 }

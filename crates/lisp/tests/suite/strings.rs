@@ -60,6 +60,12 @@ fn searching() {
         "[2 -1 3 3]",
     );
     gives(r#"(str/index-of "λ😀x" "x")"#, "3");
+    gives(r#"[(str/index-of :abc "b") (str/last-index-of 1221 "2")]"#, "[2 2]");
+    gives(r#"[(.indexOf "abc" 98) (.lastIndexOf "abca" 97) (.indexOf "abc" 97 1)]"#, "[1 3 -1]");
+    gives(
+        r#"[(.startsWith "abc" "b" 1) (.startsWith "abc" "a" -1) (.startsWith "abc" "" 4)]"#,
+        "[true false false]",
+    );
     fails(r#"(str/includes? nil "a")"#, "type_error");
     fails(r#"(str/includes? "a" nil)"#, "type_error");
     fails(r#"(str/includes? "a" \a)"#, "type_error");

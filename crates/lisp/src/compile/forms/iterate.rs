@@ -57,7 +57,7 @@ impl Analyser<'_> {
         let [bindings, body @ ..] = arguments else { return Err(invalid("(doseq [name sequence ...] body...)")) };
         let parts = parts("doseq", bindings)?;
         let form = self.doseq_parts(&parts, body, span);
-        self.form(&form, false)
+        self.form(&list("do", [form, Form::new(FormKind::Nil, span)], span), false)
     }
 
     fn doseq_parts(&mut self, parts: &[Part<'_>], body: &[Form], span: Span) -> Form {

@@ -31,7 +31,10 @@ fn checked(name: &str, value: &Value) -> Result<()> {
 
 fn sum(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
     let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Integer(0)) };
-    checked("+", first)?;
+    // Clojure casts a single argument, and nil can be cast to anything.
+    if !(rest.is_empty() && first.is_nil()) {
+        checked("+", first)?;
+    }
     rest.iter().try_fold(first.clone(), |total, next| context.number(number::add(&total, next, overflow)?))
 }
 
@@ -47,7 +50,9 @@ fn difference(context: &mut CallContext<'_>, arguments: &[Value], overflow: Over
 
 fn product(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
     let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Integer(1)) };
-    checked("*", first)?;
+    if !(rest.is_empty() && first.is_nil()) {
+        checked("*", first)?;
+    }
     rest.iter().try_fold(first.clone(), |total, next| {
         // The product is as long as both factors together: refuse before computing it.
         let bits = number::bits(&total).saturating_add(number::bits(next));

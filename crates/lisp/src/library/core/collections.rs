@@ -74,15 +74,6 @@ pub(crate) const NATIVES: &[Native] = &[
         sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
         Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
     }),
-    Native::leaf("clojure.set/union", Arity::at_least(0), DEEP, |c, a| combine(c, "union", a, Combine::Union)),
-    Native::leaf("clojure.set/intersection", Arity::at_least(1), DEEP, |c, a| {
-        combine(c, "intersection", a, Combine::Intersection)
-    }),
-    Native::leaf("clojure.set/difference", Arity::at_least(1), DEEP, |c, a| {
-        combine(c, "difference", a, Combine::Difference)
-    }),
-    Native::leaf("clojure.set/subset?", Arity::exactly(2), DEEP, |c, a| subset(c, &a[0], &a[1])),
-    Native::leaf("clojure.set/superset?", Arity::exactly(2), DEEP, |c, a| subset(c, &a[1], &a[0])),
 ];
 
 fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
@@ -159,60 +150,4 @@ fn sort_pairs(context: &mut CallContext<'_>, pairs: &mut [(Value, Value)], rever
     sort_values(context, pairs, |(key, _)| key)?;
     pairs.reverse();
     Ok(())
-}
-
-#[derive(Clone, Copy)]
-enum Combine {
-    Union,
-    Intersection,
-    Difference,
-}
-
-fn as_set(context: &mut CallContext<'_>, name: &str, value: &Value) -> Result<Set> {
-    match value {
-        Value::Set(set) => Ok(set.clone()),
-        Value::Nil => Ok(Set::new()),
-        Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Map(_) => {
-            Ok(items(context, name, value)?.into_iter().collect())
-        }
-        other => Err(type_error(name, "a set", other)),
-    }
-}
-
-fn combine(context: &mut CallContext<'_>, name: &str, arguments: &[Value], how: Combine) -> Result<Value> {
-    let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Set(Set::new())) };
-    if rest.is_empty() {
-        return Ok(first.clone());
-    }
-    // Of nil and nil nothing comes, not even an empty set.
-    if arguments.iter().all(Value::is_nil) {
-        return Ok(Value::Nil);
-    }
-    let mut result = as_set(context, name, first)?;
-    for other in rest {
-        let other = as_set(context, name, other)?;
-        context.work(result.len() + other.len())?;
-        context.allocate(64 + 64 * (result.len() + other.len()))?;
-        match how {
-            Combine::Union => {
-                for item in &other {
-                    result.insert(item.clone());
-                }
-                context.limits().check_collection(result.len())?;
-            }
-            Combine::Intersection => result = result.iter().filter(|item| other.contains(item)).cloned().collect(),
-            Combine::Difference => {
-                for item in &other {
-                    result.remove(item);
-                }
-            }
-        }
-    }
-    Ok(Value::Set(result))
-}
-
-fn subset(context: &mut CallContext<'_>, inner: &Value, outer: &Value) -> Result<Value> {
-    let (inner, outer) = (as_set(context, "subset?", inner)?, as_set(context, "subset?", outer)?);
-    context.work(inner.len())?;
-    Ok((inner.len() <= outer.len() && inner.iter().all(|item| outer.contains(item))).into())
 }

@@ -41,6 +41,10 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("ex-cause", Arity::exactly(1), NOT, |_, a| Ok(cause(&a[0]))),
     Native::leaf(".getMessage", Arity::exactly(1), NOT, |_, a| Ok(message(&a[0]))),
     Native::leaf(".getCause", Arity::exactly(1), NOT, |_, a| Ok(cause(&a[0]))),
+    Native::leaf("text-of*", Arity::exactly(1), NOT, |_, a| match &a[0] {
+        Value::String(_) => Ok(a[0].clone()),
+        other => Err(type_error("replace", "a string from the function", other)),
+    }),
     Native::leaf("no-matching-clause*", Arity::exactly(1), DEEP, |context, a| {
         let mut text = String::new();
         crate::printer::print(&a[0], crate::printer::Style::Readable, context.limits().string_bytes, &mut text)?;

@@ -56,7 +56,7 @@ fn contains(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
             matches!(key, Value::Integer(index) if usize::try_from(*index).is_ok_and(|index| index < vector.len()))
         }
         Value::String(text) => match key {
-            Value::Integer(_) => {
+            Value::Integer(_) | Value::Float(_) | Value::Ratio(_) => {
                 let index = integer("contains?", key)?;
                 usize::try_from(index).is_ok_and(|index| index < text.units())
             }

@@ -72,7 +72,7 @@ pub(crate) fn is_empty(value: &Value) -> Option<bool> {
         Value::List(list) => list.is_empty(),
         Value::Sequence(_) => false,
         Value::Lazy(cell) => match cell.realised() {
-            Some(value) => return is_empty(value),
+            Some(value) => return is_empty(&value),
             None => false,
         },
         _ => return None,
@@ -121,7 +121,7 @@ pub(crate) fn seq(context: &mut CallContext<'_>, name: &str, value: &Value) -> R
         Value::List(list) => if list.is_empty() { Value::Nil } else { value.clone() },
         Value::Lazy(cell) => match cell.realised() {
             Some(Value::List(list)) if list.is_empty() => Value::Nil,
-            Some(value) => value.clone(),
+            Some(value) => value,
             None => Value::Nil,
         },
         other => {
@@ -141,7 +141,7 @@ pub(crate) fn first(context: &mut CallContext<'_>, name: &str, value: &Value) ->
         Value::Sequence(sequence) => sequence.first(),
         Value::List(list) => list.node().map_or(Value::Nil, |node| node.first().clone()),
         Value::Lazy(cell) => match cell.realised() {
-            Some(value) => first(context, name, value)?,
+            Some(value) => first(context, name, &value)?,
             None => Value::Nil,
         },
         Value::Map(map) => match map.iter().next() {
@@ -164,7 +164,7 @@ pub(crate) fn rest(context: &mut CallContext<'_>, name: &str, value: &Value) -> 
         }
         Value::List(list) => list.node().map_or(Value::Nil, |node| node.rest().clone()),
         Value::Lazy(cell) => match cell.realised() {
-            Some(value) => return rest(context, name, &value.clone()),
+            Some(value) => return rest(context, name, &value),
             None => Value::Nil,
         },
         Value::Vector(items) => {

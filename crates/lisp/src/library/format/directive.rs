@@ -37,6 +37,8 @@ pub(super) struct Directive<'a> {
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
     pub(super) conversion: char,
+    /// The letter behind `%t`.
+    pub(super) part: char,
     left: bool,
     plus: bool,
     space: bool,
@@ -57,6 +59,7 @@ impl<'a> Directive<'a> {
             width: None,
             precision: None,
             conversion: ' ',
+            part: ' ',
             left: false,
             plus: false,
             space: false,
@@ -106,7 +109,14 @@ impl<'a> Directive<'a> {
         let Some(conversion) = text[at..].chars().next() else {
             return Err(invalid(text, "it ends before its conversion"));
         };
-        let end = at + conversion.len_utf8();
+        let mut end = at + conversion.len_utf8();
+        if let 't' | 'T' = conversion {
+            let Some(part) = text[end..].chars().next() else {
+                return Err(invalid(text, "`t` is followed by the part of a date"));
+            };
+            directive.part = part;
+            end += part.len_utf8();
+        }
         directive.text = &text[..end];
         directive.conversion = conversion;
         directive.check()?;
@@ -115,9 +125,9 @@ impl<'a> Directive<'a> {
 
     fn check(&self) -> Result<()> {
         match self.conversion {
-            's' | 'S' | 'd' | 'f' | 'e' | 'E' | 'g' | 'G' | 'x' | 'X' | 'o' | 'b' | 'B' | 'c' | 'C' | 'n'
-            | '%' => {}
-            't' | 'T' | 'h' | 'H' | 'a' | 'A' => {
+            's' | 'S' | 'd' | 'f' | 'e' | 'E' | 'g' | 'G' | 'x' | 'X' | 'o' | 'b' | 'B' | 'c' | 'C' | 'h'
+            | 'H' | 't' | 'T' | 'n' | '%' => {}
+            'a' | 'A' => {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     format!("format: there is no `{}`", self.text),
@@ -261,7 +271,7 @@ impl<'a> Directive<'a> {
 fn grouped(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -1,9 +1,10 @@
 //! `format`: Java's `String.format`.
 //!
-//! Conversions `%s %d %f %e %g %x %o %b %c %n %%` and their capitals, with `1$` and `<` indices, the flags `- + 0 , ( #` and
-//! space, width and precision. As in Java `%d` takes integers and `%f` takes doubles, and neither takes the other. Dates
-//! (`%t`), hashes (`%h`) and hexadecimal doubles (`%a`) are refused by name.
+//! Conversions `%s %d %f %e %g %x %o %b %c %h %t %n %%` and their capitals, with `1$` and `<` indices, the flags `- + 0 , ( #` and
+//! space, width and precision. As in Java `%d` takes integers and `%f` takes doubles, and neither takes the other. Hexadecimal doubles (`%a`)
+//! are refused by name, as is `%h` of a value whose hash is not that of Java.
 
+mod dates;
 mod decimal;
 mod directive;
 
@@ -76,6 +77,14 @@ fn convert(context: &mut CallContext<'_>, directive: &Directive<'_>, value: &Val
             Value::Character(character) => character.to_string(),
             other => return Err(mismatch(directive, "a character", other)),
         },
+        'h' => match hash(value) {
+            Some(hash) => format!("{hash:x}"),
+            None => return Err(mismatch(directive, "a string, a number or a character", value)),
+        },
+        't' => match dates::part(value, directive.part) {
+            Some(text) => text,
+            None => return Err(mismatch(directive, "a date that has this part", value)),
+        },
         'd' => return directive.integer(value).ok_or_else(|| mismatch(directive, "an integer", value)),
         'x' | 'o' => {
             let text = directive.radix(value).ok_or_else(|| mismatch(directive, "an integer", value))?;
@@ -88,6 +97,27 @@ fn convert(context: &mut CallContext<'_>, directive: &Directive<'_>, value: &Val
         _ => String::new(),
     };
     Ok(directive.capitals(directive.pad(text)))
+}
+
+/// The hash of Java, for the values that have the same here.
+fn hash(value: &Value) -> Option<u32> {
+    let of_bits = |bits: u64| (bits ^ (bits >> 32)) as u32;
+    Some(match value {
+        Value::String(text) => {
+            text.encode_utf16().fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(unit.into()))
+        }
+        Value::Integer(value) => of_bits(*value as u64),
+        Value::Float(value) => of_bits(value.to_bits()),
+        Value::Character(character) => u32::from(*character),
+        Value::Boolean(value) => {
+            if *value {
+                1231
+            } else {
+                1237
+            }
+        }
+        _ => return None,
+    })
 }
 
 fn mismatch(directive: &Directive<'_>, expected: &str, value: &Value) -> Error {

@@ -57,9 +57,18 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.math/hypot", Arity::exactly(2), &[], |_, a| of_two("hypot", a, f64::hypot)),
     Native::leaf("Math/atan2", Arity::exactly(2), &[], |_, a| of_two("Math/atan2", a, f64::atan2)),
     Native::leaf("clojure.math/atan2", Arity::exactly(2), &[], |_, a| of_two("atan2", a, f64::atan2)),
-    Native::leaf("Math/round", Arity::exactly(1), &[], |_, a| round("Math/round", a)),
+    Native::leaf("Math/round", Arity::exactly(1), &[], |_, a| match &a[0] {
+        Value::Float(_) => round("Math/round", a),
+        other => Err(type_error("Math/round", "a double", other).hint("convert it with `(double x)`")),
+    }),
     Native::leaf("clojure.math/round", Arity::exactly(1), &[], |_, a| round("round", a)),
-    Native::leaf("Math/abs", Arity::exactly(1), &[], |c, a| absolute(c, "Math/abs", a)),
+    Native::leaf("Math/abs", Arity::exactly(1), &[], |c, a| match &a[0] {
+        Value::Integer(_) | Value::Float(_) => absolute(c, "Math/abs", a),
+        other => {
+            Err(type_error("Math/abs", "an integer or a double", other)
+                .hint("`abs` takes every kind of number"))
+        }
+    }),
     Native::leaf("abs", Arity::exactly(1), &[], |c, a| absolute(c, "abs", a)),
     Native::leaf("Math/max", Arity::exactly(2), &[], |_, a| {
         extreme("Math/max", a, std::cmp::Ordering::Greater)
@@ -129,18 +138,20 @@ fn absolute(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) 
     })
 }
 
+/// Of two integers or of two doubles; Java knows no mixture.
 fn extreme(function: &str, arguments: &[Value], wanted: std::cmp::Ordering) -> Result<Value> {
-    let (a, b) = (&arguments[0], &arguments[1]);
-    for value in [a, b] {
-        if number::to_f64(value).ok_or_else(|| type_error(function, "a number", value))?.is_nan() {
-            return Ok(Value::Float(f64::NAN));
+    match (&arguments[0], &arguments[1]) {
+        (Value::Integer(a), Value::Integer(b)) => {
+            Ok(Value::Integer(if a.cmp(b) == wanted { *a } else { *b }))
         }
-    }
-    let chosen = if number::numeric_order(a, b) == Some(wanted.reverse()) { b } else { a };
-    // One double makes the result a double, as Java converts both.
-    match (a, b) {
-        (Value::Float(_), _) | (_, Value::Float(_)) => Ok(Value::Float(double(function, chosen)?)),
-        _ => Ok(chosen.clone()),
+        (Value::Float(a), Value::Float(b)) if a.is_nan() || b.is_nan() => Ok(Value::Float(f64::NAN)),
+        (Value::Float(a), Value::Float(b)) => {
+            Ok(Value::Float(if a.total_cmp(b) == wanted { *a } else { *b }))
+        }
+        (Value::Integer(_) | Value::Float(_), other) | (other, _) => {
+            Err(type_error(function, "two integers or two doubles", other)
+                .hint("`max` and `min` take numbers of every kind together"))
+        }
     }
 }
 

@@ -36,6 +36,27 @@
 (defn sorted-map-by [comparator & kvs] (apply hash-map kvs))
 (defn sorted-set-by [comparator & items] (set items))
 
+;; The functions of clojure.set are those of Clojure to the letter, so that they do the same to what is no set.
+(defn clojure.set/union
+  ([] #{})
+  ([a] a)
+  ([a b] (if (< (count a) (count b)) (reduce conj b a) (reduce conj a b)))
+  ([a b & more] (reduce (fn [x y] (if (< (count x) (count y)) (reduce conj y x) (reduce conj x y))) a (cons b more))))
+(defn clojure.set/intersection
+  ([a] a)
+  ([a b]
+   (let [[small large] (if (< (count b) (count a)) [b a] [a b])]
+     (reduce (fn [kept item] (if (contains? large item) kept (disj kept item))) small small)))
+  ([a b & more] (reduce (fn [x y] (clojure.set/intersection x y)) a (cons b more))))
+(defn clojure.set/difference
+  ([a] a)
+  ([a b]
+   (if (< (count a) (count b))
+     (reduce (fn [kept item] (if (contains? b item) (disj kept item) kept)) a a)
+     (reduce disj a b)))
+  ([a b & more] (reduce (fn [x y] (clojure.set/difference x y)) a (cons b more))))
+(defn clojure.set/subset? [a b] (and (<= (count a) (count b)) (every? (fn [x] (contains? b x)) a)))
+(defn clojure.set/superset? [a b] (and (>= (count a) (count b)) (every? (fn [x] (contains? a x)) b)))
 (defn clojure.set/select [p s] (reduce (fn [s x] (if (p x) s (disj s x))) s s))
 (defn clojure.set/project [rel ks] (set (map (fn [m] (select-keys m ks)) rel)))
 (defn clojure.set/rename-keys [m kmap]
@@ -111,3 +132,15 @@
                 (let [k (f x)]
                   (if (contains? seen k) [out seen] [(conj out x) (conj seen k)])))
               [[] #{}] coll))))
+
+(defn clojure.string/replace-by* [s match f once]
+  (apply str
+    (map-indexed (fn [at piece] (if (even? at) piece (text-of* (f piece)))) (clojure.string/match-pieces s match once))))
+(defn clojure.string/replace [s match replacement]
+  (if (and (regex? match) (not (string? replacement)))
+    (clojure.string/replace-by* (str s) match replacement false)
+    (clojure.string/replace-plain* s match replacement)))
+(defn clojure.string/replace-first [s match replacement]
+  (if (and (regex? match) (not (string? replacement)))
+    (clojure.string/replace-by* (str s) match replacement true)
+    (clojure.string/replace-first-plain* s match replacement)))

@@ -176,7 +176,10 @@
         (let [seen (atom #{})]
           (fn ([] (rf)) ([r] (rf r))
               ([r x] (if (contains? (deref seen) x) r (do (swap! seen conj x) (rf r x))))))))
-  ([coll] (distinct-step* #{} coll)))
+  ([coll]
+   (if (or (map? coll) (set? coll))
+     (nth coll 0)
+     (distinct-step* #{} coll))))
 (defn dedupe-step* [before s]
   (lazy-seq
     (loop [s (seq s)]
@@ -224,7 +227,9 @@
 (defn sort
   ([coll] (sort* coll))
   ([comparator coll]
-   (let [items (vec coll)] (sort-with* comparator items items))))
+   (if (nil? comparator)
+     (sort* coll)
+     (let [items (vec coll)] (sort-with* comparator items items)))))
 (defn sort-by
   ([f coll]
    (let [items (vec coll)] (sort-keyed* (mapv* f items) items)))

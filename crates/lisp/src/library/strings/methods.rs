@@ -27,15 +27,23 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Value::Boolean(text.contains(wanted.as_str())))
     }),
     Native::leaf(".indexOf", Arity::between(2, 3), &[], |c, a| {
-        first_index(c, ".indexOf", a).map(Value::Integer)
+        first_index(c, ".indexOf", string(".indexOf", &a[0])?, a).map(Value::Integer)
     }),
     Native::leaf(".lastIndexOf", Arity::between(2, 3), &[], |c, a| {
-        last_index(c, ".lastIndexOf", a).map(Value::Integer)
+        last_index(c, ".lastIndexOf", string(".lastIndexOf", &a[0])?, a).map(Value::Integer)
     }),
     Native::leaf(".substring", Arity::between(2, 3), &[], |c, a| substring(c, ".substring", a)),
-    Native::leaf(".startsWith", Arity::exactly(2), &[], |_, a| {
+    Native::leaf(".startsWith", Arity::between(2, 3), &[], |_, a| {
         let (text, wanted) = (string(".startsWith", &a[0])?, string(".startsWith", &a[1])?);
-        Ok(Value::Boolean(text.starts_with(wanted.as_str())))
+        let from = a.get(2).map_or(Ok(0), |from| index(".startsWith", from))?;
+        // Beyond either end there is nothing that could start.
+        let inside = from >= 0 && from <= i64::try_from(text.units()).unwrap_or(i64::MAX);
+        let rest = if inside {
+            &text[byte_of(".startsWith", text, from)?..]
+        } else {
+            return Ok(Value::Boolean(false));
+        };
+        Ok(Value::Boolean(rest.starts_with(wanted.as_str())))
     }),
     Native::leaf(".endsWith", Arity::exactly(2), &[], |_, a| {
         let (text, wanted) = (string(".endsWith", &a[0])?, string(".endsWith", &a[1])?);

@@ -45,6 +45,11 @@ fn piece<'a>(function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
     match value {
         Value::String(text) => Ok(Cow::Borrowed(text.as_str())),
         Value::Character(character) => Ok(Cow::Owned(character.to_string())),
+        // The methods of Java take the code of a character.
+        Value::Integer(code) if function.starts_with('.') => {
+            let character = u32::try_from(*code).ok().and_then(char::from_u32);
+            Ok(Cow::Owned(character.unwrap_or(char::REPLACEMENT_CHARACTER).to_string()))
+        }
         other => Err(type_error(function, "a string", other)),
     }
 }

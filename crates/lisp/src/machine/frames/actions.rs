@@ -55,7 +55,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::frame("shuffle", Arity::exactly(1), &[Realise::Spine], Effects::Acts, |host, a| {
         allowed(host, "shuffle")?;
-        let mut context = super::super::execute::context(host.shared, host.strand);
+        let mut context = super::super::execute::frame_context(host);
         let mut items = items(&mut context, "shuffle", &a[0])?;
         for at in (1..items.len()).rev() {
             items.swap(at, host.strand.random.below(at as u64 + 1) as usize);

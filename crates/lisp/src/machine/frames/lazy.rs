@@ -4,7 +4,7 @@ use super::super::work::{Host, Step, Work};
 use super::{Given, cursor, prelude};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise};
-use crate::value::{Cursor, LazyCell, List, Next, Thunk, Value, Vector};
+use crate::value::{Cursor, List, Next, Thunk, Value, Vector};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("map", Arity::at_least(1), &[], Effects::Calls, map),
@@ -54,7 +54,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::frame("realized?", Arity::exactly(1), &[], Effects::Pure, |_, a| {
         Ok(Step::Return(
             match &a[0] {
-                Value::Lazy(cell) => cell.realised().is_some(),
+                Value::Lazy(cell) => cell.is_realised(),
                 _ => true,
             }
             .into(),
@@ -63,8 +63,7 @@ pub(crate) const NATIVES: &[Native] = &[
 ];
 
 fn cell(host: &mut Host<'_>, thunk: Thunk) -> Value {
-    host.shared.meter.note(LazyCell::BYTES);
-    Value::Lazy(LazyCell::new(thunk, host.strand.id))
+    host.shared.cell(thunk, host.strand.id)
 }
 
 fn lazy(host: &mut Host<'_>, thunk: Thunk) -> Result<Step> {

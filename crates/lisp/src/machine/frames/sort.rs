@@ -11,7 +11,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::frame("sort-with*", Arity::exactly(3), &[Realise::Not, Realise::Spine], Effects::Calls, |host, a| {
         let mut a = Given::new(a);
         let (comparator, values, keys) = (a.take(), a.take(), a.take());
-        let mut context = super::super::execute::context(host.shared, host.strand);
+        let mut context = super::super::execute::frame_context(host);
         let values = items(&mut context, "sort", &values)?;
         let keys = items(&mut context, "sort", &keys)?;
         let items: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
