@@ -3,7 +3,7 @@
 //! Lengths and indices are Java's: UTF-16 code units. An index that falls inside of a character that takes two units is
 //! refused, because no string here can hold half a character. Functions that Clojure applies to `(.toString s)` take any
 //! value but `nil`; the others take strings only. A replacement that is a function belongs to the prelude, which builds
-//! on `clojure.string/match-pieces`.
+//! on `clojure.string/match-pieces*`.
 
 pub(super) mod case;
 pub(super) mod characters;

@@ -26,7 +26,7 @@ pub(crate) const NATIVES: &[Native] = &[
             context.string(quoted)
         },
     ),
-    Native::leaf("clojure.string/match-pieces", Arity::between(2, 3), &[], match_pieces),
+    Native::leaf("clojure.string/match-pieces*", Arity::between(2, 3), &[], match_pieces),
 ];
 
 fn replace(
