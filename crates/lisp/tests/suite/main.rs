@@ -13,6 +13,7 @@ mod namespaces;
 mod printer;
 mod reader;
 mod reader_mutation;
+mod reference;
 mod regex;
 mod repair;
 mod sequences;

@@ -135,7 +135,7 @@
 
 (defn clojure.string/replace-by* [s match f once]
   (apply str
-    (map-indexed (fn [at piece] (if (even? at) piece (text-of* (f piece)))) (clojure.string/match-pieces s match once))))
+    (map-indexed (fn [at piece] (if (even? at) piece (text-of* (f piece)))) (clojure.string/match-pieces* s match once))))
 (defn clojure.string/replace [s match replacement]
   (if (and (regex? match) (not (string? replacement)))
     (clojure.string/replace-by* (str s) match replacement false)
