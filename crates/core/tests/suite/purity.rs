@@ -143,6 +143,7 @@ fn lisp_depends_on_what_is_stated_here() {
             "num-traits",
             "ordered-float",
             "regex",
+            "regex-automata",
             "serde",
             "serde_json",
             "thiserror",
