@@ -11,6 +11,8 @@
 //! Linux is where this is tested; macOS is meant to work. Elsewhere opening a directory gives
 //! [`WorkspaceError::Unsupported`](backstitch_core::ports::WorkspaceError::Unsupported).
 
+#![cfg_attr(not(unix), allow(dead_code, reason = "only host directories use it"))]
+
 mod coverage;
 pub mod export;
 mod format;
@@ -21,7 +23,9 @@ mod options;
 mod unsupported;
 
 pub use coverage::{Coverage, InvalidCoverage};
+pub use format::diff::diff;
 pub use format::reach::reachable;
+pub use format::stored::read_at;
 #[cfg(unix)]
 pub use host::{GitHead, HostFilesystem, HostWorkspace, Progress, Rescued, RestoreAction, RestoreStep};
 pub use options::{IgnoredBudget, OpenOptions};

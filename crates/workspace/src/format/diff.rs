@@ -14,8 +14,8 @@ use super::stored::{Contents, Folder, Item, MAX_DEPTH, Root};
 /// Trees can name one directory often, so small objects can stand for more than can be told.
 const MOST_CHANGES: usize = 4 * 1024 * 1024;
 
-/// What differs between two roots, in the order of the paths' bytes.
-pub(crate) fn diff(
+/// What differs between two roots of host directories, in the order of the paths' bytes. No directory is needed for it.
+pub fn diff(
     objects: &dyn Objects,
     from: WorkspaceRoot,
     to: WorkspaceRoot,

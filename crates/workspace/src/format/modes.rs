@@ -66,7 +66,9 @@ impl Modes {
             match (&*entry.name, entry.mode) {
                 (OWN, Mode::File) => {
                     let blob = fetch(objects, entry.object, ObjectKind::Blob)?;
-                    modes.read(blob.bytes()).ok_or_else(|| damaged(entry.object, "it is no list of modes"))?;
+                    modes
+                        .read(blob.bytes())
+                        .ok_or_else(|| damaged(entry.object, "it is no list of modes"))?;
                 }
                 ([BELOW, name @ ..], Mode::Directory) if is_name(name) => {
                     modes.below.insert(name.into(), entry.object);

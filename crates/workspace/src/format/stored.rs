@@ -116,9 +116,10 @@ impl<'a> Folder<'a> {
                     overlay,
                 }),
                 Mode::Link => Item::Link { id },
-                Mode::File | Mode::Executable => {
-                    Item::File { id, mode: modes.files.get(&name).copied().unwrap_or(tree::permissions(mode)) }
-                }
+                Mode::File | Mode::Executable => Item::File {
+                    id,
+                    mode: modes.files.get(&name).copied().unwrap_or(tree::permissions(mode)),
+                },
             };
             match overlay {
                 // What holds something is a directory.
@@ -150,8 +151,8 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// What a root holds at a path; none if there is nothing, or only a directory.
-pub(crate) fn read_at(
+/// What a root holds at a path, given in bytes; none if there is nothing, or only a directory.
+pub fn read_at(
     objects: &dyn Objects,
     root: WorkspaceRoot,
     path: &[u8],

@@ -94,11 +94,6 @@ impl HostWorkspace {
         state.unsaved += scan.read;
         state.read += scan.read as u64;
         let node = state.index.insert(node);
-        Restore::new(objects, &self.rules, coverage, self.limits.file_bytes).run(
-            self.root.as_fd(),
-            node,
-            root,
-            progress,
-        )
+        Restore::new(objects, &self.rules, coverage).run(self.root.as_fd(), node, root, progress)
     }
 }

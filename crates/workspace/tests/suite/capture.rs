@@ -151,7 +151,7 @@ fn other_names_and_attributes_of_files_are_said() {
     fs::hard_link(place.path("one"), place.path("two")).unwrap();
     place.write("attributed", "y");
     let set =
-        rustix::fs::setxattr(&place.path("attributed"), "user.note", b"x", rustix::fs::XattrFlags::empty());
+        rustix::fs::setxattr(place.path("attributed"), "user.note", b"x", rustix::fs::XattrFlags::empty());
     let captured = place.open().capture().unwrap();
     let found = uncovered(&captured);
     assert!(found.contains(&("one".to_owned(), UncoveredReason::HardLink)), "{found:?}");

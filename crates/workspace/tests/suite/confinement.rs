@@ -114,7 +114,7 @@ fn what_is_no_file_is_not_opened() {
     let device = rustix::fs::makedev(1, 5);
     let made = rustix::fs::mknodat(
         rustix::fs::CWD,
-        &place.path("zero"),
+        place.path("zero"),
         rustix::fs::FileType::CharacterDevice,
         rustix::fs::Mode::RWXU,
         device,

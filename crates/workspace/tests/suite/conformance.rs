@@ -28,7 +28,8 @@ impl Subject for OnHost {
 
     fn set_executable(&self, path: &FilePath, executable: bool) {
         let mode = if executable { 0o755 } else { 0o644 };
-        std::fs::set_permissions(self.root.join(path.as_str()), std::fs::Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(self.root.join(path.as_str()), std::fs::Permissions::from_mode(mode))
+            .unwrap();
     }
 }
 

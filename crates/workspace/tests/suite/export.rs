@@ -68,7 +68,7 @@ fn a_history_is_read_by_git_and_checked_out_as_it_was() {
     assert_eq!(run_git(&path, &["rev-parse", "HEAD"]), exported.commits[4].to_string());
     assert_eq!(run_git(&path, &["rev-parse", "--is-bare-repository"]), "true");
     assert_eq!(run_git(&path, &["rev-parse", "HEAD~2^{tree}"]), first.tree.to_string());
-    assert_eq!(run_git(&path, &["verify-pack", "-s", &pack(&path)]).is_empty(), false);
+    assert!(!run_git(&path, &["verify-pack", "-s", &pack(&path)]).is_empty());
     let clone = place.above.join("clone");
     run_git(&place.above, &["clone", "-q", path.to_str().unwrap(), clone.to_str().unwrap()]);
     assert_eq!(fs::read(clone.join("a.txt")).unwrap(), b"side\n");

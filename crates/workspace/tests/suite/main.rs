@@ -1,6 +1,7 @@
 //! The integration tests of the crate, in one binary: linking is what takes the time. They work in real directories, and
 //! were written to be run by the superuser as well as by anybody else.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod cache;
 mod capture;

@@ -38,7 +38,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             restore,
             root,
             hoisted: Vec::new(),
-           
+
             sync: Sync::new(device),
             progress,
             temporaries: 0,
@@ -133,7 +133,8 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                     Err(error) => return Err(failed(error.into())),
                 }
                 let below = sys::open_directory(directory, name).map_err(failed)?;
-                self.own(&below, parent);
+                let made = sys::look_at(&below).map_err(failed)?;
+                self.own(&below, &made, parent);
                 self.directory(below.as_fd(), path, plan)
             }
             Step::Enter(plan) => {
@@ -158,9 +159,10 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let content = fetch(self.restore.objects, id, ObjectKind::Blob)?;
         let temporary = self.temporary();
         self.tick(path, RestoreAction::Write)?;
+        // The mask may take some of it away, and then it is set again.
+        let open_mode = Mode::from_raw_mode((mode & 0o777) as _);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(directory, &*temporary, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|error| failed(error.into()))?;
+        let file = openat(directory, &*temporary, flags, open_mode).map_err(|error| failed(error.into()))?;
         let written = self.fill(file, content.bytes(), path);
         let file = match written {
             Ok(file) => file,
@@ -170,8 +172,12 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                 return Err(error);
             }
         };
-        self.own(&file, before.as_ref().filter(|before| before.kind == Kind::File).unwrap_or(parent));
-        set_mode(&file, mode).map_err(failed)?;
+        let like = before.as_ref().filter(|before| before.kind == Kind::File).unwrap_or(parent);
+        let made = sys::look_at(&file).map_err(failed)?;
+        let given = self.own(&file, &made, like);
+        if given || made.mode != mode {
+            set_mode(&file, mode).map_err(failed)?;
+        }
         self.place(directory, &temporary, name, path)?;
         self.sync.file(file, parent.stamp.device).map_err(failed)
     }
@@ -214,15 +220,17 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         Err(WorkspaceError::Blocked { path: shown(path), reason })
     }
 
-    /// Gives a file to whoever owns what is around it, where this process may do so.
-    fn own(&self, file: &OwnedFd, like: &Found) {
-        if self.privileged {
-            let (user, group) = like.owner;
-            let user = rustix::process::Uid::from_raw(user);
-            let group = rustix::process::Gid::from_raw(group);
-            // Owners are not part of a root: what cannot be given away stays ours.
-            let _ = rustix::fs::fchown(file, Some(user), Some(group));
+    /// Gives a file to whoever owns what is around it, where this process may do so. Says whether it tried.
+    fn own(&self, file: &OwnedFd, made: &Found, like: &Found) -> bool {
+        if !self.privileged || made.owner == like.owner {
+            return false;
         }
+        let (user, group) = like.owner;
+        let user = rustix::process::Uid::from_raw(user);
+        let group = rustix::process::Gid::from_raw(group);
+        // Owners are not part of a root: what cannot be given away stays ours.
+        let _ = rustix::fs::fchown(file, Some(user), Some(group));
+        true
     }
 
     fn temporary(&mut self) -> Vec<u8> {

@@ -17,9 +17,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::ports::{
-    ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError,
-};
+use backstitch_core::ports::{Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError};
 
 use super::index::Node;
 use super::rules::Rules;
@@ -67,20 +65,13 @@ pub(crate) struct Restore<'a> {
     pub(crate) objects: &'a dyn Objects,
     pub(crate) rules: &'a Rules,
     pub(crate) coverage: &'a Coverage,
-    /// A larger file is not compared but written anew.
-    pub(crate) file_bytes: u64,
     changed: Vec<PathChange>,
     kept: Vec<Uncovered>,
 }
 
 impl<'a> Restore<'a> {
-    pub(crate) fn new(
-        objects: &'a dyn Objects,
-        rules: &'a Rules,
-        coverage: &'a Coverage,
-        file_bytes: u64,
-    ) -> Self {
-        Self { objects, rules, coverage, file_bytes, changed: Vec::new(), kept: Vec::new() }
+    pub(crate) fn new(objects: &'a dyn Objects, rules: &'a Rules, coverage: &'a Coverage) -> Self {
+        Self { objects, rules, coverage, changed: Vec::new(), kept: Vec::new() }
     }
 
     /// Puts the files below `root`, which are as `found` says, back to `wanted`.

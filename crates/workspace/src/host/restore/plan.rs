@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use backstitch_core::object::ObjectId;
+use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{ChangeKind, PathChange, WorkspaceError};
 
 use super::Restore;
+use crate::format::fetch;
 use crate::format::path::{Name, is_temporary, join, shown};
 use crate::format::stored::{Folder, Item, MAX_DEPTH, Overlay};
 use crate::host::index::{Entry, Node, NodeFlags, Omitted};
-use crate::host::scan::{hash_file, hash_link};
+use crate::host::scan::{has_content, hash_link};
 use crate::host::sys::{self, Kind, Names};
 
 /// What has to be done in a directory.
@@ -98,7 +99,7 @@ impl Restore<'_> {
         let failed = |error| sys::io_error(path, error);
         match (entry, wanted) {
             (Entry::File(leaf), Some(Item::File { id, mode })) => {
-                return Ok(self.file(path, (leaf.id, leaf.mode), (*id, *mode))?);
+                return self.file(path, (leaf.id, leaf.mode), (*id, *mode));
             }
             (Entry::Link(leaf), Some(Item::Link { id })) if leaf.id == *id => return Ok(None),
             (Entry::Directory(node), Some(Item::Directory(folder))) => {
@@ -122,14 +123,13 @@ impl Restore<'_> {
         let Some(wanted) = wanted else { return Ok(Some(Step::Remove)) };
         match (found.kind, wanted) {
             (Kind::File, Item::File { id, mode }) => {
+                let content = fetch(self.objects, *id, ObjectKind::Blob)?;
                 // A file that cannot be read now is written anew.
-                let present = match found.stamp.size > self.file_bytes {
-                    true => None,
-                    false => hash_file(directory, name, self.file_bytes).ok(),
-                };
-                match present {
-                    Some(present) => self.file(path, (present, found.mode), (*id, *mode)),
-                    None => self.replace(path, wanted, depth).map(Some),
+                let same = found.stamp.size == content.bytes().len() as u64
+                    && has_content(directory, name, content.bytes()).unwrap_or(false);
+                match same {
+                    true => self.file(path, (*id, found.mode), (*id, *mode)),
+                    false => self.replace(path, wanted, depth).map(Some),
                 }
             }
             (Kind::Link, Item::Link { id }) if hash_link(directory, name).ok() == Some(*id) => Ok(None),

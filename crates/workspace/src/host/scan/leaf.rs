@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{UncoveredReason, WorkspaceError};
 
-use super::{Purpose, Scan, Stop, Visited, uncovered};
+use super::walk::{Visited, uncovered};
+use super::{Purpose, Scan, Stop};
 use crate::host::index::{Entry, Leaf, LeafFlags, Omitted};
 use crate::host::sys::{self, Found, Stamp, is_gone};
 
@@ -17,7 +18,7 @@ use crate::host::sys::{self, Found, Stamp, is_gone};
 const ATTEMPTS: usize = 3;
 
 /// Systems stamp files with a clock that advances in steps of some milliseconds.
-const STEP: Duration = Duration::from_millis(50);
+const STEP: Duration = Duration::from_millis(20);
 
 /// Some filesystems keep whole seconds, or every second one.
 const COARSE_STEP: Duration = Duration::from_millis(2_500);
@@ -61,7 +62,8 @@ impl Scan<'_> {
         if let Some(leaf) = self.trusted(&found, previous)? {
             return Ok(Visited::Entry(Entry::File(leaf)));
         }
-        if self.purpose == Purpose::Restore && previous.is_none() {
+        // A restore need not know what is new, or what has another size and so another content.
+        if self.purpose == Purpose::Restore && previous.is_none_or(|leaf| leaf.stamp.size != size) {
             return Ok(unread());
         }
         if self.limits.spend.is_some_and(|left| size > left) {
@@ -201,9 +203,9 @@ fn read_link(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Res
     Ok(rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes())
 }
 
-/// The id of a file's content as it is now.
-pub(crate) fn hash_file(directory: BorrowedFd<'_>, name: &[u8], limit: u64) -> io::Result<ObjectId> {
-    Ok(Object::blob(read_file(directory, name, limit)?.bytes).id())
+/// Whether a file has this content now.
+pub(crate) fn has_content(directory: BorrowedFd<'_>, name: &[u8], content: &[u8]) -> io::Result<bool> {
+    Ok(read_file(directory, name, content.len() as u64)?.bytes == content)
 }
 
 /// The id of a link's content as it is now.
