@@ -63,8 +63,8 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, digest, execution, extra, filesystem, id, journal, json, message, object, ports, rng, session, slices,
-    storable, time, tool, view,
+    budget, digest, execution, extra, filesystem, id, journal, json, message, object, ports, rng, session,
+    slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
@@ -73,7 +73,8 @@ pub use backstitch_macros::Slice;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    CallEnd, CallRequest, LiveSession, RuntimeError, Surroundings, SystemClock, Telemetry, ToolRunner, Tools, entropy,
+    CallEnd, CallRequest, LiveSession, RuntimeError, Surroundings, SystemClock, Telemetry, ToolRunner, Tools,
+    entropy,
 };
 
 /// What most programs need: `use backstitch::prelude::*`.

@@ -108,7 +108,9 @@ impl Engine {
                 let parameters: Vec<&str> = closure.parameters().collect();
                 format!("a function of the library, ({name} {})", parameters.join(" "))
             }
-            other => format!("a {} of the library: {}", crate::types::type_label(other), crate::to_edn(other)),
+            other => {
+                format!("a {} of the library: {}", crate::types::type_label(other), crate::to_edn(other))
+            }
         })
     }
 

@@ -4,11 +4,7 @@
 ///
 /// The distance counts inserted, deleted, changed and swapped characters, with `_` and `-` and the two cases of a
 /// letter taken as equal. A name may differ by a third of its length.
-fn closest<'a>(
-    wanted: &str,
-    known: impl IntoIterator<Item = &'a str>,
-    most: usize,
-) -> Vec<&'a str> {
+fn closest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
     // A name of this length was never meant to be one of ours, and the distance is quadratic.
     const LONGEST: usize = 64;
     let wanted: Vec<char> = fold(wanted).take(LONGEST + 1).collect();

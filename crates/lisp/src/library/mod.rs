@@ -22,7 +22,7 @@ pub(crate) use native::{Arity, Effects, Realise, Run};
 pub(crate) use core::predicates::CLASSES;
 pub(crate) use core::sequences::{integer, items, out_of_bounds};
 pub(crate) use dates::parse_tagged;
-pub use regex::CompiledPattern;
+pub(crate) use regex::CompiledPattern;
 pub(crate) use regex::compile_pattern;
 pub(crate) use strings::print_all;
 

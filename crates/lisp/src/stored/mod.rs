@@ -21,7 +21,7 @@ pub use memory::{restore_memory, restore_value, store_memory, store_value};
 use crate::error::{Error, ErrorKind};
 
 /// The version of the format. A change of the format gets a new number and keeps reading the old ones.
-pub const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 1;
 
 fn damaged(what: &str) -> Error {
     Error::new(ErrorKind::InvalidStored, format!("a stored value is damaged: {what}"))

@@ -9,7 +9,7 @@ mod pattern;
 mod replace;
 mod translate;
 
-pub use pattern::CompiledPattern;
+pub(crate) use pattern::CompiledPattern;
 pub(crate) use pattern::compile_pattern;
 use regex::Captures;
 pub(super) use replace::{Replacement, Times, replace_matches};

@@ -15,7 +15,7 @@ const LONGEST: usize = 4_096;
 const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
 
 /// A compiled regular expression.
-pub struct CompiledPattern {
+pub(crate) struct CompiledPattern {
     regex: Regex,
     /// What the pattern is called in the notation of the engine.
     translated: Box<str>,
