@@ -53,6 +53,8 @@
 //! | [`slices`] | the slices that Backstitch itself keeps |
 //! | [`journal`], [`view`] | what happened, and what follows from it |
 //! | [`ports`], [`filesystem`] | the traits behind which the world lies, and the rules of files |
+//! | [`execution`], [`tool`] | all mutable state under one root, and what a model may call |
+//! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
 //! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
 //! | [`SystemClock`], [`entropy`] | where time and chance come from outside of tests |
@@ -61,8 +63,8 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, digest, extra, filesystem, id, journal, json, message, object, ports, rng, session, slices,
-    storable, time, view,
+    budget, digest, execution, extra, filesystem, id, journal, json, message, object, ports, rng, session,
+    slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
@@ -70,7 +72,10 @@ pub use backstitch_core::session::Slice;
 pub use backstitch_macros::Slice;
 
 #[doc(inline)]
-pub use backstitch_runtime::{SystemClock, entropy};
+pub use backstitch_runtime::{
+    CallEnd, CallRequest, LiveSession, RuntimeError, Surroundings, SystemClock, Telemetry, ToolRunner, Tools,
+    entropy,
+};
 
 /// What most programs need: `use backstitch::prelude::*`.
 pub mod prelude {
@@ -83,6 +88,11 @@ pub mod prelude {
     pub use backstitch_macros::Slice;
     pub use backstitch_runtime::SystemClock;
 }
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 
 // What the macros generate refers to this module and to nothing else.
 #[doc(hidden)]

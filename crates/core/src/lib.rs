@@ -11,6 +11,7 @@ mod hex;
 pub mod __private;
 pub mod budget;
 pub mod digest;
+pub mod execution;
 pub mod extra;
 pub mod filesystem;
 #[doc(hidden)]
@@ -26,4 +27,5 @@ pub mod session;
 pub mod slices;
 pub mod storable;
 pub mod time;
+pub mod tool;
 pub mod view;

@@ -14,7 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, Record, RecordBody};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
+use backstitch_core::ports::{
+    BoxFuture, Claim, Fence, Lease, Objects, Owner, Store, StoreError, check_batch,
+};
+use backstitch_core::session::BoxError;
 
 /// A store that lasts as long as the value does.
 #[derive(Default)]
@@ -186,6 +189,16 @@ impl Store for MemoryStore {
 
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
         Box::pin(async move { Ok(self.contents().objects.get(&id).cloned()) })
+    }
+}
+
+impl Objects for MemoryStore {
+    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
+        Ok(self.contents().objects.get(&id).cloned())
+    }
+
+    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
+        Ok(self.contents().objects.contains_key(&id))
     }
 }
 

@@ -90,6 +90,20 @@ pub struct CallStarted {
     pub extra: Extra,
 }
 
+/// An outside sub-step of a call is done. A call that runs again gets its value from here instead of doing it twice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepFinished {
+    /// The call.
+    pub call_id: CallId,
+    /// The step, by a name that is its own within the call.
+    pub name: String,
+    /// What it gave.
+    pub value: Value,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// A call has ended. It is the last record of its batch that belongs to the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallFinished {

@@ -17,7 +17,7 @@ mod record;
 pub use batch::Batch;
 pub use call::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, RequestStarted,
-    WorkspaceRoot,
+    StepFinished, WorkspaceRoot,
 };
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Position;
-use super::call::{BudgetCharged, CallFinished, CallStarted, RequestStarted};
+use super::call::{BudgetCharged, CallFinished, CallStarted, RequestStarted, StepFinished};
 use super::inner_message::InnerMessage;
 use super::lifecycle::{
     EvaluationFinished, EvaluationStarted, Note, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
@@ -79,6 +79,8 @@ record_kinds! {
     MessageAppended(InnerMessage) = "message_appended", version 1;
     /// A call is about to run.
     CallStarted(CallStarted) = "call_started", version 1;
+    /// An outside sub-step of a call is done.
+    StepFinished(StepFinished) = "step_finished", version 1;
     /// A slice changed.
     SliceChanged(StoredChange) = "slice_changed", version 1;
     /// A call has ended.

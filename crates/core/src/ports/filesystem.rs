@@ -181,6 +181,12 @@ pub enum FilesystemError {
         /// The path.
         path: String,
     },
+    /// The call that the files were given to has ended.
+    #[error("{path}: the call has ended")]
+    Revoked {
+        /// The path.
+        path: String,
+    },
     /// The filesystem may only be read.
     #[error("{path}: the workspace is read-only")]
     ReadOnly {

@@ -80,6 +80,10 @@ pub enum UncoveredReason {
     HardLink,
     /// It could not be read.
     Unreadable,
+    /// It is nested too deeply.
+    TooDeep,
+    /// It has extended attributes or an access list: its content is kept, they are not.
+    Attributes,
 }
 
 /// What a restore did.
@@ -87,6 +91,8 @@ pub enum UncoveredReason {
 pub struct Restored {
     /// What it wrote or deleted.
     pub changed: Vec<PathChange>,
+    /// What stands in the way of the wanted state, and was left as it is, because it is not covered.
+    pub kept: Vec<Uncovered>,
 }
 
 /// One path that differs.

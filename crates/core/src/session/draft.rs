@@ -84,6 +84,17 @@ impl Session {
         self.replay(draft, Kept::Logs)
     }
 
+    /// Dispatches one more event on top of what was prepared, so that it is committed with it. When a reducer fails, what was
+    /// prepared is as before.
+    pub fn prepare_more<E: Event>(&self, prepared: &mut Prepared, event: E) -> Result<(), SessionError> {
+        let mut session = self.clone();
+        session.set_state(prepared.after.clone());
+        let changes = session.dispatch(event)?;
+        prepared.after = session.state;
+        prepared.changes.extend(changes);
+        Ok(())
+    }
+
     /// Makes the session what was prepared, and tells observers.
     pub fn apply(&mut self, prepared: Prepared) -> Result<Vec<Change>, SessionError> {
         if prepared.generation != self.generation {

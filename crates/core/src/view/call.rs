@@ -1,6 +1,7 @@
 //! Calls: what was asked for, what was started, what came of it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
@@ -40,13 +41,23 @@ pub struct Call {
     pub intent: Option<Recorded<CallStarted>>,
     /// The outcome of that intent.
     pub finished: Option<Recorded<CallFinished>>,
+    /// The outside sub-steps that are done, by name.
+    pub steps: imbl::OrdMap<String, Value>,
     /// What its result message says: completed or failed.
     pub(super) result: Option<CallStatus>,
 }
 
 impl Call {
     pub(super) fn new(call_id: CallId, evaluation_id: EvaluationId, name: &str) -> Self {
-        Self { call_id, evaluation_id, name: name.to_owned(), intent: None, finished: None, result: None }
+        Self {
+            call_id,
+            evaluation_id,
+            name: name.to_owned(),
+            intent: None,
+            finished: None,
+            steps: imbl::OrdMap::new(),
+            result: None,
+        }
     }
 
     /// How far the call has come.

@@ -103,6 +103,11 @@ impl Visible {
                 let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
                 self.edit_call(index).finished = Some(Recorded::new(session, record, finished));
             }
+            RecordBody::StepFinished(step) => {
+                let unknown = FoldProblem::UnknownCall { call: step.call_id };
+                let index = *self.call_index.get(&step.call_id).ok_or(unknown)?;
+                self.edit_call(index).steps.insert(step.name.clone(), step.value.clone());
+            }
             RecordBody::Paused(paused) => self.pauses.push_back(paused.clone()),
             RecordBody::Resolved(resolved) => {
                 let Resolved { call_id, .. } = **resolved;

@@ -7,7 +7,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     CallOutcome, Decision, EvaluationStarted, Outcome, PauseReason, Position, RecordBody, Resolved,
-    TurnFinished,
+    StepFinished, TurnFinished,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -151,6 +151,8 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         }),
         (Action::FailCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
             writer.start_call(id, call);
+            let (name, value) = (format!("step {}", pick % 2), json!(pick));
+            writer.push(StepFinished { call_id: call, name, value, extra: Extra::default() });
             writer.change::<Trace>(StoredOp::Append(json!(pick)));
             writer.finish_call(id, call, CallOutcome::Failed);
         }),

@@ -9,7 +9,7 @@ use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason,
     Paused, Position, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated,
-    TurnFinished, WorkspaceRoot,
+    StepFinished, TurnFinished, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -297,6 +297,12 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
             extra,
         },
     );
+    let step = (call_id(), text(), value(), extra()).prop_map(|(call_id, name, value, extra)| StepFinished {
+        call_id,
+        name,
+        value,
+        extra,
+    });
     let note = (text(), text(), data()).prop_map(|(topic, text, (data, data_object, extra))| Note {
         topic,
         text,
@@ -318,6 +324,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         resolved().prop_map(RecordBody::from).boxed(),
         evaluation_finished().prop_map(RecordBody::from).boxed(),
         turn.prop_map(RecordBody::from).boxed(),
+        step.prop_map(RecordBody::from).boxed(),
         note.prop_map(RecordBody::from).boxed(),
     ]
 }

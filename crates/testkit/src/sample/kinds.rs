@@ -9,7 +9,7 @@ use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Outcome, PauseReason, Paused,
-    Position, ProviderSidecar, RequestStarted, Resolved, Rewound, TurnFinished, WorkspaceRoot,
+    Position, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TurnFinished, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -87,6 +87,12 @@ pub fn every_kind() -> Journal {
             .with(say(call, 2, 1))
             .with(charged(of_request))
             .with(call_started(call_id, evaluation, session, root, of_call)),
+        Batch::at(at).with(StepFinished {
+            call_id,
+            name: "thread".into(),
+            value: json!({ "needle": "threaded" }),
+            extra: extra.clone(),
+        }),
         Batch::at(at)
             .with(stored::<Task>(StoredOp::Patch {
                 remove: vec![0],

@@ -92,7 +92,7 @@ impl Workspace for MemoryWorkspace {
         let files = restore.files(root, &present)?;
         let changed = diff_roots(&objects, before.root, root)?;
         self.filesystem.restore(files);
-        Ok(Restored { changed })
+        Ok(Restored { changed, kept: Vec::new() })
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {

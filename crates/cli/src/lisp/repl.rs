@@ -1,0 +1,128 @@
+//! `backstitch lisp repl`.
+//!
+//! A form may span lines: the prompt waits until it is complete. Definitions stay from one entry to the next, a failed entry
+//! leaves none, and `*1`, `*2`, `*3` are the last values. Lines that begin with `:` and are one of the commands below are not
+//! evaluated.
+
+use std::borrow::Cow;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use backstitch_lisp::{
+    Completeness, Engine, Inputs, Memory, ReadLimits, Value, completeness, to_edn, type_label,
+};
+use rustyline::error::ReadlineError;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
+
+use super::{Given, now_millis, program};
+
+/// How many values `*1` and its like reach back.
+const REMEMBERED: usize = 3;
+
+const HELP: &str = "\
+:doc NAME   what a name stands for
+:names      every name of the library
+:defs       what was defined here
+:quit       leave, as Ctrl-D does";
+
+#[derive(Helper, Completer, Hinter, Highlighter)]
+struct WholeForms;
+
+impl Validator for WholeForms {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match completeness(context.input(), &ReadLimits::default()) {
+            Completeness::Incomplete(_) => ValidationResult::Incomplete,
+            _ => ValidationResult::Valid(None),
+        })
+    }
+}
+
+/// What stays from one entry to the next.
+struct Repl {
+    engine: Engine,
+    given: Inputs,
+    memory: Memory,
+    history: Vec<Value>,
+}
+
+pub(super) fn run(given: &Given) -> anyhow::Result<ExitCode> {
+    let mut editor: Editor<WholeForms, _> = Editor::new().context("cannot use this terminal")?;
+    editor.set_helper(Some(WholeForms));
+    let inputs = Inputs { data: given.data()?, limits: given.limits(), ..Inputs::default() };
+    let mut repl = Repl { engine: Engine::new(), given: inputs, memory: Memory::new(), history: Vec::new() };
+    println!("Backstitch's agent language. :help lists commands, Ctrl-D leaves.");
+    loop {
+        match editor.readline("user=> ") {
+            Ok(line) if line.trim().is_empty() => {}
+            Ok(line) => {
+                // A history that cannot be kept is no reason to stop.
+                let _ = editor.add_history_entry(line.as_str());
+                match command(&repl, line.trim()) {
+                    Some(Cow::Borrowed(":quit")) => break,
+                    Some(text) => println!("{text}"),
+                    None => repl.evaluate(&line),
+                }
+            }
+            Err(ReadlineError::Interrupted) => println!("(interrupted; Ctrl-D leaves)"),
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(error).context("cannot read from this terminal"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a command says; `None` when the line is a program.
+fn command(repl: &Repl, line: &str) -> Option<Cow<'static, str>> {
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    Some(match command {
+        ":quit" | ":exit" => ":quit".into(),
+        ":help" => HELP.into(),
+        ":names" => repl.engine.names().join(" ").into(),
+        ":defs" => {
+            let names: Vec<_> = repl.memory.definitions().iter().map(|one| one.name.to_string()).collect();
+            names.join(" ").into()
+        }
+        ":doc" => doc(repl, rest.trim()).into(),
+        _ => return None,
+    })
+}
+
+fn doc(repl: &Repl, name: &str) -> String {
+    if let Some(definition) = repl.memory.get(name) {
+        let doc = definition.doc.as_deref().unwrap_or("no docstring");
+        return format!("{name}: {}\n  {doc}", type_label(&definition.value));
+    }
+    match repl.engine.doc(name) {
+        Some(doc) => format!("{name}: {doc}"),
+        None => format!("there is no {name:?}; :names lists what there is"),
+    }
+}
+
+impl Repl {
+    fn evaluate(&mut self, source: &str) {
+        let inputs = Inputs {
+            memory: self.memory.clone(),
+            history: self.history.clone(),
+            now: now_millis(),
+            ..self.given.clone()
+        };
+        let finished = match program::evaluate(&self.engine, source, inputs) {
+            Ok(finished) => finished,
+            Err(error) => return eprintln!("{}", error.render()),
+        };
+        for print in &finished.prints {
+            println!("{print}");
+        }
+        match finished.result {
+            Ok(value) => {
+                println!("{}", to_edn(&value));
+                self.memory = finished.memory;
+                self.history.push(value);
+                let surplus = self.history.len().saturating_sub(REMEMBERED);
+                self.history.drain(..surplus);
+            }
+            Err(error) => eprintln!("{}", error.render()),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The `backstitch` command.
+//!
+//! This is the edge of the program: it reads arguments and files, calls the libraries, and puts what they say into words.
+//! Exit codes: 0 it worked, 1 it did not, 2 it was called wrongly.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
+
+mod lisp;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A durable, transactional runtime for LLM agents.
+#[derive(Parser)]
+#[command(name = "backstitch", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs programs of the agent language.
+    #[command(subcommand)]
+    Lisp(lisp::Command),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Lisp(command) => lisp::run(command),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

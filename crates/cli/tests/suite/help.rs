@@ -1,0 +1,59 @@
+//! What the command says about itself, and to someone who calls it wrongly.
+
+use crate::command::backstitch;
+
+#[test]
+fn help_names_every_command() {
+    let output = backstitch(&["--help"]).worked();
+    assert!(output.contains("lisp"), "{output}");
+    let output = backstitch(&["lisp", "--help"]).worked();
+    for command in ["run", "repl", "eval"] {
+        assert!(output.contains(&format!("\n  {command} ")), "{output}");
+    }
+}
+
+#[test]
+fn help_of_each_command_names_its_options() {
+    let cases: &[(&str, &[&str])] = &[
+        ("run", &["<FILE>", "--data <NAME=FILE.json>", "--fuel <FUEL>", "--json"]),
+        ("repl", &["--data <NAME=FILE.json>", "--fuel <FUEL>"]),
+        ("eval", &["--jsonl", "turn_history", "signal"]),
+    ];
+    for (command, mentioned) in cases {
+        let output = backstitch(&["lisp", command, "--help"]).worked();
+        for words in *mentioned {
+            assert!(output.contains(words), "{command} does not mention {words}:\n{output}");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_known() {
+    let output = backstitch(&["--version"]).worked();
+    assert_eq!(output, format!("backstitch {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_calls_exit_with_2() {
+    let wrong: &[&[&str]] = &[
+        &[],
+        &["nope"],
+        &["lisp"],
+        &["lisp", "nope"],
+        &["lisp", "run"],
+        &["lisp", "eval"],
+        &["lisp", "run", "-", "--nope"],
+        &["lisp", "run", "-", "--fuel", "much"],
+    ];
+    for arguments in wrong {
+        let ran = backstitch(arguments);
+        assert_eq!((ran.code, ran.output.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(ran.errors.contains("--help"), "{arguments:?}: {}", ran.errors);
+    }
+}
+
+#[test]
+fn a_command_nearly_right_is_suggested() {
+    let ran = backstitch(&["lsip"]);
+    assert!(ran.errors.contains("lisp"), "{}", ran.errors);
+}

@@ -1,0 +1,20 @@
+//! Execution state: everything that can change while a prompt is evaluated, under one root.
+//!
+//! [`ExecutionState`] owns the session, the resources, the clock, chance and the checkpoints. A [`CompositeSnapshot`] covers all
+//! of it, and restoring one is all or nothing: every part is prepared before any is changed.
+
+mod checkpoint;
+mod composite;
+mod error;
+mod resources;
+mod snapshotable;
+mod state;
+
+pub use checkpoint::{CheckpointStore, DEFAULT_CAPACITY, ToolCheckpoint};
+pub use composite::{
+    COMPOSITE_VERSION, CompositeSnapshot, SnapshotMetadata, SnapshotPhase, snapshots_equivalent,
+};
+pub use error::{ExecutionStateError, RestoreFailedError};
+pub use resources::{CallResources, ResourceError, Resources, ResourcesBuilder, Scope};
+pub use snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
+pub use state::ExecutionState;

@@ -1,0 +1,123 @@
+//! The single root of all mutable state.
+
+use std::sync::Arc;
+
+use super::checkpoint::CheckpointStore;
+use super::composite::{CompositeSnapshot, SnapshotMetadata};
+use super::error::{ExecutionStateError, RestoreFailedError};
+use super::resources::Resources;
+use super::snapshotable::PreparedRestore;
+use crate::extra::Extra;
+use crate::id::CallId;
+use crate::rng::Rng;
+use crate::session::Session;
+use crate::time::Clock;
+
+/// Everything that can change while a prompt is evaluated.
+#[derive(Debug)]
+pub struct ExecutionState {
+    /// The typed slices.
+    pub session: Session,
+    /// What tools use.
+    pub resources: Resources,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where chance outside of calls comes from; each call has its own.
+    pub rng: Option<Rng>,
+    /// Snapshots at tool boundaries.
+    pub checkpoints: CheckpointStore,
+    poisoned: bool,
+}
+
+impl ExecutionState {
+    /// The state of a session with these resources.
+    pub fn new(session: Session, resources: Resources) -> Self {
+        let clock = session.ids().clock().clone();
+        Self {
+            session,
+            resources,
+            clock,
+            rng: None,
+            checkpoints: CheckpointStore::default(),
+            poisoned: false,
+        }
+    }
+
+    /// Uses this generator of chance outside of calls.
+    #[must_use]
+    pub fn with_rng(mut self, rng: Rng) -> Self {
+        self.rng = Some(rng);
+        self
+    }
+
+    /// Captures the session, all snapshotable resources and the generator of chance.
+    pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
+        self.check_sound()?;
+        let resources = self.resources.snapshotable_resources().iter().map(|resource| {
+            let name = resource.snapshot_name().to_owned();
+            match resource.snapshot() {
+                Ok(snapshot) => Ok((name, snapshot)),
+                Err(source) => Err(ExecutionStateError::Snapshot { resource: name, source }),
+            }
+        });
+        Ok(CompositeSnapshot {
+            snapshot_id: self.session.ids().next(),
+            created_at: self.clock.now(),
+            session: self.session.snapshot(),
+            resources: resources.collect::<Result<_, _>>()?,
+            rng: self.rng.clone(),
+            metadata,
+            extra: Extra::default(),
+        })
+    }
+
+    /// Puts everything back: all parts are prepared before any is changed. When a part fails after that, the state is
+    /// poisoned, and every later use of it says so.
+    pub fn restore(&mut self, snapshot: &CompositeSnapshot) -> Result<(), ExecutionStateError> {
+        self.check_sound()?;
+        let known = self.resources.snapshotable_resources();
+        let unknown =
+            snapshot.resources.keys().find(|name| !known.iter().any(|one| one.snapshot_name() == **name));
+        if let Some(resource) = unknown {
+            return Err(ExecutionStateError::UnknownResource { resource: resource.clone() });
+        }
+        let mut prepared: Vec<(&'static str, PreparedRestore)> = Vec::new();
+        for resource in known {
+            let name = resource.snapshot_name();
+            let Some(state) = snapshot.resources.get(name) else { continue };
+            let ready = resource
+                .prepare_restore(state)
+                .map_err(|source| ExecutionStateError::Unprepared { resource: name.to_owned(), source })?;
+            prepared.push((name, ready));
+        }
+        // Tried on a clone, which costs nothing, so that a refusal comes before any change.
+        let mut session = self.session.clone();
+        session.rollback(&snapshot.session)?;
+        for (resource, ready) in prepared {
+            if let Err(source) = ready.commit() {
+                self.poisoned = true;
+                return Err(RestoreFailedError { resource: resource.to_owned(), source }.into());
+            }
+        }
+        self.session.rollback(&snapshot.session)?;
+        if snapshot.rng.is_some() {
+            self.rng = snapshot.rng.clone();
+        }
+        Ok(())
+    }
+
+    /// Takes the state back to before a call.
+    pub fn rollback_to_tool(&mut self, call: CallId) -> Result<(), ExecutionStateError> {
+        let snapshot = self.checkpoints.get_pre_snapshot(call)?.clone();
+        self.restore(&snapshot)
+    }
+
+    /// Whether an earlier restore failed half-way.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+
+    fn check_sound(&self) -> Result<(), ExecutionStateError> {
+        if self.poisoned { Err(ExecutionStateError::Poisoned) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,296 @@
+//! What a tool works with while it runs.
+//!
+//! A [`ToolContext`] is the only thing that a handler is given: its call's identity, a draft of the session, the files, the
+//! resources, time and chance. It can be *revoked*: from then on every use of it fails. That is how a call that was stopped
+//! is kept from doing more while it ends.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::name::ToolName;
+use super::spec::WorkspaceUse;
+use crate::budget::Amounts;
+use crate::execution::{CallResources, ResourceError};
+use crate::id::{CallId, EvaluationId, SessionId};
+use crate::journal::IdempotencyKey;
+use crate::ports::{BoxFuture, Filesystem};
+use crate::rng::Rng;
+use crate::session::{BoxError, Draft};
+use crate::time::{Clock, Timestamp};
+
+/// What the runtime does for a running tool.
+pub trait ToolHost: Send + Sync {
+    /// The value that a step of the call recorded before, if it did.
+    fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>>;
+
+    /// Records the value of a step, durably.
+    fn record_step(&self, call: CallId, name: String, value: Value) -> BoxFuture<'_, Result<(), BoxError>>;
+
+    /// Passes on how far the call is. Nobody has to listen.
+    fn progress(&self, call: CallId, progress: Progress);
+
+    /// What is left of the budget; none when there is no limit.
+    fn budget_left(&self) -> Option<Amounts>;
+
+    /// Completes when the call is asked to stop.
+    fn cancelled(&self, call: CallId) -> BoxFuture<'_, ()>;
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What it is doing.
+    pub message: String,
+    /// How much of it is done, from 0 to 1, where that is known.
+    pub fraction: Option<f64>,
+}
+
+/// A context could not give what was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContextError {
+    /// The call has ended or was stopped.
+    #[error("the call has ended; its context can no longer be used")]
+    Revoked,
+    /// The evaluation's deadline has passed.
+    #[error("the evaluation's deadline has passed")]
+    DeadlineExceeded,
+    /// The tool did not declare that it uses files, or there are none.
+    #[error("the tool {tool} has no files: {reason}")]
+    NoFiles {
+        /// The tool.
+        tool: ToolName,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A resource could not be made.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    /// A step's value is not what was asked for.
+    #[error("the recorded value of step {step:?} does not fit")]
+    StepValue {
+        /// The step.
+        step: String,
+        /// Where the two disagree.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A step could not be recorded.
+    #[error("step {step:?} could not be recorded")]
+    Step {
+        /// The step.
+        step: String,
+        /// What happened.
+        #[source]
+        source: BoxError,
+    },
+}
+
+/// What a context is made from.
+pub struct ContextParts {
+    /// The session.
+    pub session_id: SessionId,
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// Whether an earlier attempt was cut off by a crash.
+    pub is_resume: bool,
+    /// The key of the call's effect.
+    pub idempotency_key: IdempotencyKey,
+    /// Where changes of the session are collected.
+    pub draft: Draft,
+    /// Whether the tool uses files.
+    pub workspace: WorkspaceUse,
+    /// The files, if there are any.
+    pub filesystem: Option<Arc<dyn Filesystem>>,
+    /// The resources.
+    pub resources: CallResources,
+    /// When the evaluation has to be done.
+    pub deadline: Option<Timestamp>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where chance comes from.
+    pub rng: Rng,
+    /// What the runtime does for the call.
+    pub host: Arc<dyn ToolHost>,
+}
+
+/// What a tool works with while it runs. Clones are the same context.
+#[derive(Clone)]
+pub struct ToolContext {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parts: ContextParts,
+    /// Taken out when the call ends or is stopped.
+    draft: Mutex<Option<Draft>>,
+    rng: Mutex<Rng>,
+    revoked: Arc<AtomicBool>,
+}
+
+impl ToolContext {
+    /// The context of a call.
+    pub fn new(mut parts: ContextParts) -> Self {
+        let revoked = Arc::new(AtomicBool::new(false));
+        parts.filesystem = parts.filesystem.map(|files| {
+            let guarded: Arc<dyn Filesystem> =
+                Arc::new(super::guard::GuardedFilesystem::new(files, parts.workspace, revoked.clone()));
+            guarded
+        });
+        // The draft is moved out from under the other parts; an empty one of the same session stands in for it.
+        let empty = parts.draft.draft();
+        let draft = std::mem::replace(&mut parts.draft, empty);
+        let rng = Mutex::new(parts.rng.clone());
+        Self { inner: Arc::new(Inner { draft: Mutex::new(Some(draft)), rng, revoked, parts }) }
+    }
+
+    /// The session.
+    pub fn session_id(&self) -> SessionId {
+        self.inner.parts.session_id
+    }
+
+    /// The evaluation.
+    pub fn evaluation_id(&self) -> EvaluationId {
+        self.inner.parts.evaluation_id
+    }
+
+    /// The call.
+    pub fn call_id(&self) -> CallId {
+        self.inner.parts.call_id
+    }
+
+    /// The tool.
+    pub fn tool(&self) -> &ToolName {
+        &self.inner.parts.tool
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.inner.parts.attempt
+    }
+
+    /// Whether an earlier attempt was cut off by a crash.
+    pub fn is_resume(&self) -> bool {
+        self.inner.parts.is_resume
+    }
+
+    /// The key under which an outside effect must happen at most once. It is the same for every attempt.
+    pub fn idempotency_key(&self) -> &IdempotencyKey {
+        &self.inner.parts.idempotency_key
+    }
+
+    /// Reads and changes the session. Changes are private to the call until it succeeds.
+    pub fn session<R>(&self, work: impl FnOnce(&mut Draft) -> R) -> Result<R, ContextError> {
+        let mut draft = lock(&self.inner.draft);
+        self.check()?;
+        draft.as_mut().map(work).ok_or(ContextError::Revoked)
+    }
+
+    /// The files of the workspace.
+    pub fn filesystem(&self) -> Result<Arc<dyn Filesystem>, ContextError> {
+        self.check()?;
+        let no_files = |reason| ContextError::NoFiles { tool: self.tool().clone(), reason };
+        if self.inner.parts.workspace == WorkspaceUse::None {
+            return Err(no_files("it declares that it uses none"));
+        }
+        self.inner.parts.filesystem.clone().ok_or_else(|| no_files("the session has no workspace"))
+    }
+
+    /// A resource, made now if it has to be; `None` when there is none of this type.
+    pub fn resource<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Option<Arc<T>>, ContextError> {
+        self.check()?;
+        Ok(self.inner.parts.resources.get::<T>()?)
+    }
+
+    /// Where the time comes from.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.parts.clock
+    }
+
+    /// How long the evaluation still has; none without a deadline. An error when it has passed.
+    pub fn time_left(&self) -> Result<Option<Duration>, ContextError> {
+        let Some(deadline) = self.inner.parts.deadline else { return Ok(None) };
+        let left = deadline.since(self.clock().now());
+        if left.is_zero() { Err(ContextError::DeadlineExceeded) } else { Ok(Some(left)) }
+    }
+
+    /// What is left of the budget; none when there is no limit.
+    pub fn budget_left(&self) -> Option<Amounts> {
+        self.inner.parts.host.budget_left()
+    }
+
+    /// Draws from the call's own chance, which a call that runs again draws from again.
+    pub fn rng<R>(&self, draw: impl FnOnce(&mut Rng) -> R) -> R {
+        draw(&mut lock(&self.inner.rng))
+    }
+
+    /// Says how far the call is.
+    pub fn progress(&self, message: impl Into<String>, fraction: Option<f64>) {
+        if self.check().is_ok() {
+            self.inner.parts.host.progress(self.call_id(), Progress { message: message.into(), fraction });
+        }
+    }
+
+    /// Completes when the call is asked to stop, so that a long one can tidy up.
+    pub async fn cancelled(&self) {
+        self.inner.parts.host.cancelled(self.call_id()).await;
+    }
+
+    /// Does an outside sub-step once: its value is journaled, and a call that runs again gets it from there. A step is given
+    /// neither files nor the session, since its effect outlives a rollback.
+    pub async fn step<T, F>(&self, name: &str, work: F) -> Result<T, super::ToolError>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = Result<T, super::ToolError>>,
+    {
+        self.check()?;
+        let host = &self.inner.parts.host;
+        let failed = |source| ContextError::Step { step: name.to_owned(), source };
+        let misfit = |source| ContextError::StepValue { step: name.to_owned(), source };
+        if let Some(value) = host.recall_step(self.call_id(), name.to_owned()).await.map_err(failed)? {
+            return Ok(serde_json::from_value(value).map_err(misfit)?);
+        }
+        let value = work.await?;
+        let recorded = serde_json::to_value(&value).map_err(misfit)?;
+        host.record_step(self.call_id(), name.to_owned(), recorded).await.map_err(failed)?;
+        Ok(value)
+    }
+
+    /// Makes every later use of the context fail, and gives what the draft holds. For the runtime.
+    pub fn revoke(&self) -> Option<Draft> {
+        self.inner.revoked.store(true, Ordering::SeqCst);
+        lock(&self.inner.draft).take()
+    }
+
+    fn check(&self) -> Result<(), ContextError> {
+        if self.inner.revoked.load(Ordering::SeqCst) { Err(ContextError::Revoked) } else { Ok(()) }
+    }
+}
+
+/// A poisoned lock means that a handler panicked inside of it; the runtime drops what it did.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ToolContext")
+            .field("call", &self.call_id())
+            .field("tool", &self.tool().as_str())
+            .field("attempt", &self.attempt())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! Files that a revoked call can no longer reach.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::spec::WorkspaceUse;
+use crate::filesystem::FilePath;
+use crate::ports::{
+    Access, Entry, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
+};
+
+/// A filesystem that refuses everything once its call has ended, and writes of a call that declared only to read.
+#[derive(Debug)]
+pub(super) struct GuardedFilesystem {
+    files: Arc<dyn Filesystem>,
+    workspace: WorkspaceUse,
+    revoked: Arc<AtomicBool>,
+}
+
+impl GuardedFilesystem {
+    pub(super) fn new(files: Arc<dyn Filesystem>, workspace: WorkspaceUse, revoked: Arc<AtomicBool>) -> Self {
+        Self { files, workspace, revoked }
+    }
+
+    fn reading(&self, path: &FilePath) -> Result<&dyn Filesystem, FilesystemError> {
+        if self.revoked.load(Ordering::SeqCst) {
+            return Err(FilesystemError::Revoked { path: path.to_string() });
+        }
+        Ok(&*self.files)
+    }
+
+    fn writing(&self, path: &FilePath) -> Result<&dyn Filesystem, FilesystemError> {
+        if self.access() == Access::ReadOnly {
+            return Err(FilesystemError::ReadOnly { path: path.to_string() });
+        }
+        self.reading(path)
+    }
+}
+
+impl Filesystem for GuardedFilesystem {
+    fn access(&self) -> Access {
+        match self.workspace {
+            WorkspaceUse::Write => self.files.access(),
+            WorkspaceUse::None | WorkspaceUse::Read => Access::ReadOnly,
+        }
+    }
+
+    fn limits(&self) -> FilesystemLimits {
+        self.files.limits()
+    }
+
+    fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError> {
+        self.reading(path)?.stat(path)
+    }
+
+    fn read_bytes(&self, path: &FilePath) -> Result<Vec<u8>, FilesystemError> {
+        self.reading(path)?.read_bytes(path)
+    }
+
+    fn write_bytes(&self, path: &FilePath, bytes: &[u8], mode: WriteMode) -> Result<(), FilesystemError> {
+        self.writing(path)?.write_bytes(path, bytes, mode)
+    }
+
+    fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
+        self.reading(path)?.list(path)
+    }
+
+    fn delete(&self, path: &FilePath, recursion: Recursion) -> Result<(), FilesystemError> {
+        self.writing(path)?.delete(path, recursion)
+    }
+
+    fn make_directory(&self, path: &FilePath) -> Result<(), FilesystemError> {
+        self.writing(path)?.make_directory(path)
+    }
+
+    fn rename(&self, from: &FilePath, to: &FilePath) -> Result<(), FilesystemError> {
+        self.writing(from)?.rename(from, to)
+    }
+}

@@ -1,0 +1,22 @@
+//! Tools: what a model may call.
+//!
+//! A [`Tool`] is a [`ToolSpec`], plain data about it, and a [`ToolHandler`], the code behind it. The code is given a
+//! [`ToolContext`] and answers with a [`ToolResult`] or a [`ToolError`]. How a call becomes a transaction is the business of the
+//! runner, the one door through which any tool runs.
+
+mod context;
+mod error;
+mod guard;
+mod handler;
+mod name;
+mod result;
+mod spec;
+
+pub use context::{ContextError, ContextParts, Progress, ToolContext, ToolHost};
+pub use error::ToolError;
+pub use handler::{
+    Compensate, Reconcile, Reconciled, Tool, ToolBuilder, ToolHandler, ToolOutcome, schema_of,
+};
+pub use name::{InvalidToolName, ToolName};
+pub use result::{Success, ToolResult, ValueInContext};
+pub use spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};

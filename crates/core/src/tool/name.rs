@@ -1,0 +1,84 @@
+//! Names of tools.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::PolicyName;
+
+/// The name of a tool: 1 to 64 ASCII letters, digits, `_` or `-`, which is what every provider accepts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ToolName(Arc<str>);
+
+/// The text is no name of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is not a name of a tool: {reason}")]
+pub struct InvalidToolName {
+    /// What was given.
+    pub name: String,
+    /// Why it is refused.
+    pub reason: &'static str,
+}
+
+impl ToolName {
+    /// The longest that a name may be.
+    pub const MAX_LENGTH: usize = 64;
+
+    /// A name, when it is one.
+    pub fn new(name: &str) -> Result<Self, InvalidToolName> {
+        let refuse = |reason| InvalidToolName { name: name.chars().take(80).collect(), reason };
+        if name.is_empty() || name.len() > Self::MAX_LENGTH {
+            return Err(refuse("it has 1 to 64 characters"));
+        }
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
+            return Err(refuse("it consists of ASCII letters, digits, `_` and `-`"));
+        }
+        // A result speaks with the name of its tool, so a tool must not be called what the runtime is called.
+        if PolicyName::new(name).is_err() {
+            return Err(refuse("it is kept for the runtime"));
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for ToolName {
+    type Error = InvalidToolName;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::new(&name)
+    }
+}
+
+impl From<ToolName> for String {
+    fn from(name: ToolName) -> Self {
+        name.0.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_providers_accept() {
+        for name in ["a", "read_file", "Search-2", &"x".repeat(64)] {
+            assert_eq!(ToolName::new(name).unwrap().as_str(), name);
+        }
+        for name in ["", "a b", "a.b", "é", "runtime", "executor", &"x".repeat(65)] {
+            assert!(ToolName::new(name).is_err(), "{name}");
+        }
+    }
+}

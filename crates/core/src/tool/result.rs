@@ -1,0 +1,104 @@
+//! What a tool gives back.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::message::Part;
+use crate::session::{Draft, Event, SessionError};
+
+/// What a tool gives back when it has run.
+#[derive(Default)]
+pub struct ToolResult {
+    /// A sentence for the model.
+    pub message: String,
+    /// The value, as data.
+    pub value: Option<Value>,
+    /// Whether it worked. What did not work is rolled back.
+    pub success: Success,
+    /// Whether the model is shown the value, or only the sentence.
+    pub value_in_context: ValueInContext,
+    /// Media for the model.
+    pub parts: Vec<Part>,
+    events: Vec<AppliedEvent>,
+}
+
+/// Whether a tool's work stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Success {
+    /// It stands.
+    #[default]
+    Yes,
+    /// It is rolled back, and the model is told.
+    No,
+}
+
+/// Whether the model is shown a result's value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ValueInContext {
+    /// It is.
+    #[default]
+    Included,
+    /// It sees only the sentence.
+    Excluded,
+}
+
+type AppliedEvent = Box<dyn FnOnce(&mut Draft) -> Result<(), SessionError> + Send>;
+
+impl ToolResult {
+    /// It worked, and this is what to say.
+    pub fn ok(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    /// It did not work, and this is what to say. All that it did is rolled back.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { success: Success::No, ..Self::ok(message) }
+    }
+
+    /// Gives a value, as data. What cannot be written as JSON is an error.
+    pub fn with_value(mut self, value: impl Serialize) -> Result<Self, serde_json::Error> {
+        self.value = Some(serde_json::to_value(value)?);
+        Ok(self)
+    }
+
+    /// Gives a value that is dispatched to the reducers of its type inside of the transaction.
+    #[must_use]
+    pub fn with_event<E: Event>(mut self, event: E) -> Self {
+        self.events.push(Box::new(move |draft| draft.dispatch(event).map(|_| ())));
+        self
+    }
+
+    /// Gives media.
+    #[must_use]
+    pub fn with_part(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// Hides the value from the model; it is still recorded.
+    #[must_use]
+    pub fn exclude_value_from_context(mut self) -> Self {
+        self.value_in_context = ValueInContext::Excluded;
+        self
+    }
+
+    /// Dispatches the events that were given along.
+    pub fn apply_events(&mut self, draft: &mut Draft) -> Result<(), SessionError> {
+        std::mem::take(&mut self.events).into_iter().try_for_each(|event| event(draft))
+    }
+}
+
+impl fmt::Debug for ToolResult {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ToolResult")
+            .field("message", &self.message)
+            .field("value", &self.value)
+            .field("success", &self.success)
+            .field("parts", &self.parts)
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,112 @@
+//! What is known of a tool before it runs.
+//!
+//! A [`ToolSpec`] is plain data: what a model is told (name, description, parameters) and what the runtime has to know (what the
+//! tool may do to the world, whether it uses files, whether a person has to approve, how long it may take).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::name::ToolName;
+use crate::digest::Digest;
+use crate::journal::Effect;
+
+/// Whether a tool uses the files of the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceUse {
+    /// It does not.
+    None,
+    /// It reads them, beside others that do.
+    Read,
+    /// It changes them, alone; only this costs a scan and a snapshot.
+    Write,
+}
+
+impl WorkspaceUse {
+    /// What holds unless a tool says otherwise: pure tools read, all others write.
+    pub fn default_of(effect: Effect) -> Self {
+        match effect {
+            Effect::Pure => Self::Read,
+            Effect::Workspace | Effect::Idempotent | Effect::External => Self::Write,
+        }
+    }
+}
+
+/// Whether a person has to approve each call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// Nobody has to.
+    #[default]
+    NotNeeded,
+    /// Someone has to, each time.
+    Needed,
+}
+
+/// A call as it may look, for the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolExample {
+    /// When one would make it.
+    pub description: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// What it would give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+}
+
+/// What is known of a tool before it runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: ToolName,
+    /// What it does, for the model.
+    pub description: String,
+    /// Its parameters, as a JSON Schema of an object.
+    pub parameters: Value,
+    /// Its result, as a JSON Schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// What it may do to the world.
+    pub effect: Effect,
+    /// Whether it uses files.
+    pub workspace: WorkspaceUse,
+    /// Whether a person has to approve each call.
+    #[serde(default)]
+    pub approval: Approval,
+    /// How long a call may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// Calls as they may look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<ToolExample>,
+}
+
+impl ToolSpec {
+    /// A tool without parameters whose effect is not declared, and so taken for the worst.
+    pub fn new(name: ToolName, description: impl Into<String>) -> Self {
+        Self {
+            name,
+            description: description.into(),
+            parameters: no_parameters(),
+            output: None,
+            effect: Effect::default(),
+            workspace: WorkspaceUse::default_of(Effect::default()),
+            approval: Approval::default(),
+            timeout: None,
+            examples: Vec::new(),
+        }
+    }
+
+    /// A digest of the contract: what a model was told and what it may rely on.
+    pub fn contract_digest(&self) -> Result<Digest, serde_json::Error> {
+        Digest::of_json(&(&self.name, &self.description, &self.parameters, &self.output))
+    }
+}
+
+/// The schema of a tool without parameters.
+pub(super) fn no_parameters() -> Value {
+    serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false})
+}

@@ -1,0 +1,348 @@
+//! From forms to the tree: resolves names, dispatches special forms, compiles calls.
+
+use std::sync::Arc;
+
+use super::builtins::Builtins;
+use super::names::Names;
+use super::node::{Node, NodeKind, Slot};
+use super::quote::literal;
+use super::scope::{Level, is_local, resolve};
+use crate::error::{Error, ErrorKind, Result, did_you_mean};
+use crate::inputs::Tools;
+use crate::reader::{Form, FormKind, Name, Span};
+use crate::value::{Map, Symbol, Value};
+
+/// How deep forms may be nested once they are expanded: the compiler recurses.
+const DEEPEST: usize = 250;
+
+/// What the names of a program are resolved against.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) builtins: &'a Builtins,
+    pub(crate) data: &'a Map,
+    pub(crate) tools: &'a Tools,
+}
+
+/// The state of compiling one program.
+pub(crate) struct Analyser<'a> {
+    pub(crate) around: Surroundings<'a>,
+    pub(crate) names: Names,
+    /// The text of the program; nothing when the library itself is compiled.
+    pub(crate) source: Option<Arc<str>>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) aliases: Vec<(Box<str>, Box<str>)>,
+    /// Code of the library, numbered as it is compiled.
+    pub(crate) library_code: Vec<Arc<super::Code>>,
+    /// Names that the library defines as it is compiled.
+    pub(crate) library_names: Vec<(Box<str>, Value)>,
+    depth: usize,
+    gensyms: u32,
+}
+
+impl<'a> Analyser<'a> {
+    pub(crate) fn new(around: Surroundings<'a>, names: Names, source: Option<Arc<str>>) -> Self {
+        let (levels, aliases) = (Vec::new(), Vec::new());
+        let (library_code, library_names) = (Vec::new(), Vec::new());
+        Self { around, names, source, levels, aliases, library_code, library_names, depth: 0, gensyms: 0 }
+    }
+
+    /// The innermost function.
+    pub(crate) fn level(&mut self) -> &mut Level {
+        self.levels.last_mut().expect("invariant: forms are compiled inside a function")
+    }
+
+    /// A name that no program can write.
+    pub(crate) fn fresh(&mut self, hint: &str) -> Name {
+        self.gensyms += 1;
+        Name::new(format!(" {hint}{}", self.gensyms))
+    }
+
+    /// Compiles a form. `tail` says whether its value is the value of the function or loop around it.
+    pub(crate) fn form(&mut self, form: &Form, tail: bool) -> Result<Node> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            self.depth -= 1;
+            return Err(Error::new(ErrorKind::NestingExceeded, "forms are nested too deep").at(form.span));
+        }
+        let node = self.form_inner(form, tail);
+        self.depth -= 1;
+        node.map_err(|error| error.at(form.span))
+    }
+
+    fn form_inner(&mut self, form: &Form, tail: bool) -> Result<Node> {
+        let span = form.span;
+        if let Some(value) = literal(form)? {
+            return Ok(Node::constant(value, span));
+        }
+        match &form.kind {
+            FormKind::Symbol(name) => self.symbol(name, span),
+            FormKind::Vector(items) => {
+                let nodes = self.forms(items)?;
+                if nodes.iter().all(is_constant) {
+                    return Ok(Node::constant(
+                        Value::vector(nodes.into_iter().filter_map(constant).collect()),
+                        span,
+                    ));
+                }
+                Ok(Node::new(NodeKind::Vector(nodes), span))
+            }
+            FormKind::Map(items) => {
+                let nodes = self.forms(items)?;
+                if nodes.iter().all(is_constant) {
+                    let values: Vec<Value> = nodes.into_iter().filter_map(constant).collect();
+                    let entries = values.chunks_exact(2).map(|entry| (entry[0].clone(), entry[1].clone()));
+                    return Ok(Node::constant(Value::Map(entries.collect()), span));
+                }
+                Ok(Node::new(NodeKind::Map(nodes), span))
+            }
+            FormKind::Set(items) => {
+                let nodes = self.forms(items)?;
+                if nodes.iter().all(is_constant) {
+                    return Ok(Node::constant(
+                        Value::Set(nodes.into_iter().filter_map(constant).collect()),
+                        span,
+                    ));
+                }
+                Ok(Node::new(NodeKind::Set(nodes), span))
+            }
+            FormKind::List(items) if items.is_empty() => Ok(Node::constant(Value::list(Vec::new()), span)),
+            FormKind::List(items) => self.list(items, span, tail),
+            _ => Ok(Node::constant(Value::Nil, span)),
+        }
+    }
+
+    /// Compiles forms none of which is in tail position.
+    pub(crate) fn forms(&mut self, forms: &[Form]) -> Result<Vec<Node>> {
+        forms.iter().map(|form| self.form(form, false)).collect()
+    }
+
+    /// Compiles a body: the last form is in tail position if the body is.
+    pub(crate) fn body(&mut self, forms: &[Form], span: Span, tail: bool) -> Result<Node> {
+        match forms {
+            [] => Ok(Node::constant(Value::Nil, span)),
+            [only] => self.form(only, tail),
+            [first @ .., last] => {
+                let mut nodes = self.forms(first)?;
+                nodes.push(self.form(last, tail)?);
+                Ok(Node::new(NodeKind::Do(nodes), span))
+            }
+        }
+    }
+
+    fn list(&mut self, items: &[Form], span: Span, tail: bool) -> Result<Node> {
+        let (head, arguments) = (&items[0], &items[1..]);
+        if let Some(name) = head.as_symbol() {
+            if let Some(node) = self.special(name, items, span, tail)? {
+                return Ok(node);
+            }
+            if let Some(node) = self.interop(name, items, span)? {
+                return Ok(node);
+            }
+            if !is_local(&self.levels, name)
+                && let Some(tool) = self.tool_name(name)
+            {
+                let arguments = self.forms(arguments)?;
+                return Ok(Node::new(NodeKind::CallTool(tool, arguments), span));
+            }
+        }
+        let function = self.form(head, false)?;
+        let arguments = self.forms(arguments)?;
+        Ok(call(function, arguments, span))
+    }
+
+    /// The tool that a name in call position stands for.
+    fn tool_name(&self, name: &Name) -> Option<Box<str>> {
+        match name.namespace() {
+            Some("tool") => self.around.tools.find(name.name()).map(Into::into),
+            Some(_) => None,
+            None => {
+                let known = self.names.globals.number(name.full()).is_some()
+                    || self.around.builtins.bare(name.full()).is_some()
+                    || self.data_key(name.full()).is_some();
+                if known { None } else { self.around.tools.find(name.full()).map(Into::into) }
+            }
+        }
+    }
+
+    /// The key under which data of this name is kept.
+    fn data_key(&self, name: &str) -> Option<Value> {
+        let exact = [Value::keyword(name), Value::string(name)];
+        exact.into_iter().find(|key| self.around.data.get_exact(key).is_some())
+    }
+
+    fn symbol(&mut self, name: &Name, span: Span) -> Result<Node> {
+        if let Some(kind) = resolve(&mut self.levels, name) {
+            return Ok(Node::new(kind, span));
+        }
+        if let Some(namespace) = name.namespace() {
+            return self.qualified(namespace, name, span);
+        }
+        let text = name.full();
+        if matches!(text, "*1" | "*2" | "*3") {
+            let number = self.names.data.number_or_add(text);
+            return Ok(Node::new(NodeKind::Data(number), span));
+        }
+        if let Some(number) = self.names.globals.number(text) {
+            return Ok(Node::new(NodeKind::Global(number), span));
+        }
+        if let Some(value) = self.builtin(text) {
+            return Ok(Node::constant(value, span));
+        }
+        let tool = self.around.tools.find(text).map(str::to_owned);
+        match (tool, self.data_key(text)) {
+            (Some(tool), None) => Ok(Node::constant(Value::Tool(Symbol::new(tool)), span)),
+            (None, Some(_)) => {
+                let number = self.names.data.number_or_add(text);
+                Ok(Node::new(NodeKind::Data(number), span))
+            }
+            (Some(tool), Some(_)) => Err(Error::new(
+                ErrorKind::AmbiguousReference,
+                format!("`{text}` is both a tool and a data item"),
+            )
+            .hint(format!("write `tool/{tool}` or `data/{text}`"))),
+            (None, None) => Err(self.unbound(text)),
+        }
+    }
+
+    /// What a bare name of the library means.
+    pub(crate) fn builtin(&self, name: &str) -> Option<Value> {
+        if self.source.is_none()
+            && let Some((_, value)) = self.library_names.iter().rev().find(|(other, _)| **other == *name)
+        {
+            return Some(value.clone());
+        }
+        self.around.builtins.bare(name).cloned()
+    }
+
+    fn qualified(&mut self, namespace: &str, name: &Name, span: Span) -> Result<Node> {
+        if self.source.is_none()
+            && let Some((_, value)) =
+                self.library_names.iter().rev().find(|(other, _)| **other == *name.full())
+        {
+            return Ok(Node::constant(value.clone(), span));
+        }
+        let short = name.name();
+        match namespace {
+            "user" => match self.names.globals.number(short) {
+                Some(number) => Ok(Node::new(NodeKind::Global(number), span)),
+                None => {
+                    let error =
+                        Error::new(ErrorKind::UnboundVar, format!("`{}` is not defined", name.full()));
+                    let known: Vec<&str> = self.names.globals.iter().map(|name| &**name).collect();
+                    Err(with_hint(error, did_you_mean(short, known)))
+                }
+            },
+            "data" => {
+                let number = self.names.data.number_or_add(short);
+                Ok(Node::new(NodeKind::Data(number), span))
+            }
+            "tool" => match self.around.tools.find(short) {
+                Some(tool) => Ok(Node::constant(Value::Tool(Symbol::new(tool)), span)),
+                None => Err(self.around.tools.unknown(short)),
+            },
+            _ => {
+                let alias = self.aliases.iter().rev().find(|(alias, _)| **alias == *namespace);
+                let namespace = alias.map_or(namespace, |(_, namespace)| namespace);
+                if canonical_is_core(namespace)
+                    && let Some(value) = self.builtin(short)
+                {
+                    return Ok(Node::constant(value, span));
+                }
+                match self.around.builtins.qualified(namespace, short) {
+                    Some(value) => Ok(Node::constant(value.clone(), span)),
+                    None => Err(self.unknown_in(namespace, short)),
+                }
+            }
+        }
+    }
+
+    fn unknown_in(&self, namespace: &str, name: &str) -> Error {
+        if !self.around.builtins.knows_namespace(namespace) {
+            let error =
+                Error::new(ErrorKind::UnboundVar, format!("there is no namespace or class `{namespace}`"));
+            return error.hint(
+                "known are clojure.core, clojure.string (str/), clojure.set (set/), clojure.walk (walk/), Math/, tool/, data/ and user/",
+            );
+        }
+        let error = Error::new(ErrorKind::UnboundVar, format!("`{namespace}/{name}` does not exist"));
+        let prefix = format!("{}/", super::builtins::canonical_namespace(namespace).unwrap_or(namespace));
+        let mut known: Vec<&str> =
+            self.around.builtins.names().filter_map(|known| known.strip_prefix(&prefix)).collect();
+        known.sort_unstable();
+        // A name that was cut short or stretched is more likely meant than one that is a few letters away.
+        let longer: Vec<String> = known
+            .iter()
+            .filter(|known| known.starts_with(name) || name.starts_with(**known))
+            .map(|known| format!("`{namespace}/{known}`"))
+            .collect();
+        if !longer.is_empty() {
+            return error.hint(format!("did you mean {}?", longer.join(" or ")));
+        }
+        match did_you_mean(name, known.iter().copied()) {
+            Some(hint) => error.hint(hint),
+            None => error.hint(format!("{prefix} has {}", known.join(", "))),
+        }
+    }
+
+    fn unbound(&self, name: &str) -> Error {
+        let error = Error::new(ErrorKind::UnboundVar, format!("`{name}` is not defined"));
+        // A function of clojure.string or clojure.set without its namespace is the commonest case.
+        for namespace in ["clojure.string", "clojure.set", "clojure.walk"] {
+            if self.around.builtins.qualified(namespace, name).is_some() {
+                let short = namespace.trim_start_matches("clojure.");
+                let alias = if short == "string" { "str" } else { short };
+                return error.hint(format!("did you mean `{alias}/{name}`?"));
+            }
+        }
+        let mut known: Vec<&str> = self.around.builtins.names().filter(|name| !name.contains('/')).collect();
+        known.extend(self.names.globals.iter().map(|name| &**name));
+        known.extend(self.around.tools.names());
+        known.extend(self.around.data.keys().filter_map(|key| match key {
+            Value::Keyword(name) => Some(name.full()),
+            Value::String(text) => Some(text.as_str()),
+            _ => None,
+        }));
+        with_hint(error, did_you_mean(name, known))
+    }
+
+    /// A call of a function of `clojure.core`, whatever the program has named alike.
+    pub(crate) fn core(&mut self, name: &str, arguments: Vec<Node>, span: Span) -> Node {
+        let function = self.builtin(name).unwrap_or_else(|| Value::symbol(name));
+        call(Node::constant(function, span), arguments, span)
+    }
+
+    /// A local.
+    pub(crate) fn local(slot: Slot, span: Span) -> Node {
+        Node::new(NodeKind::Local { slot, last: false }, span)
+    }
+}
+
+/// A call; one of a function written in Rust is made without putting it on the stack.
+pub(crate) fn call(function: Node, arguments: Vec<Node>, span: Span) -> Node {
+    match function.kind {
+        NodeKind::Constant(Value::Native(native)) => Node::new(NodeKind::CallNative(native, arguments), span),
+        _ => Node::new(NodeKind::Call(Box::new(function), arguments), span),
+    }
+}
+
+/// The error with a hint, if there is one.
+pub(crate) fn with_hint(error: Error, hint: Option<String>) -> Error {
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+fn canonical_is_core(namespace: &str) -> bool {
+    super::builtins::canonical_namespace(namespace) == Some("")
+}
+
+fn is_constant(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Constant(value) if !matches!(value, Value::Native(_) | Value::Closure(_) | Value::Tool(_) | Value::Var(_)))
+}
+
+fn constant(node: Node) -> Option<Value> {
+    match node.kind {
+        NodeKind::Constant(value) => Some(value),
+        _ => None,
+    }
+}

@@ -1,0 +1,414 @@
+//! From the tree to instructions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::code::{Body, Capture, Case, NO_DOC, Op, Proto};
+use super::node::{Binding, FunctionNode, Node, NodeKind, Slot};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Effects, Native};
+use crate::reader::Span;
+use crate::value::Value;
+
+/// What is known about the function whose body is compiled.
+pub(crate) struct Frame {
+    pub(crate) parameters: u16,
+    pub(crate) variadic: bool,
+    pub(crate) slots: u16,
+    pub(crate) source: Option<Arc<str>>,
+}
+
+/// Compiles the body of a function. `entry` is where its `recur` goes.
+pub(crate) fn emit(mut node: Node, frame: Frame) -> Result<Body> {
+    super::liveness::mark(&mut node);
+    let mut emitter = Emitter::default();
+    emitter.loops.push(0);
+    let span = node.span;
+    emitter.node(node)?;
+    emitter.push(Op::Return, span);
+    Ok(Body {
+        ops: emitter.ops.into(),
+        spans: emitter.spans.into(),
+        constants: emitter.constants.into(),
+        protos: emitter.protos.into(),
+        cases: emitter.cases.into(),
+        parameters: frame.parameters,
+        variadic: frame.variadic,
+        slots: frame.slots,
+        pure: !emitter.impure,
+        source: frame.source,
+    })
+}
+
+#[derive(Default)]
+struct Emitter {
+    ops: Vec<Op>,
+    spans: Vec<Span>,
+    constants: Vec<Value>,
+    protos: Vec<Proto>,
+    cases: Vec<Case>,
+    /// Where the loops around begin, innermost last.
+    loops: Vec<u32>,
+    impure: bool,
+}
+
+impl Emitter {
+    fn push(&mut self, op: Op, span: Span) -> usize {
+        self.ops.push(op);
+        self.spans.push(span);
+        self.ops.len() - 1
+    }
+
+    fn here(&self) -> u32 {
+        self.ops.len() as u32
+    }
+
+    /// Lets a jump that was emitted without a target go to the next instruction.
+    fn land(&mut self, jump: usize) {
+        let here = self.here();
+        match &mut self.ops[jump] {
+            Op::Jump(target)
+            | Op::JumpIfFalse(target)
+            | Op::JumpIfFalseOrPop(target)
+            | Op::JumpIfTrueOrPop(target)
+            | Op::PushHandler(target)
+            | Op::TaskBegin(target)
+            | Op::JumpUnlessClass { target, .. } => *target = here,
+            _ => {}
+        }
+    }
+
+    fn constant(&mut self, value: Value) -> u32 {
+        self.constants.push(value);
+        self.constants.len() as u32 - 1
+    }
+
+    fn all(&mut self, nodes: Vec<Node>) -> Result<u16> {
+        let count = u16::try_from(nodes.len())
+            .ok()
+            .filter(|count| *count < u16::MAX)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidForm, "too many arguments in one form"))?;
+        for node in nodes {
+            self.node(node)?;
+        }
+        Ok(count)
+    }
+
+    fn node(&mut self, node: Node) -> Result<()> {
+        let span = node.span;
+        match node.kind {
+            NodeKind::Constant(value) => {
+                let op = match value {
+                    Value::Nil => Op::Nil,
+                    Value::Boolean(true) => Op::True,
+                    Value::Boolean(false) => Op::False,
+                    value => Op::Constant(self.constant(value)),
+                };
+                self.push(op, span);
+            }
+            NodeKind::Local { slot, last } => {
+                self.push(if last { Op::TakeLocal(slot) } else { Op::Local(slot) }, span);
+            }
+            NodeKind::Captured(index) => {
+                self.push(Op::Captured(index), span);
+            }
+            NodeKind::Sibling(index) => {
+                self.push(Op::Sibling(index), span);
+            }
+            NodeKind::Global(index) => {
+                self.impure = true;
+                self.push(Op::Global(index), span);
+            }
+            NodeKind::Data(index) => {
+                self.push(Op::Data(index), span);
+            }
+            NodeKind::If(parts) => {
+                let [test, then, otherwise] = *parts;
+                self.node(test)?;
+                let to_else = self.push(Op::JumpIfFalse(0), span);
+                self.node(then)?;
+                let to_end = self.push(Op::Jump(0), span);
+                self.land(to_else);
+                self.node(otherwise)?;
+                self.land(to_end);
+            }
+            NodeKind::Cond(clauses, otherwise) => {
+                let mut ends = Vec::new();
+                for (test, result) in clauses {
+                    self.node(test)?;
+                    let to_next = self.push(Op::JumpIfFalse(0), span);
+                    self.node(result)?;
+                    ends.push(self.push(Op::Jump(0), span));
+                    self.land(to_next);
+                }
+                self.node(*otherwise)?;
+                ends.into_iter().for_each(|end| self.land(end));
+            }
+            NodeKind::And(nodes) => self.short_circuit(nodes, Op::JumpIfFalseOrPop(0), span)?,
+            NodeKind::Or(nodes) => self.short_circuit(nodes, Op::JumpIfTrueOrPop(0), span)?,
+            NodeKind::Do(nodes) => {
+                let last = nodes.len().saturating_sub(1);
+                if nodes.is_empty() {
+                    self.push(Op::Nil, span);
+                }
+                for (index, node) in nodes.into_iter().enumerate() {
+                    self.node(node)?;
+                    if index < last {
+                        self.push(Op::Pop, span);
+                    }
+                }
+            }
+            NodeKind::Let(bindings, body) => {
+                for binding in bindings {
+                    self.binding(binding, span)?;
+                }
+                self.node(*body)?;
+            }
+            NodeKind::Loop { first, initial, body } => {
+                let count = self.all(initial)?;
+                for slot in (first..first + count).rev() {
+                    self.push(Op::SetLocal(slot), span);
+                }
+                self.loops.push(self.here());
+                self.node(*body)?;
+                self.loops.pop();
+            }
+            NodeKind::Recur { first, arguments, of_loop } => {
+                let count = self.all(arguments)?;
+                let target = if of_loop { self.loops.last().copied().unwrap_or(0) } else { 0 };
+                self.push(Op::Recur { slot: first, count, target }, span);
+            }
+            NodeKind::Call(function, arguments) => {
+                // What a called function does is known only if it is one of the library's own.
+                if !known_pure(&function, &arguments) {
+                    self.impure = true;
+                }
+                self.node(*function)?;
+                let count = self.all(arguments)?;
+                self.push(Op::Call(count), span);
+            }
+            NodeKind::CallNative(native, arguments) => self.call_native(native, arguments, span)?,
+            NodeKind::CallTool(name, arguments) => {
+                self.impure = true;
+                let name = self.constant(Value::string(name));
+                let count = self.all(arguments)?;
+                self.push(Op::CallTool(name, count), span);
+            }
+            NodeKind::Function(function) => {
+                let proto = self.proto(function);
+                self.push(Op::Closure(proto), span);
+            }
+            NodeKind::Lazy(function) => {
+                let proto = self.proto(function);
+                self.push(Op::Lazy(proto), span);
+            }
+            NodeKind::Group { functions, first, body, .. } => {
+                let proto = self.proto(functions);
+                self.push(Op::Group(proto, first), span);
+                self.node(*body)?;
+            }
+            NodeKind::Vector(nodes) => {
+                let count = nodes.len() as u32;
+                nodes.into_iter().try_for_each(|node| self.node(node))?;
+                self.push(Op::Vector(count), span);
+            }
+            NodeKind::Map(nodes) => {
+                let count = nodes.len() as u32;
+                nodes.into_iter().try_for_each(|node| self.node(node))?;
+                self.push(Op::Map(count), span);
+            }
+            NodeKind::Set(nodes) => {
+                let count = nodes.len() as u32;
+                nodes.into_iter().try_for_each(|node| self.node(node))?;
+                self.push(Op::Set(count), span);
+            }
+            NodeKind::Case { value, clauses, otherwise } => {
+                self.node(*value)?;
+                let case = self.cases.len();
+                self.cases.push(Case { targets: BTreeMap::new(), otherwise: 0 });
+                self.push(Op::Case(case as u32), span);
+                let mut ends = Vec::new();
+                for (constants, result) in clauses {
+                    let here = self.here();
+                    self.cases[case].targets.extend(constants.into_iter().map(|constant| (constant, here)));
+                    self.node(result)?;
+                    ends.push(self.push(Op::Jump(0), span));
+                }
+                self.cases[case].otherwise = self.here();
+                self.node(*otherwise)?;
+                ends.into_iter().for_each(|end| self.land(end));
+            }
+            NodeKind::Try { body, catches, finally } => self.attempt(*body, catches, finally, span)?,
+            NodeKind::Define { global, doc, value } => {
+                self.impure = true;
+                match value {
+                    Some(value) => {
+                        self.node(*value)?;
+                        let doc = doc.map_or(NO_DOC, |doc| self.constant(doc));
+                        self.push(Op::Define { global, doc }, span);
+                    }
+                    // `declare`: the name is known, and that was all.
+                    None => {
+                        self.push(Op::Nil, span);
+                    }
+                }
+            }
+            NodeKind::Task(id, body) => {
+                self.impure = true;
+                self.node(*id)?;
+                let begin = self.push(Op::TaskBegin(0), span);
+                self.node(*body)?;
+                self.push(Op::TaskEnd, span);
+                self.land(begin);
+            }
+        }
+        Ok(())
+    }
+
+    fn short_circuit(&mut self, nodes: Vec<Node>, jump: Op, span: Span) -> Result<()> {
+        let last = nodes.len().saturating_sub(1);
+        let mut jumps = Vec::new();
+        for (index, node) in nodes.into_iter().enumerate() {
+            self.node(node)?;
+            if index < last {
+                jumps.push(self.push(jump, span));
+            }
+        }
+        jumps.into_iter().for_each(|jump| self.land(jump));
+        Ok(())
+    }
+
+    fn binding(&mut self, binding: Binding, span: Span) -> Result<()> {
+        match binding {
+            Binding::One(slot, value) => {
+                let span = value.span;
+                self.node(value)?;
+                self.push(Op::SetLocal(slot), span);
+            }
+            Binding::Spread { value, first, count, rest } => {
+                self.node(value)?;
+                self.push(Op::Spread { count, rest }, span);
+                for slot in (first..first + count + u16::from(rest)).rev() {
+                    self.push(Op::SetLocal(slot), span);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn call_native(&mut self, native: &'static Native, arguments: Vec<Node>, span: Span) -> Result<()> {
+        if !native_is_pure(native, &arguments) {
+            self.impure = true;
+        }
+        let short = match (native.name, arguments.len()) {
+            ("+", 2) => Some(Op::Add),
+            ("-", 2) => Some(Op::Subtract),
+            ("*", 2) => Some(Op::Multiply),
+            ("<", 2) => Some(Op::Less),
+            ("<=", 2) => Some(Op::LessOrEqual),
+            (">", 2) => Some(Op::Greater),
+            (">=", 2) => Some(Op::GreaterOrEqual),
+            ("=", 2) => Some(Op::Equal),
+            ("inc", 1) => Some(Op::Increment),
+            ("dec", 1) => Some(Op::Decrement),
+            ("not", 1) => Some(Op::Not),
+            ("nil?", 1) => Some(Op::IsNil),
+            _ => None,
+        };
+        let count = self.all(arguments)?;
+        self.push(short.unwrap_or(Op::CallNative(native, count)), span);
+        Ok(())
+    }
+
+    fn proto(&mut self, function: FunctionNode) -> u32 {
+        self.protos.push(Proto { code: function.code, captures: function.captures.into() });
+        self.protos.len() as u32 - 1
+    }
+
+    fn attempt(
+        &mut self,
+        body: Node,
+        catches: Vec<(Box<str>, Slot, Node)>,
+        finally: Option<(Slot, Slot, Box<Node>)>,
+        span: Span,
+    ) -> Result<()> {
+        let outer = finally.is_some().then(|| self.push(Op::PushHandler(0), span));
+        if catches.is_empty() {
+            self.node(body)?;
+        } else {
+            let handler = self.push(Op::PushHandler(0), span);
+            self.node(body)?;
+            self.push(Op::PopHandler, span);
+            let mut ends = vec![self.push(Op::Jump(0), span)];
+            self.land(handler);
+            // The machine arrives here with the exception on the stack.
+            let slot = catches[0].1;
+            self.push(Op::SetLocal(slot), span);
+            for (class, slot, handler) in catches {
+                let class = self.constant(Value::string(class));
+                let next = self.push(Op::JumpUnlessClass { class, slot, target: 0 }, span);
+                self.node(handler)?;
+                ends.push(self.push(Op::Jump(0), span));
+                self.land(next);
+            }
+            self.push(Op::Rethrow(slot), span);
+            ends.into_iter().for_each(|end| self.land(end));
+        }
+        if let (Some(outer), Some((result, thrown, finally))) = (outer, finally) {
+            // Both ways out run the same instructions; which of them it was is told by the slot of the exception.
+            self.push(Op::PopHandler, span);
+            self.push(Op::SetLocal(result), span);
+            self.push(Op::Nil, span);
+            let normal = self.push(Op::Jump(0), span);
+            self.land(outer);
+            self.land(normal);
+            self.push(Op::SetLocal(thrown), span);
+            self.node(*finally)?;
+            self.push(Op::Pop, span);
+            self.push(Op::Local(thrown), span);
+            let done = self.push(Op::JumpIfFalse(0), span);
+            self.push(Op::Rethrow(thrown), span);
+            self.land(done);
+            self.push(Op::TakeLocal(result), span);
+        }
+        Ok(())
+    }
+}
+
+/// Whether calling this node can do nothing but compute.
+fn known_pure(function: &Node, arguments: &[Node]) -> bool {
+    match &function.kind {
+        NodeKind::Constant(Value::Closure(closure)) => {
+            let bodies = &closure.code().functions[closure.member()];
+            let pure = |body: &Body| body.pure;
+            bodies.fixed.iter().all(pure) && bodies.variadic.iter().all(pure)
+        }
+        NodeKind::Constant(Value::Keyword(_) | Value::Map(_) | Value::Set(_)) => true,
+        NodeKind::Constant(Value::Native(native)) => native_is_pure(native, arguments),
+        _ => false,
+    }
+}
+
+fn native_is_pure(native: &Native, arguments: &[Node]) -> bool {
+    match native.effects {
+        Effects::Pure => true,
+        Effects::Acts => false,
+        Effects::Calls => arguments.first().is_some_and(|function| match &function.kind {
+            NodeKind::Function(function) => function.code.functions.iter().all(|function| {
+                function.fixed.iter().all(|body| body.pure) && function.variadic.iter().all(|body| body.pure)
+            }),
+            NodeKind::Constant(Value::Native(inner)) => inner.effects == Effects::Pure,
+            _ => known_pure(function, &[]),
+        }),
+    }
+}
+
+impl Capture {
+    /// The slot of a local.
+    pub(crate) fn slot(self) -> Option<Slot> {
+        match self {
+            Capture::Local(slot) | Capture::TakeLocal(slot) => Some(slot),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! `let`, `letfn`, `loop`, `recur`, `fn`, and the branches that bind.
+
+use super::{Test, invalid};
+use crate::compile::analyse::Analyser;
+use crate::compile::functions::Written;
+use crate::compile::node::{Binding, Node, NodeKind};
+use crate::compile::scope::Target;
+use crate::error::{Error, ErrorKind, Result};
+use crate::reader::{Form, Span};
+use crate::value::Value;
+
+impl Analyser<'_> {
+    pub(super) fn form_let(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+        let [bindings, body @ ..] = arguments else { return Err(invalid("(let [name value ...] body...)")) };
+        let pairs = self.pairs("let", bindings)?;
+        let mark = self.level().mark();
+        let mut compiled = Vec::new();
+        for pair in pairs.chunks_exact(2) {
+            let value = self.form(&pair[1], false)?;
+            self.bind(&pair[0], value, &mut compiled)?;
+        }
+        let body = self.body(body, span, tail)?;
+        self.level().reset(mark);
+        Ok(Node::new(NodeKind::Let(compiled, Box::new(body)), span))
+    }
+
+    /// The pairs of a binding vector.
+    pub(super) fn pairs<'f>(&self, form: &str, bindings: &'f Form) -> Result<&'f [Form]> {
+        match bindings.as_vector() {
+            Some(pairs) if pairs.len() % 2 == 0 => Ok(pairs),
+            Some(_) => Err(Error::new(
+                ErrorKind::InvalidForm,
+                format!("{form} bindings require an even number of forms"),
+            )
+            .at(bindings.span)),
+            None => Err(Error::new(ErrorKind::InvalidForm, format!("{form} bindings must be a vector"))
+                .at(bindings.span)),
+        }
+    }
+
+    pub(super) fn form_letfn(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+        let [specifications, body @ ..] = arguments else {
+            return Err(invalid("(letfn [(name [x] body...) ...] body...)"));
+        };
+        let specifications =
+            specifications.as_vector().ok_or_else(|| invalid("(letfn [(name [x] body...) ...] body...)"))?;
+        let mut written = Vec::new();
+        let mut names = Vec::new();
+        for specification in specifications {
+            let (name, rest) = match specification.as_list() {
+                Some([name, rest @ ..]) => (name.as_symbol(), rest),
+                _ => (None, &[][..]),
+            };
+            let name = name.ok_or_else(|| invalid("(name [x] body...) for each function of letfn"))?.clone();
+            names.push(name.clone());
+            written.push(Written::parse(Some(name), rest, specification.span)?);
+        }
+        let count = names.len() as u16;
+        let functions = self.group(names.clone(), written)?;
+        let mark = self.level().mark();
+        let first = self.level().reserve(names.len())?;
+        for (slot, name) in (first..).zip(names) {
+            self.level().name(name, slot);
+        }
+        let body = Box::new(self.body(body, span, tail)?);
+        self.level().reset(mark);
+        Ok(Node::new(NodeKind::Group { functions, first, count, body }, span))
+    }
+
+    pub(super) fn form_fn(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let (name, rest) = match arguments {
+            [name, rest @ ..] if name.as_symbol().is_some() => (name.as_symbol().cloned(), rest),
+            rest => (None, rest),
+        };
+        // A docstring is not Clojure here, but harmless and often written.
+        let rest = match rest {
+            [doc, more @ ..]
+                if !more.is_empty() && matches!(doc.kind, crate::reader::FormKind::String(_)) =>
+            {
+                more
+            }
+            rest => rest,
+        };
+        let written = Written::parse(name, rest, span)?;
+        let function = self.function(written)?;
+        Ok(Node::new(NodeKind::Function(function), span))
+    }
+
+    pub(super) fn form_loop(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [bindings, body @ ..] = arguments else { return Err(invalid("(loop [name value ...] body...)")) };
+        let pairs = self.pairs("loop", bindings)?;
+        let count = pairs.len() / 2;
+        let mark = self.level().mark();
+        // Each initial value may use the names before it, so they are bound one by one and then moved into the slots
+        // that `recur` fills.
+        let mut outer = Vec::new();
+        let mut values = Vec::new();
+        for pair in pairs.chunks_exact(2) {
+            let value = self.form(&pair[1], false)?;
+            let slot = self.level().reserve(1)?;
+            outer.push(Binding::One(slot, value));
+            self.bind_slot(&pair[0], slot, &mut outer)?;
+            values.push(slot);
+        }
+        let first = self.level().reserve(count)?;
+        let initial = values.into_iter().map(|slot| Self::local(slot, span)).collect();
+        let mut inner = Vec::new();
+        for (slot, pair) in (first..).zip(pairs.chunks_exact(2)) {
+            self.bind_slot(&pair[0], slot, &mut inner)?;
+        }
+        let level = self.level();
+        let target = level.target.replace(Target { first, count: count as u16, of_loop: true });
+        let inside_try = std::mem::replace(&mut level.inside_try, false);
+        let body = self.body(body, span, true);
+        let level = self.level();
+        level.target = target;
+        level.inside_try = inside_try;
+        level.reset(mark);
+        let mut body = body?;
+        if !inner.is_empty() {
+            body = Node::new(NodeKind::Let(inner, Box::new(body)), span);
+        }
+        let node = Node::new(NodeKind::Loop { first, initial, body: Box::new(body) }, span);
+        Ok(Node::new(NodeKind::Let(outer, Box::new(node)), span))
+    }
+
+    pub(super) fn form_recur(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+        let error = |message: String| Error::new(ErrorKind::InvalidRecur, message).at(span);
+        let level = self.level();
+        let inside_try = level.inside_try;
+        let Some(target) = level.target.filter(|_| !inside_try) else {
+            let message =
+                if inside_try { "cannot recur across try" } else { "recur needs a loop or a fn around it" };
+            return Err(error(message.to_owned()));
+        };
+        if !tail {
+            return Err(error("can only recur from tail position".to_owned()).hint(
+                "nothing may be done with the value of recur; move it to the end or use a recursive call",
+            ));
+        }
+        if arguments.len() != usize::from(target.count) {
+            let (wanted, given) = (target.count, arguments.len());
+            return Err(error(format!("recur takes {wanted} arguments here, got {given}")));
+        }
+        let arguments = self.forms(arguments)?;
+        Ok(Node::new(NodeKind::Recur { first: target.first, arguments, of_loop: target.of_loop }, span))
+    }
+
+    pub(super) fn form_if_binding(
+        &mut self,
+        arguments: &[Form],
+        span: Span,
+        tail: bool,
+        test: Test,
+    ) -> Result<Node> {
+        let (bindings, then, otherwise) = match arguments {
+            [bindings, then] => (bindings, then, None),
+            [bindings, then, otherwise] => (bindings, then, Some(otherwise)),
+            _ => return Err(invalid("(if-let [name value] then else?)")),
+        };
+        self.branch_binding(bindings, std::slice::from_ref(then), otherwise, span, tail, test)
+    }
+
+    pub(super) fn form_when_binding(
+        &mut self,
+        arguments: &[Form],
+        span: Span,
+        tail: bool,
+        test: Test,
+    ) -> Result<Node> {
+        let [bindings, body @ ..] = arguments else { return Err(invalid("(when-let [name value] body...)")) };
+        self.branch_binding(bindings, body, None, span, tail, test)
+    }
+
+    fn branch_binding(
+        &mut self,
+        bindings: &Form,
+        then: &[Form],
+        otherwise: Option<&Form>,
+        span: Span,
+        tail: bool,
+        test: Test,
+    ) -> Result<Node> {
+        let Some([pattern, value]) = bindings.as_vector() else {
+            return Err(invalid("a vector of one name and one value").at(bindings.span));
+        };
+        let value = self.form(value, false)?;
+        let slot = self.level().reserve(1)?;
+        let condition = match test {
+            Test::Truthy => Self::local(slot, span),
+            Test::Some => {
+                let is_nil = self.core("nil?", vec![Self::local(slot, span)], span);
+                self.core("not", vec![is_nil], span)
+            }
+        };
+        let mark = self.level().mark();
+        let mut inner = Vec::new();
+        self.bind_slot(pattern, slot, &mut inner)?;
+        let mut then = self.body(then, span, tail)?;
+        self.level().reset(mark);
+        if !inner.is_empty() {
+            then = Node::new(NodeKind::Let(inner, Box::new(then)), span);
+        }
+        let otherwise = self.optional(otherwise, span, tail)?;
+        let branch = Node::new(NodeKind::If(Box::new([condition, then, otherwise])), span);
+        Ok(Node::new(NodeKind::Let(vec![Binding::One(slot, value)], Box::new(branch)), span))
+    }
+
+    pub(super) fn form_when_first(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+        let [bindings, body @ ..] = arguments else {
+            return Err(invalid("(when-first [name sequence] body...)"));
+        };
+        let Some([pattern, value]) = bindings.as_vector() else {
+            return Err(invalid("a vector of one name and one value").at(bindings.span));
+        };
+        let value = self.form(value, false)?;
+        let sequence = self.core("seq", vec![value], span);
+        let slot = self.level().reserve(1)?;
+        let mark = self.level().mark();
+        let first = self.core("first", vec![Self::local(slot, span)], span);
+        let mut inner = Vec::new();
+        self.bind(pattern, first, &mut inner)?;
+        let body = self.body(body, span, tail)?;
+        self.level().reset(mark);
+        let then = Node::new(NodeKind::Let(inner, Box::new(body)), span);
+        let parts = [Self::local(slot, span), then, Node::constant(Value::Nil, span)];
+        let branch = Node::new(NodeKind::If(Box::new(parts)), span);
+        Ok(Node::new(NodeKind::Let(vec![Binding::One(slot, sequence)], Box::new(branch)), span))
+    }
+}

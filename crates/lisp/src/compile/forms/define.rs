@@ -1,0 +1,154 @@
+//! `def`, `defn`, `declare`, `var`, and the forms that name namespaces.
+
+use super::invalid;
+use crate::compile::analyse::Analyser;
+use crate::compile::functions::Written;
+use crate::compile::node::{Node, NodeKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reader::{Form, FormKind, Name, Span};
+use crate::value::{Symbol, Value};
+
+impl Analyser<'_> {
+    /// The name that is defined, without `user/`.
+    fn defined<'f>(&self, form: &'f Form) -> Result<&'f Name> {
+        let name = form.as_symbol().ok_or_else(|| invalid("a name to define").at(form.span))?;
+        match name.namespace() {
+            None | Some("user") => Ok(name),
+            Some(_) if self.source.is_none() => Ok(name),
+            Some(namespace) => Err(Error::new(
+                ErrorKind::InvalidForm,
+                format!("only names of user/ can be defined, not of {namespace}/"),
+            )
+            .at(form.span)),
+        }
+    }
+
+    pub(super) fn form_def(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let (name, doc, value) = match arguments {
+            [name] => (name, None, None),
+            [name, value] => (name, None, Some(value)),
+            [name, doc, value] => match &doc.kind {
+                FormKind::String(text) => (name, Some(Value::string(&**text)), Some(value)),
+                _ => return Err(invalid("(def name docstring? value)")),
+            },
+            _ => return Err(invalid("(def name docstring? value)")),
+        };
+        let short = self.defined(name)?.name().to_owned();
+        // The name is known inside its own value, so that functions can be recursive.
+        let global = self.names.globals.number_or_add(&short);
+        let value = value.map(|value| self.form(value, false)).transpose()?.map(Box::new);
+        if value.is_none() {
+            let nodes = vec![
+                Node::new(NodeKind::Define { global, doc, value: None }, span),
+                Node::constant(Value::Var(Symbol::new(short)), span),
+            ];
+            return Ok(Node::new(NodeKind::Do(nodes), span));
+        }
+        Ok(Node::new(NodeKind::Define { global, doc, value }, span))
+    }
+
+    pub(super) fn form_defonce(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let Some(name) = arguments.first() else { return Err(invalid("(defonce name value)")) };
+        let short = self.defined(name)?.name().to_owned();
+        if self.names.globals.number(&short).is_some() {
+            return Ok(Node::constant(Value::Nil, span));
+        }
+        self.form_def(arguments, span)
+    }
+
+    pub(super) fn form_defn(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [name, rest @ ..] = arguments else {
+            return Err(invalid("(defn name docstring? [parameters] body...)"));
+        };
+        let symbol = self.defined(name)?.clone();
+        let (doc, rest) = match rest {
+            [doc, rest @ ..] => match &doc.kind {
+                FormKind::String(text) => (Some(Value::string(&**text)), rest),
+                _ => (None, &arguments[1..]),
+            },
+            [] => (None, rest),
+        };
+        // A map of metadata may follow.
+        let rest = match rest {
+            [metadata, more @ ..] if matches!(metadata.kind, FormKind::Map(_)) => more,
+            rest => rest,
+        };
+        let in_library = self.source.is_none();
+        let short = if in_library { symbol.full() } else { symbol.name() }.to_owned();
+        let global = if in_library { 0 } else { self.names.globals.number_or_add(&short) };
+        let mut written = Written::parse(Some(Name::new(short.as_str())), rest, span)?;
+        written.span = span;
+        // A definition refers to itself through its global, so that redefining it reaches every caller; the library,
+        // which cannot be redefined, refers to itself directly.
+        let function =
+            if in_library { self.function(written)? } else { self.group(Vec::new(), vec![written])? };
+        let value = Node::new(NodeKind::Function(function), span);
+        if in_library {
+            return Ok(value);
+        }
+        Ok(Node::new(NodeKind::Define { global, doc, value: Some(Box::new(value)) }, span))
+    }
+
+    pub(super) fn form_declare(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        for name in arguments {
+            let short = self.defined(name)?.name().to_owned();
+            self.names.globals.number_or_add(&short);
+        }
+        Ok(Node::constant(Value::Nil, span))
+    }
+
+    pub(super) fn form_var(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [form] = arguments else { return Err(invalid("(var name)")) };
+        let name = form.as_symbol().ok_or_else(|| invalid("(var name)"))?;
+        let short = match name.namespace() {
+            None | Some("user") => name.name(),
+            Some(_) => name.full(),
+        };
+        if self.names.globals.number(short).is_some() {
+            return Ok(Node::constant(Value::Var(Symbol::new(short)), span));
+        }
+        // A var of the library is as good as the function itself.
+        self.form(form, false)
+    }
+
+    /// `(require '[clojure.string :as s])` and `(ns name (:require ...))`: only names are taken from them.
+    pub(super) fn form_require(&mut self, form: &str, arguments: &[Form], span: Span) -> Result<Node> {
+        let specifications: Vec<Form> = if form == "ns" {
+            arguments
+                .iter()
+                .filter_map(Form::as_list)
+                .filter(|items| matches!(&items.first().map(|form| &form.kind), Some(FormKind::Keyword(name)) if matches!(name.full(), "require" | "use")))
+                .flat_map(|items| items[1..].to_vec())
+                .collect()
+        } else if matches!(form, "require" | "use") {
+            arguments
+                .iter()
+                .map(|form| match form.as_list() {
+                    Some([quote, inner]) if quote.is_symbol("quote") => inner.clone(),
+                    _ => form.clone(),
+                })
+                .collect()
+        } else {
+            Vec::new()
+        };
+        for specification in &specifications {
+            let items = specification.as_vector().unwrap_or(std::slice::from_ref(specification));
+            let Some(namespace) = items.first().and_then(Form::as_symbol) else { continue };
+            if !self.around.builtins.knows_namespace(namespace.full()) {
+                return Err(Error::new(
+                    ErrorKind::UnboundVar,
+                    format!("there is no namespace `{}`", namespace.full()),
+                )
+                .at(specification.span)
+                .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
+            }
+            for pair in items[1..].windows(2) {
+                let is_as = matches!(&pair[0].kind, FormKind::Keyword(name) if name.full() == "as");
+                if let (true, Some(alias)) = (is_as, pair[1].as_symbol()) {
+                    self.aliases.push((alias.full().into(), namespace.full().into()));
+                }
+            }
+        }
+        Ok(Node::constant(Value::Nil, span))
+    }
+}

@@ -1,0 +1,49 @@
+//! `(.method object ...)`, `(Class. ...)`, `(new Class ...)`: calls of Java, as far as the library has them.
+
+use super::{invalid, list};
+use crate::compile::analyse::{Analyser, call, with_hint};
+use crate::compile::node::Node;
+use crate::error::{Error, ErrorKind, Result, did_you_mean};
+use crate::reader::{Form, Name, Span};
+
+impl Analyser<'_> {
+    /// Compiles `.method` and `Class.` in call position; nothing for any other name.
+    pub(crate) fn interop(&mut self, name: &Name, items: &[Form], span: Span) -> Result<Option<Node>> {
+        let text = name.full();
+        let is_method = text.len() > 1 && text.starts_with('.') && text != "..";
+        let is_constructor = text.len() > 1 && text.ends_with('.') && !text.starts_with('.');
+        if !is_method && !is_constructor {
+            return Ok(None);
+        }
+        let Some(function) = self.builtin(text.strip_prefix(".-").map_or(text, |_| text)) else {
+            let kind = if is_method { "method" } else { "class" };
+            let error = Error::new(ErrorKind::UnboundVar, format!("there is no {kind} `{text}`"));
+            let known = self.around.builtins.names().filter(|other| other.starts_with('.') == is_method);
+            return Err(with_hint(error, did_you_mean(text, known)));
+        };
+        let arguments = self.forms(&items[1..])?;
+        Ok(Some(call(Node::constant(function, span), arguments, span)))
+    }
+
+    pub(super) fn form_new(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [class, rest @ ..] = arguments else { return Err(invalid("(new Class argument...)")) };
+        let class = class.as_symbol().ok_or_else(|| invalid("(new Class argument...)"))?;
+        self.form(&list(&format!("{}.", class.full()), rest.iter().cloned(), span), false)
+    }
+
+    pub(super) fn form_dot(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let expected = || invalid("(. object method argument...)");
+        let [object, rest @ ..] = arguments else { return Err(expected()) };
+        let (method, rest) = match rest {
+            [method] if method.as_list().is_some() => match method.as_list() {
+                Some([method, rest @ ..]) => (method, rest),
+                _ => return Err(expected()),
+            },
+            [method, rest @ ..] => (method, rest),
+            [] => return Err(expected()),
+        };
+        let method = method.as_symbol().ok_or_else(expected)?;
+        let object = std::iter::once(object.clone());
+        self.form(&list(&format!(".{}", method.full()), object.chain(rest.iter().cloned()), span), false)
+    }
+}

@@ -1,0 +1,174 @@
+//! `for`, `doseq`, `dotimes`, `while`, `lazy-seq`.
+
+use super::{invalid, list};
+use crate::compile::analyse::Analyser;
+use crate::compile::functions::Written;
+use crate::compile::node::{Node, NodeKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reader::{Form, FormKind, Span};
+
+/// One part of the binding vector of `for` and `doseq`.
+enum Part<'f> {
+    Each(&'f Form, &'f Form),
+    Let(&'f Form),
+    When(&'f Form),
+    While(&'f Form),
+}
+
+fn parts<'f>(form: &str, bindings: &'f Form) -> Result<Vec<Part<'f>>> {
+    let pairs = bindings.as_vector().filter(|pairs| pairs.len() % 2 == 0).ok_or_else(|| {
+        Error::new(
+            ErrorKind::InvalidForm,
+            format!("{form} bindings must be a vector with an even number of forms"),
+        )
+        .at(bindings.span)
+    })?;
+    let parts: Vec<Part<'f>> = pairs
+        .chunks_exact(2)
+        .map(|pair| match &pair[0].kind {
+            FormKind::Keyword(name) => match name.full() {
+                "let" => Ok(Part::Let(&pair[1])),
+                "when" => Ok(Part::When(&pair[1])),
+                "while" => Ok(Part::While(&pair[1])),
+                other => Err(Error::new(
+                    ErrorKind::InvalidForm,
+                    format!("{form} knows :let, :when and :while, not :{other}"),
+                )
+                .at(pair[0].span)),
+            },
+            _ => Ok(Part::Each(&pair[0], &pair[1])),
+        })
+        .collect::<Result<_>>()?;
+    match parts.first() {
+        Some(Part::Each(..)) | None => Ok(parts),
+        Some(_) => {
+            Err(Error::new(ErrorKind::InvalidForm, format!("{form} begins with a name")).at(bindings.span))
+        }
+    }
+}
+
+impl Analyser<'_> {
+    pub(super) fn form_for(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [bindings, body] = arguments else { return Err(invalid("(for [name sequence ...] body)")) };
+        let parts = parts("for", bindings)?;
+        if parts.is_empty() {
+            return Err(invalid("(for [name sequence ...] body)"));
+        }
+        let form = for_parts(&parts, body, span);
+        self.form(&form, false)
+    }
+
+    pub(super) fn form_doseq(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [bindings, body @ ..] = arguments else {
+            return Err(invalid("(doseq [name sequence ...] body...)"));
+        };
+        let parts = parts("doseq", bindings)?;
+        let form = self.doseq_parts(&parts, body, span);
+        self.form(&list("do", [form, Form::new(FormKind::Nil, span)], span), false)
+    }
+
+    fn doseq_parts(&mut self, parts: &[Part<'_>], body: &[Form], span: Span) -> Form {
+        match parts {
+            [] => list("do", body.iter().cloned().chain([Form::new(FormKind::Boolean(true), span)]), span),
+            [Part::Let(bindings), rest @ ..] => {
+                let inner = self.doseq_parts(rest, body, span);
+                list("clojure.core/let", [(*bindings).clone(), inner], span)
+            }
+            [Part::When(test), rest @ ..] => {
+                let inner = self.doseq_parts(rest, body, span);
+                list("if", [(*test).clone(), inner, Form::new(FormKind::Boolean(true), span)], span)
+            }
+            [Part::While(test), rest @ ..] => {
+                let inner = self.doseq_parts(rest, body, span);
+                list("if", [(*test).clone(), inner, Form::new(FormKind::Boolean(false), span)], span)
+            }
+            // Each part gives whether the loop around it goes on.
+            [Part::Each(pattern, source), rest @ ..] => {
+                let inner = self.doseq_parts(rest, body, span);
+                let name = Form::new(FormKind::Symbol(self.fresh("items")), span);
+                let nil = || Form::new(FormKind::Nil, span);
+                let first = list("clojure.core/first", [name.clone()], source.span);
+                let again = list("recur", [list("clojure.core/next", [name.clone()], source.span)], span);
+                let bound = Form::vector([(*pattern).clone(), first], pattern.span);
+                let step = list("clojure.core/let", [bound, inner], span);
+                let body = list("if", [name.clone(), list("if", [step, again, nil()], span), nil()], span);
+                let start =
+                    Form::vector([name, list("clojure.core/seq", [(*source).clone()], source.span)], span);
+                let looped = list("clojure.core/loop", [start, body], span);
+                list("do", [looped, Form::new(FormKind::Boolean(true), span)], span)
+            }
+        }
+    }
+
+    pub(super) fn form_dotimes(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [bindings, body @ ..] = arguments else { return Err(invalid("(dotimes [name count] body...)")) };
+        let Some([name, count]) = bindings.as_vector() else {
+            return Err(invalid("(dotimes [name count] body...)"));
+        };
+        let limit = Form::new(FormKind::Symbol(self.fresh("limit")), span);
+        let test = list("clojure.core/<", [name.clone(), limit.clone()], span);
+        let again = list("recur", [list("clojure.core/inc", [name.clone()], span)], span);
+        let steps =
+            list("clojure.core/when", std::iter::once(test).chain(body.iter().cloned()).chain([again]), span);
+        let start = Form::vector([name.clone(), Form::new(FormKind::Integer(0), span)], span);
+        let looped = list("clojure.core/loop", [start, steps], span);
+        let bound = Form::vector([limit, list("clojure.core/long", [count.clone()], count.span)], span);
+        self.form(&list("clojure.core/let", [bound, looped], span), false)
+    }
+
+    pub(super) fn form_while(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [test, body @ ..] = arguments else { return Err(invalid("(while test body...)")) };
+        let again = list("recur", [], span);
+        let steps = list(
+            "clojure.core/when",
+            std::iter::once(test.clone()).chain(body.iter().cloned()).chain([again]),
+            span,
+        );
+        self.form(&list("clojure.core/loop", [Form::vector(Vec::new(), span), steps], span), false)
+    }
+
+    pub(super) fn form_lazy_seq(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let parameters = Form::vector(Vec::new(), span);
+        let forms: Vec<Form> = std::iter::once(parameters).chain(arguments.iter().cloned()).collect();
+        let written = Written::parse(None, &forms, span)?;
+        let function = self.function(written)?;
+        Ok(Node::new(NodeKind::Lazy(function), span))
+    }
+
+    pub(super) fn form_lazy_cat(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let parts = arguments.iter().map(|form| list("clojure.core/lazy-seq", [form.clone()], form.span));
+        self.form(&list("clojure.core/concat", parts, span), false)
+    }
+}
+
+/// `for` as nested calls: each level maps its items to the sequences that the levels inside give, and joins them.
+fn for_parts(parts: &[Part<'_>], body: &Form, span: Span) -> Form {
+    let [Part::Each(pattern, source), rest @ ..] = parts else { return body.clone() };
+    if rest.is_empty() {
+        let function =
+            list("clojure.core/fn", [Form::vector([(*pattern).clone()], span), body.clone()], span);
+        return list("clojure.core/map", [function, (*source).clone()], span);
+    }
+    let inner = for_step(rest, body, span);
+    let function = list("clojure.core/fn", [Form::vector([(*pattern).clone()], span), inner], span);
+    list("clojure.core/for-concat*", [function, (*source).clone()], span)
+}
+
+/// What one item of a level gives: a sequence, or the mark that ends the level.
+fn for_step(parts: &[Part<'_>], body: &Form, span: Span) -> Form {
+    match parts {
+        [] => list("clojure.core/list", [body.clone()], span),
+        [Part::Let(bindings), rest @ ..] => {
+            list("clojure.core/let", [(*bindings).clone(), for_step(rest, body, span)], span)
+        }
+        [Part::When(test), rest @ ..] => {
+            let nil = Form::new(FormKind::Nil, span);
+            list("if", [(*test).clone(), for_step(rest, body, span), nil], span)
+        }
+        [Part::While(test), rest @ ..] => {
+            let stop = Form::new(FormKind::Boolean(false), span);
+            list("if", [(*test).clone(), for_step(rest, body, span), stop], span)
+        }
+        [Part::Each(..), ..] => for_parts(parts, body, span),
+    }
+}

@@ -1,0 +1,168 @@
+//! The special forms and macros of the language, each turned into the few kinds of expression of the tree.
+//!
+//! What is a special form in Clojure cannot be shadowed. What is a macro there gives way to a local or a definition
+//! of the same name, except where it is written `clojure.core/name`, which is how expansions write it.
+
+mod attempt;
+mod binding;
+mod branch;
+mod define;
+mod interop;
+mod iterate;
+mod thread;
+
+use super::analyse::Analyser;
+use super::node::{Node, NodeKind};
+use super::quote::quote;
+use super::scope::is_local;
+use crate::error::{Error, ErrorKind, Result};
+use crate::reader::{Form, Name, Span};
+
+/// What cannot be shadowed.
+const SPECIAL: &[&str] =
+    &["def", "if", "do", "let*", "fn*", "loop*", "recur", "quote", "var", "try", "new", "."];
+
+/// What Clojure has and this language does not, with what to do instead.
+const UNSUPPORTED: &[(&str, &str)] = &[
+    ("defmacro", "write a function instead"),
+    ("defmulti", "use `cond` or `case` inside a function"),
+    ("defmethod", "use `cond` or `case` inside a function"),
+    ("defrecord", "use a map"),
+    ("deftype", "use a map"),
+    ("defprotocol", "use functions on maps"),
+    ("defstruct", "use a map"),
+    ("extend-type", "use functions on maps"),
+    ("extend-protocol", "use functions on maps"),
+    ("reify", "use a map of functions"),
+    ("proxy", "use a map of functions"),
+    ("gen-class", "there are no classes"),
+    ("import", "Java classes need no import here"),
+    ("set!", "nothing can be assigned; use `loop` or an atom"),
+    ("binding", "pass the value as an argument"),
+    ("with-redefs", "pass the function as an argument"),
+    ("locking", "there are no threads"),
+    ("dosync", "use an atom"),
+    ("ref", "use an atom"),
+    ("agent", "use an atom"),
+    ("future", "use `pmap` or `pcalls`"),
+    ("promise", "use `pmap` or `pcalls`"),
+    ("eval", "programs cannot make programs"),
+    ("read-string", "use `clojure.edn/read-string`"),
+    ("load-string", "programs cannot make programs"),
+    ("slurp", "there are no files; use a tool"),
+    ("spit", "there are no files; use a tool"),
+    ("with-open", "there are no files; use a tool"),
+    ("monitor-enter", "there are no threads"),
+];
+
+impl Analyser<'_> {
+    /// Compiles a list whose head is one of the special forms or macros; nothing if it is not.
+    pub(crate) fn special(
+        &mut self,
+        name: &Name,
+        items: &[Form],
+        span: Span,
+        tail: bool,
+    ) -> Result<Option<Node>> {
+        let (name, qualified) = match name.namespace() {
+            None => (name.full(), false),
+            Some("clojure.core" | "core") => (name.name(), true),
+            Some(_) => return Ok(None),
+        };
+        if !qualified && !SPECIAL.contains(&name) {
+            let symbol = Name::new(name);
+            if is_local(&self.levels, &symbol) || self.names.globals.number(name).is_some() {
+                return Ok(None);
+            }
+        }
+        let arguments = &items[1..];
+        Ok(Some(match name {
+            "quote" => match arguments {
+                [form] => Node::constant(quote(form)?, span),
+                _ => return Err(invalid("(quote form)")),
+            },
+            "do" => self.body(arguments, span, tail)?,
+            "comment" => Node::constant(crate::value::Value::Nil, span),
+            "if" => self.form_if(arguments, span, tail)?,
+            "if-not" => self.form_if_not(arguments, span, tail)?,
+            "when" => self.form_when(arguments, span, tail, false)?,
+            "when-not" => self.form_when(arguments, span, tail, true)?,
+            "cond" => self.form_cond(arguments, span, tail)?,
+            "condp" => self.form_condp(arguments, span, tail)?,
+            "case" => self.form_case(arguments, span, tail)?,
+            "and" => self.form_and(arguments, span, tail)?,
+            "or" => self.form_or(arguments, span, tail)?,
+            "let" | "let*" => self.form_let(arguments, span, tail)?,
+            "letfn" => self.form_letfn(arguments, span, tail)?,
+            "loop" | "loop*" => self.form_loop(arguments, span)?,
+            "recur" => self.form_recur(arguments, span, tail)?,
+            "if-let" => self.form_if_binding(arguments, span, tail, Test::Truthy)?,
+            "if-some" => self.form_if_binding(arguments, span, tail, Test::Some)?,
+            "when-let" => self.form_when_binding(arguments, span, tail, Test::Truthy)?,
+            "when-some" => self.form_when_binding(arguments, span, tail, Test::Some)?,
+            "when-first" => self.form_when_first(arguments, span, tail)?,
+            "fn" | "fn*" => self.form_fn(arguments, span)?,
+            "def" => self.form_def(arguments, span)?,
+            "defonce" => self.form_defonce(arguments, span)?,
+            "defn" | "defn-" => self.form_defn(arguments, span)?,
+            "declare" => self.form_declare(arguments, span)?,
+            "var" => self.form_var(arguments, span)?,
+            "ns" | "in-ns" | "require" | "use" | "refer" => self.form_require(name, arguments, span)?,
+            "->" => self.form_thread(arguments, tail, thread::Place::First)?,
+            "->>" => self.form_thread(arguments, tail, thread::Place::Last)?,
+            "some->" => self.form_some_thread(arguments, span, thread::Place::First)?,
+            "some->>" => self.form_some_thread(arguments, span, thread::Place::Last)?,
+            "cond->" => self.form_cond_thread(arguments, span, thread::Place::First)?,
+            "cond->>" => self.form_cond_thread(arguments, span, thread::Place::Last)?,
+            "as->" => self.form_as_thread(arguments, span, tail)?,
+            "doto" => self.form_doto(arguments, span)?,
+            ".." => self.form_dot_dot(arguments, tail)?,
+            "for" => self.form_for(arguments, span)?,
+            "doseq" => self.form_doseq(arguments, span)?,
+            "dotimes" => self.form_dotimes(arguments, span)?,
+            "while" => self.form_while(arguments, span)?,
+            "lazy-seq" => self.form_lazy_seq(arguments, span)?,
+            "lazy-cat" => self.form_lazy_cat(arguments, span)?,
+            "try" => self.form_try(arguments, span)?,
+            "assert" => self.form_assert(arguments, span)?,
+            "new" => self.form_new(arguments, span)?,
+            "." => self.form_dot(arguments, span)?,
+            "task" => self.form_task(arguments, span)?,
+            "time" | "doall*" if arguments.len() == 1 => self.form(&arguments[0], tail)?,
+            _ => {
+                if let Some((_, advice)) = UNSUPPORTED.iter().find(|(other, _)| *other == name)
+                    && self.builtin(name).is_none()
+                {
+                    return Err(Error::new(ErrorKind::Unsupported, format!("`{name}` is not supported"))
+                        .hint(*advice));
+                }
+                return Ok(None);
+            }
+        }))
+    }
+
+    fn form_task(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+        let [id, body @ ..] = arguments else { return Err(invalid("(task \"id\" body...)")) };
+        let id = self.form(id, false)?;
+        let body = self.body(body, span, false)?;
+        Ok(Node::new(NodeKind::Task(Box::new(id), Box::new(body)), span))
+    }
+}
+
+/// When a binding form takes its first branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Test {
+    Truthy,
+    Some,
+}
+
+/// The error for a form that is not written as it must be.
+pub(super) fn invalid(expected: &str) -> Error {
+    Error::new(ErrorKind::InvalidForm, format!("expected {expected}"))
+}
+
+/// A list form of a head and arguments.
+pub(super) fn list(head: &str, arguments: impl IntoIterator<Item = Form>, span: Span) -> Form {
+    let forms: Vec<Form> = std::iter::once(Form::symbol(head, span)).chain(arguments).collect();
+    Form::list(forms, span)
+}

@@ -1,0 +1,288 @@
+//! Finds the last use of each local, so that its value can leave the slot there.
+//!
+//! A value whose only holder is the operand stack can be changed in place: this is what makes `(assoc m k v)` in a
+//! `reduce` cheap, and what lets go of the head of a long sequence. The walk goes backwards, knowing which locals are
+//! read later.
+
+use super::code::Capture;
+use super::node::{Binding, Node, NodeKind, Slot};
+
+/// A set of locals.
+#[derive(Clone, Default)]
+struct Live(Vec<u64>);
+
+impl Live {
+    fn contains(&self, slot: Slot) -> bool {
+        self.0.get(usize::from(slot) / 64).is_some_and(|word| word & (1 << (slot % 64)) != 0)
+    }
+
+    fn insert(&mut self, slot: Slot) {
+        let word = usize::from(slot) / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (slot % 64);
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        if let Some(word) = self.0.get_mut(usize::from(slot) / 64) {
+            *word &= !(1 << (slot % 64));
+        }
+    }
+
+    /// Keeps only the locals below a slot. Slots are given out in order and never again, so everything that is bound
+    /// inside an expression has a slot above those around it.
+    fn keep_below(&mut self, slot: Slot) {
+        let word = usize::from(slot) / 64;
+        self.0.truncate(word + 1);
+        if let Some(last) = self.0.get_mut(word) {
+            *last &= (1 << (slot % 64)) - 1;
+        }
+    }
+
+    fn union(&mut self, other: &Live) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+}
+
+/// Marks the last uses in the body of a function.
+pub(crate) fn mark(body: &mut Node) {
+    let mut pass = Pass { back: vec![Live::default()] };
+    pass.walk(body, &mut Live::default());
+}
+
+struct Pass {
+    /// What is live where a `recur` jumps to, innermost last.
+    back: Vec<Live>,
+}
+
+impl Pass {
+    fn walk_all(&mut self, nodes: &mut [Node], live: &mut Live) {
+        for node in nodes.iter_mut().rev() {
+            self.walk(node, live);
+        }
+    }
+
+    fn captures(&mut self, captures: &mut [Capture], live: &mut Live) {
+        for capture in captures.iter_mut().rev() {
+            if let Capture::Local(slot) = *capture {
+                if !live.contains(slot) {
+                    *capture = Capture::TakeLocal(slot);
+                }
+                live.insert(slot);
+            }
+        }
+    }
+
+    fn walk(&mut self, node: &mut Node, live: &mut Live) {
+        match &mut node.kind {
+            NodeKind::Constant(_)
+            | NodeKind::Captured(_)
+            | NodeKind::Sibling(_)
+            | NodeKind::Global(_)
+            | NodeKind::Data(_) => {}
+            NodeKind::Local { slot, last } => {
+                *last = !live.contains(*slot);
+                live.insert(*slot);
+            }
+            NodeKind::If(parts) => {
+                let [test, then, otherwise] = &mut **parts;
+                let mut other = live.clone();
+                self.walk(otherwise, &mut other);
+                self.walk(then, live);
+                live.union(&other);
+                self.walk(test, live);
+            }
+            NodeKind::Cond(clauses, otherwise) => {
+                let after = live.clone();
+                self.walk(otherwise, live);
+                for (test, result) in clauses.iter_mut().rev() {
+                    let mut taken = after.clone();
+                    self.walk(result, &mut taken);
+                    live.union(&taken);
+                    self.walk(test, live);
+                }
+            }
+            NodeKind::And(nodes) | NodeKind::Or(nodes) => {
+                let after = live.clone();
+                for node in nodes.iter_mut().rev() {
+                    live.union(&after);
+                    self.walk(node, live);
+                }
+            }
+            NodeKind::Do(nodes) | NodeKind::Vector(nodes) | NodeKind::Map(nodes) | NodeKind::Set(nodes) => {
+                self.walk_all(nodes, live);
+            }
+            NodeKind::Let(bindings, body) => {
+                self.walk(body, live);
+                for binding in bindings.iter_mut().rev() {
+                    match binding {
+                        Binding::One(slot, value) => {
+                            live.remove(*slot);
+                            self.walk(value, live);
+                        }
+                        Binding::Spread { value, first, count, rest } => {
+                            (*first..*first + *count + u16::from(*rest)).for_each(|slot| live.remove(slot));
+                            self.walk(value, live);
+                        }
+                    }
+                }
+            }
+            NodeKind::Loop { first, initial, body } => {
+                // Whatever the body reads from outside is read again in the next round.
+                let mut read = Live::default();
+                uses(body, &mut read);
+                let slots = *first..*first + initial.len() as u16;
+                read.keep_below(*first);
+                live.union(&read);
+                self.back.push(live.clone());
+                self.walk(body, live);
+                self.back.pop();
+                slots.for_each(|slot| live.remove(slot));
+                live.union(&read);
+                self.walk_all(initial, live);
+            }
+            NodeKind::Recur { arguments, .. } => {
+                *live = self.back.last().cloned().unwrap_or_default();
+                self.walk_all(arguments, live);
+            }
+            NodeKind::Call(function, arguments) => {
+                self.walk_all(arguments, live);
+                self.walk(function, live);
+            }
+            NodeKind::CallNative(_, arguments) | NodeKind::CallTool(_, arguments) => {
+                self.walk_all(arguments, live)
+            }
+            NodeKind::Function(function) | NodeKind::Lazy(function) => {
+                self.captures(&mut function.captures, live)
+            }
+            NodeKind::Group { functions, first, count, body } => {
+                self.walk(body, live);
+                (*first..*first + *count).for_each(|slot| live.remove(slot));
+                self.captures(&mut functions.captures, live);
+            }
+            NodeKind::Case { value, clauses, otherwise } => {
+                let after = live.clone();
+                self.walk(otherwise, live);
+                for (_, result) in clauses.iter_mut() {
+                    let mut taken = after.clone();
+                    self.walk(result, &mut taken);
+                    live.union(&taken);
+                }
+                self.walk(value, live);
+            }
+            NodeKind::Try { body, catches, finally } => {
+                if let Some((_, _, finally)) = finally {
+                    // The way there may be an exception, with locals as they happened to be: nothing is moved in it.
+                    let mut read = Live::default();
+                    uses(finally, &mut read);
+                    live.union(&read);
+                    self.walk(finally, live);
+                }
+                let after = live.clone();
+                for (_, slot, handler) in catches.iter_mut() {
+                    let mut taken = after.clone();
+                    self.walk(handler, &mut taken);
+                    taken.remove(*slot);
+                    live.union(&taken);
+                }
+                // The body may be left anywhere, so it moves nothing that comes later.
+                self.walk(body, live);
+            }
+            NodeKind::Define { value, .. } => {
+                if let Some(value) = value {
+                    self.walk(value, live);
+                }
+            }
+            NodeKind::Task(id, body) => {
+                let after = live.clone();
+                self.walk(body, live);
+                live.union(&after);
+                self.walk(id, live);
+            }
+        }
+    }
+}
+
+/// Every local that is read anywhere in an expression.
+fn uses(node: &Node, found: &mut Live) {
+    let captures = |captures: &[Capture], found: &mut Live| {
+        for capture in captures {
+            if let Capture::Local(slot) | Capture::TakeLocal(slot) = capture {
+                found.insert(*slot);
+            }
+        }
+    };
+    match &node.kind {
+        NodeKind::Constant(_)
+        | NodeKind::Captured(_)
+        | NodeKind::Sibling(_)
+        | NodeKind::Global(_)
+        | NodeKind::Data(_) => {}
+        NodeKind::Local { slot, .. } => found.insert(*slot),
+        NodeKind::If(parts) => parts.iter().for_each(|part| uses(part, found)),
+        NodeKind::Cond(clauses, otherwise) => {
+            for (test, result) in clauses {
+                uses(test, found);
+                uses(result, found);
+            }
+            uses(otherwise, found);
+        }
+        NodeKind::And(nodes)
+        | NodeKind::Or(nodes)
+        | NodeKind::Do(nodes)
+        | NodeKind::Vector(nodes)
+        | NodeKind::Map(nodes)
+        | NodeKind::Set(nodes)
+        | NodeKind::Recur { arguments: nodes, .. }
+        | NodeKind::CallNative(_, nodes)
+        | NodeKind::CallTool(_, nodes) => nodes.iter().for_each(|node| uses(node, found)),
+        NodeKind::Let(bindings, body) => {
+            for binding in bindings {
+                match binding {
+                    Binding::One(_, value) | Binding::Spread { value, .. } => uses(value, found),
+                }
+            }
+            uses(body, found);
+        }
+        NodeKind::Loop { initial, body, .. } => {
+            initial.iter().for_each(|node| uses(node, found));
+            uses(body, found);
+        }
+        NodeKind::Call(function, arguments) => {
+            uses(function, found);
+            arguments.iter().for_each(|node| uses(node, found));
+        }
+        NodeKind::Function(function) | NodeKind::Lazy(function) => captures(&function.captures, found),
+        NodeKind::Group { functions, body, .. } => {
+            captures(&functions.captures, found);
+            uses(body, found);
+        }
+        NodeKind::Case { value, clauses, otherwise } => {
+            uses(value, found);
+            clauses.iter().for_each(|(_, result)| uses(result, found));
+            uses(otherwise, found);
+        }
+        NodeKind::Try { body, catches, finally } => {
+            uses(body, found);
+            catches.iter().for_each(|(_, _, handler)| uses(handler, found));
+            if let Some((_, _, finally)) = finally {
+                uses(finally, found);
+            }
+        }
+        NodeKind::Define { value, .. } => {
+            if let Some(value) = value {
+                uses(value, found);
+            }
+        }
+        NodeKind::Task(id, body) => {
+            uses(id, found);
+            uses(body, found);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The compiler: from forms to instructions with every name resolved.
+//!
+//! [`analyse`] and [`forms`] turn forms into a small tree, reporting every mistake that can be seen without running;
+//! [`liveness`] finds where each local is used last; [`emit`] writes instructions. The library's own code goes the same
+//! way, once, when an engine is made.
+
+mod analyse;
+mod builtins;
+mod code;
+mod destructure;
+mod emit;
+mod forms;
+mod functions;
+mod library;
+mod liveness;
+mod names;
+mod node;
+mod quote;
+mod scope;
+
+use std::sync::Arc;
+
+pub(crate) use analyse::{Analyser, Surroundings};
+pub(crate) use builtins::Builtins;
+pub(crate) use code::{Body, Capture, Code, Function, NO_DOC, Op, Origin};
+pub(crate) use library::compile_library;
+pub(crate) use names::Names;
+use node::{Node, NodeKind};
+use scope::Level;
+
+use crate::error::Result;
+use crate::reader::{Form, Span};
+
+/// A program that has been compiled for a memory, data and tools.
+#[derive(Clone)]
+pub struct Program {
+    pub(crate) code: Arc<Code>,
+    pub(crate) names: Names,
+    pub(crate) source: Arc<str>,
+}
+
+impl Program {
+    /// The text it was compiled from, as it was read: after repair.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// Compiles the forms of a program.
+pub(crate) fn compile_program(
+    source: Arc<str>,
+    forms: &[Form],
+    around: Surroundings<'_>,
+    names: Names,
+) -> Result<Program> {
+    let mut analyser = Analyser::new(around, names, Some(source.clone()));
+    let code = top_level(&mut analyser, forms, &source).map_err(|error| error.locate(&source))?;
+    Ok(Program { code, names: analyser.names, source })
+}
+
+/// Compiles a function from its text, its captured names being known: how a stored function comes back.
+pub(crate) fn compile_function(
+    source: Arc<str>,
+    form: &Form,
+    captured: &[Box<str>],
+    around: Surroundings<'_>,
+    names: Names,
+) -> Result<(Arc<Code>, Names)> {
+    let mut analyser = Analyser::new(around, names, Some(source.clone()));
+    let code = function_of(&mut analyser, form, captured).map_err(|error| error.locate(&source))?;
+    Ok((code, analyser.names))
+}
+
+fn top_level(analyser: &mut Analyser<'_>, forms: &[Form], source: &Arc<str>) -> Result<Arc<Code>> {
+    analyser.levels.push(Level::new(Vec::new()));
+    let mut nodes = Vec::with_capacity(forms.len());
+    for form in forms {
+        nodes.push(analyser.form(form, false)?);
+    }
+    let span = Span::new(0, u32::try_from(source.len()).unwrap_or(u32::MAX));
+    let slots = analyser.level().slots();
+    let node = if nodes.len() == 1 { nodes.remove(0) } else { Node::new(NodeKind::Do(nodes), span) };
+    let frame = emit::Frame { parameters: 0, variadic: false, slots, source: Some(source.clone()) };
+    let body = emit::emit(node, frame)?;
+    let function = Function { name: None, fixed: vec![body], variadic: None, parameters: Vec::new(), span };
+    Ok(Arc::new(Code {
+        functions: vec![function],
+        captured_names: Vec::new(),
+        origin: Origin::Program(source.clone()),
+    }))
+}
+
+/// The one function that a form makes, with the captures in the order given.
+fn function_of(analyser: &mut Analyser<'_>, form: &Form, captured: &[Box<str>]) -> Result<Arc<Code>> {
+    analyser.levels.push(Level::new(Vec::new()));
+    for name in captured {
+        let slot = analyser.level().reserve(1)?;
+        analyser.level().name(crate::reader::Name::new(&**name), slot);
+    }
+    let node = analyser.form(form, false)?;
+    functions::single(node, captured.len()).ok_or_else(|| {
+        crate::error::Error::new(crate::error::ErrorKind::InvalidStored, "a stored function is no function")
+    })
+}

@@ -1,0 +1,47 @@
+//! The numbers of definitions and data items.
+//!
+//! A global is a number into the memory. Names are numbered in the order in which they were first met and keep their
+//! number for the life of a memory, so that code compiled for one program still means the same in the next.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+/// A numbering of names. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Numbering {
+    numbers: OrdMap<Arc<str>, u32>,
+    names: imbl::Vector<Arc<str>>,
+}
+
+impl Numbering {
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    pub(crate) fn name(&self, number: u32) -> Option<&Arc<str>> {
+        self.names.get(number as usize)
+    }
+
+    pub(crate) fn number_or_add(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.number(name) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        let name: Arc<str> = name.into();
+        self.names.push_back(name.clone());
+        self.numbers.insert(name, number);
+        number
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.names.iter()
+    }
+}
+
+/// All numberings a program refers to.
+#[derive(Clone, Default)]
+pub(crate) struct Names {
+    pub(crate) globals: Numbering,
+    pub(crate) data: Numbering,
+}

@@ -1,0 +1,112 @@
+//! Which names mean what where a form stands.
+//!
+//! Functions nest, and each level knows its own locals. A name found further out is captured by every function in
+//! between, by value: nothing that has a name ever changes.
+
+use super::code::Capture;
+use super::node::{NodeKind, Slot};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reader::Name;
+
+/// Where `recur` goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) first: Slot,
+    pub(crate) count: u16,
+    pub(crate) of_loop: bool,
+}
+
+/// One function that is being compiled, or several that know each other.
+pub(crate) struct Level {
+    /// The names of the functions themselves.
+    pub(crate) siblings: Vec<Name>,
+    pub(crate) captures: Vec<(Name, Capture)>,
+    locals: Vec<(Name, Slot)>,
+    next_slot: u32,
+    pub(crate) target: Option<Target>,
+    /// Why there is no target, if there would be one.
+    pub(crate) inside_try: bool,
+}
+
+impl Level {
+    pub(crate) fn new(siblings: Vec<Name>) -> Self {
+        Self {
+            siblings,
+            captures: Vec::new(),
+            locals: Vec::new(),
+            next_slot: 0,
+            target: None,
+            inside_try: false,
+        }
+    }
+
+    /// Begins another arity of the same function.
+    pub(crate) fn restart(&mut self) {
+        self.locals.clear();
+        self.next_slot = 0;
+        self.target = None;
+        self.inside_try = false;
+    }
+
+    /// So many slots in a row.
+    pub(crate) fn reserve(&mut self, count: usize) -> Result<Slot> {
+        let first = self.next_slot;
+        self.next_slot =
+            u32::try_from(count).ok().and_then(|count| first.checked_add(count)).unwrap_or(u32::MAX);
+        match u16::try_from(self.next_slot) {
+            Ok(_) => Ok(first as Slot),
+            Err(_) => Err(Error::new(ErrorKind::InvalidForm, "too many local names in one function")),
+        }
+    }
+
+    /// Gives a slot a name from here on.
+    pub(crate) fn name(&mut self, name: Name, slot: Slot) {
+        self.locals.push((name, slot));
+    }
+
+    /// The number of slots given out.
+    pub(crate) fn slots(&self) -> u16 {
+        self.next_slot as u16
+    }
+
+    /// What is named now, to go back to.
+    pub(crate) fn mark(&self) -> usize {
+        self.locals.len()
+    }
+
+    /// Forgets the names given since the mark.
+    pub(crate) fn reset(&mut self, mark: usize) {
+        self.locals.truncate(mark);
+    }
+
+    fn local(&self, name: &Name) -> Option<Slot> {
+        self.locals.iter().rev().find(|(other, _)| other == name).map(|(_, slot)| *slot)
+    }
+}
+
+/// Finds a name in the innermost function or captures it from further out.
+pub(crate) fn resolve(levels: &mut [Level], name: &Name) -> Option<NodeKind> {
+    let (level, outer) = levels.split_last_mut()?;
+    if let Some(slot) = level.local(name) {
+        return Some(NodeKind::Local { slot, last: false });
+    }
+    if let Some(index) = level.siblings.iter().position(|sibling| sibling == name) {
+        return Some(NodeKind::Sibling(index as u16));
+    }
+    if let Some(index) = level.captures.iter().position(|(captured, _)| captured == name) {
+        return Some(NodeKind::Captured(index as u16));
+    }
+    let capture = match resolve(outer, name)? {
+        NodeKind::Local { slot, .. } => Capture::Local(slot),
+        NodeKind::Captured(index) => Capture::Captured(index),
+        NodeKind::Sibling(index) => Capture::Sibling(index),
+        _ => return None,
+    };
+    level.captures.push((name.clone(), capture));
+    Some(NodeKind::Captured((level.captures.len() - 1) as u16))
+}
+
+/// Whether a name is a local anywhere around, without capturing it.
+pub(crate) fn is_local(levels: &[Level], name: &Name) -> bool {
+    levels.iter().any(|level| level.local(name).is_some() || level.siblings.contains(name))
+}

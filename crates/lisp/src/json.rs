@@ -1,0 +1,191 @@
+//! Values to and from JSON.
+//!
+//! Coming in, an object is a map whose keys are keywords where they can be written as one and strings where they cannot;
+//! lookups in it accept either. Integers of any size stay exact; other numbers are doubles.
+//!
+//! Going out, a keyword is the string of its name, and so is a key; where a schema names the properties, a key that
+//! has `-` where the schema has `_` takes the schema's spelling, and no other key changes. A ratio is the nearest
+//! double, a set and a sequence are arrays, a character is a string, a date is its text. What JSON cannot say is an
+//! error: infinities and NaN, functions, atoms, two keys that become one, a sequence that has not been realised.
+
+use std::borrow::Cow;
+
+use num_bigint::BigInt;
+use serde_json::{Map as Object, Number, Value as Json};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::Limits;
+use crate::printer::temporal_text;
+use crate::reader::is_keyword_name;
+use crate::value::{Cursor, Map, Next, Value};
+
+/// The value of a JSON document.
+pub fn from_json(json: &Json, limits: &Limits) -> Result<Value> {
+    let value = value_of(json, Keys::Keywords, 0, limits)?;
+    Ok(value)
+}
+
+/// What the keys of objects become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Keys {
+    /// Keywords, where they can be written as one.
+    Keywords,
+    /// Strings, all of them.
+    Strings,
+}
+
+pub(crate) fn value_of(json: &Json, keys: Keys, depth: u32, limits: &Limits) -> Result<Value> {
+    limits.check_depth(depth)?;
+    Ok(match json {
+        Json::Null => Value::Nil,
+        Json::Bool(value) => Value::Boolean(*value),
+        Json::Number(number) => number_value(number),
+        Json::String(text) => {
+            limits.check_string(text.len())?;
+            Value::string(text.as_str())
+        }
+        Json::Array(items) => {
+            limits.check_collection(items.len())?;
+            let items: Result<Vec<Value>> =
+                items.iter().map(|item| value_of(item, keys, depth + 1, limits)).collect();
+            Value::vector(items?)
+        }
+        Json::Object(entries) => {
+            limits.check_collection(entries.len())?;
+            let mut map = Map::new();
+            for (key, item) in entries {
+                map.insert(key_value(key, keys), value_of(item, keys, depth + 1, limits)?);
+            }
+            Value::Map(if keys == Keys::Keywords { map.flexible() } else { map })
+        }
+    })
+}
+
+fn key_value(key: &str, keys: Keys) -> Value {
+    if keys == Keys::Keywords && is_keyword_name(key) { Value::keyword(key) } else { Value::string(key) }
+}
+
+fn number_value(number: &Number) -> Value {
+    if let Some(integer) = number.as_i64() {
+        return Value::Integer(integer);
+    }
+    if let Some(large) = number.as_u64() {
+        return crate::value::number::big(BigInt::from(large));
+    }
+    Value::Float(number.as_f64().unwrap_or(f64::NAN))
+}
+
+/// The JSON of a value. A schema of the value, as JSON, says how its keys are spelt.
+pub fn to_json(value: &Value, schema: Option<&Json>) -> Result<Json> {
+    json_of(value, schema)
+}
+
+fn json_of(value: &Value, schema: Option<&Json>) -> Result<Json> {
+    Ok(match value {
+        Value::Nil => Json::Null,
+        Value::Boolean(value) => Json::Bool(*value),
+        Value::Integer(value) => Json::Number((*value).into()),
+        Value::BigInteger(value) => match u64::try_from(&**value) {
+            Ok(small) => Json::Number(small.into()),
+            Err(_) => match i64::try_from(&**value) {
+                Ok(small) => Json::Number(small.into()),
+                Err(_) => {
+                    return Err(unable("an integer beyond 64 bits")
+                        .hint("write it as a string with `str`, or as a `double`"));
+                }
+            },
+        },
+        Value::Float(value) => number_of(*value)?,
+        Value::Ratio(value) => number_of(value.to_f64())?,
+        Value::Character(value) => Json::String(value.to_string()),
+        Value::String(text) => Json::String(text.as_str().to_owned()),
+        Value::Keyword(name) => Json::String(name.full().to_owned()),
+        Value::Symbol(name) => Json::String(name.full().to_owned()),
+        Value::Temporal(temporal) => Json::String(temporal_text(temporal)),
+        Value::Regex(pattern) => Json::String(pattern.source.to_string()),
+        Value::Map(map) => Json::Object(object_of(map, schema)?),
+        Value::Set(set) => {
+            let items = items_schema(schema);
+            Json::Array(set.iter().map(|item| json_of(item, items)).collect::<Result<_>>()?)
+        }
+        Value::Vector(vector) => {
+            let items = items_schema(schema);
+            Json::Array(vector.iter().map(|item| json_of(item, items)).collect::<Result<_>>()?)
+        }
+        Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
+            let schema = items_schema(schema);
+            let mut items = Vec::new();
+            let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
+            loop {
+                match cursor.next() {
+                    Next::Item(item) => items.push(json_of(&item, schema)?),
+                    Next::End => break Json::Array(items),
+                    Next::Blocked(_) => return Err(unable("a sequence that has not been realised")),
+                }
+            }
+        }
+        other => return Err(unable(&format!("a value of type {}", other.type_name()))),
+    })
+}
+
+fn number_of(value: f64) -> Result<Json> {
+    Number::from_f64(value).map(Json::Number).ok_or_else(|| unable(&crate::printer::double_text(value)))
+}
+
+fn unable(what: &str) -> Error {
+    Error::new(ErrorKind::NotRepresentable, format!("JSON cannot hold {what}"))
+}
+
+fn items_schema(schema: Option<&Json>) -> Option<&Json> {
+    schema?.get("items")
+}
+
+fn object_of(map: &Map, schema: Option<&Json>) -> Result<Object<String, Json>> {
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Json::as_object);
+    let mut object = Object::new();
+    for (key, value) in map {
+        let name = spell(key_name(key)?, properties);
+        let schema = properties.and_then(|properties| properties.get(&*name));
+        let json = json_of(value, schema)?;
+        if object.insert(name.clone().into_owned(), json).is_some() {
+            return Err(unable(&format!("two entries of the name {name:?}"))
+                .hint("a keyword and a string of the same name are one key in JSON"));
+        }
+    }
+    Ok(object)
+}
+
+/// A key takes another spelling only if the schema has that spelling and not the key's own.
+fn spell<'a>(name: Cow<'a, str>, properties: Option<&Object<String, Json>>) -> Cow<'a, str> {
+    if let Some(properties) = properties
+        && name.contains('-')
+        && !properties.contains_key(&*name)
+    {
+        let underscored = name.replace('-', "_");
+        if properties.contains_key(&underscored) {
+            return Cow::Owned(underscored);
+        }
+    }
+    name
+}
+
+/// What a key is called in JSON.
+pub(crate) fn key_name(key: &Value) -> Result<Cow<'_, str>> {
+    Ok(match key {
+        Value::Keyword(name) => Cow::Borrowed(name.full()),
+        Value::Symbol(name) => Cow::Borrowed(name.full()),
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        Value::Character(value) => Cow::Owned(value.to_string()),
+        Value::Integer(value) => Cow::Owned(value.to_string()),
+        Value::Boolean(value) => Cow::Borrowed(if *value { "true" } else { "false" }),
+        Value::Nil => Cow::Borrowed("null"),
+        Value::BigInteger(value) => Cow::Owned(value.to_string()),
+        Value::Ratio(_) | Value::Float(_) => {
+            let mut text = String::new();
+            crate::printer::print(key, crate::printer::Style::Str, usize::MAX, &mut text)?;
+            Cow::Owned(text)
+        }
+        Value::Temporal(temporal) => Cow::Owned(temporal_text(temporal)),
+        other => return Err(unable(&format!("a key of type {}", other.type_name()))),
+    })
+}

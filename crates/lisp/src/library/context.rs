@@ -1,0 +1,102 @@
+//! What a function of the library is given besides its arguments: the limits, the meter, the time and a random source.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::Limits;
+use crate::machine::{Meter, Random};
+use crate::value::{Value, number};
+
+/// The surroundings of a call. There is no way from here into the evaluator.
+pub(crate) struct CallContext<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) meter: &'a mut Meter,
+    pub(crate) random: &'a mut Random,
+    pub(crate) now: i64,
+    /// Whether allocations are merely noted: a frame cannot be entered again.
+    pub(crate) only_notes: bool,
+}
+
+impl CallContext<'_> {
+    /// The limits in force.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.limits
+    }
+
+    /// The time at which the program started, in milliseconds since 1970. It stands still while a program runs.
+    pub(crate) fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// Charges fuel for work that grows with its input: one unit for each item or for each 64 bytes or so.
+    pub(crate) fn work(&mut self, units: usize) -> Result<()> {
+        self.meter.work(units as u64)
+    }
+
+    /// Accounts for memory that is about to be allocated. Call it before allocating and before taking an argument:
+    /// the machine may look for what is still alive and enter the function again.
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<()> {
+        if self.only_notes {
+            self.meter.note(bytes);
+            return Ok(());
+        }
+        self.meter.allocate(bytes)
+    }
+
+    /// Checks the length of a collection, charges fuel for each item and accounts for 16 bytes of each.
+    pub(crate) fn collection(&mut self, length: usize) -> Result<()> {
+        self.limits.check_collection(length)?;
+        self.work(length)?;
+        self.allocate(64 + 16 * length)
+    }
+
+    /// Checks the length in bytes of a string that is about to be built, charges fuel and accounts for it.
+    pub(crate) fn text(&mut self, bytes: usize) -> Result<()> {
+        self.limits.check_string(bytes)?;
+        self.work(bytes / 64)?;
+        self.allocate(64 + bytes)
+    }
+
+    /// A string value, checked and accounted for. For texts that may become long, call [`CallContext::text`] before
+    /// building them.
+    pub(crate) fn string(&mut self, text: impl Into<Box<str>>) -> Result<Value> {
+        let text = text.into();
+        self.text(text.len())?;
+        Ok(Value::string(text))
+    }
+
+    /// A vector of these items, checked and accounted for.
+    pub(crate) fn vector(&mut self, items: Vec<Value>) -> Result<Value> {
+        self.collection(items.len())?;
+        Ok(Value::vector(items))
+    }
+
+    /// A realised sequence of these items, checked and accounted for: the empty list if there are none.
+    pub(crate) fn sequence(&mut self, items: Vec<Value>) -> Result<Value> {
+        self.collection(items.len())?;
+        Ok(crate::value::Sequence::realised(items))
+    }
+
+    /// Checks the size of a number and accounts for it.
+    pub(crate) fn number(&mut self, value: Value) -> Result<Value> {
+        let bits = number::bits(&value);
+        if bits > 0 {
+            self.limits.check_number(bits)?;
+            // Schoolbook multiplication is quadratic in the words.
+            let words = bits / 64 + 1;
+            self.meter.work(words)?;
+            self.allocate(64 + words as usize * 8)?;
+        }
+        Ok(value)
+    }
+
+    /// The error for an argument of a type the function does not take: `subs: expected a string, got nil`.
+    #[cold]
+    pub(crate) fn type_error(&self, function: &str, expected: &str, got: &Value) -> Error {
+        type_error(function, expected, got)
+    }
+}
+
+/// The error for an argument of a type the function does not take: `subs: expected a string, got nil`.
+#[cold]
+pub(crate) fn type_error(function: &str, expected: &str, got: &Value) -> Error {
+    Error::new(ErrorKind::Type, format!("{function}: expected {expected}, got {}", got.type_name()))
+}

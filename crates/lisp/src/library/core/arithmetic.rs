@@ -1,0 +1,110 @@
+//! `+` and its family.
+
+use super::NOT;
+use crate::error::Result;
+use crate::library::{Arity, CallContext, Native};
+use crate::value::Value;
+use crate::value::number::{self, Division, Overflow};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("+", Arity::at_least(0), NOT, |c, a| sum(c, a, Overflow::Fail)),
+    Native::leaf("+'", Arity::at_least(0), NOT, |c, a| sum(c, a, Overflow::Promote)),
+    Native::leaf("-", Arity::at_least(1), NOT, |c, a| difference(c, a, Overflow::Fail)),
+    Native::leaf("-'", Arity::at_least(1), NOT, |c, a| difference(c, a, Overflow::Promote)),
+    Native::leaf("*", Arity::at_least(0), NOT, |c, a| product(c, a, Overflow::Fail)),
+    Native::leaf("*'", Arity::at_least(0), NOT, |c, a| product(c, a, Overflow::Promote)),
+    Native::leaf("/", Arity::at_least(1), NOT, quotient),
+    Native::leaf("inc", Arity::exactly(1), NOT, |c, a| step(c, &a[0], 1, Overflow::Fail)),
+    Native::leaf("inc'", Arity::exactly(1), NOT, |c, a| step(c, &a[0], 1, Overflow::Promote)),
+    Native::leaf("dec", Arity::exactly(1), NOT, |c, a| step(c, &a[0], -1, Overflow::Fail)),
+    Native::leaf("dec'", Arity::exactly(1), NOT, |c, a| step(c, &a[0], -1, Overflow::Promote)),
+    Native::leaf("quot", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Quotient)),
+    Native::leaf("rem", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Remainder)),
+    Native::leaf("mod", Arity::exactly(2), NOT, |c, a| whole(c, a, Division::Modulus)),
+    Native::leaf("max", Arity::at_least(1), NOT, |_, a| extreme("max", a, true)),
+    Native::leaf("min", Arity::at_least(1), NOT, |_, a| extreme("min", a, false)),
+];
+
+fn checked(name: &str, value: &Value) -> Result<()> {
+    if number::is_number(value) { Ok(()) } else { Err(number::not_a_number(name, value)) }
+}
+
+fn sum(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
+    let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Integer(0)) };
+    // Clojure casts a single argument, and nil can be cast to anything.
+    if !(rest.is_empty() && first.is_nil()) {
+        checked("+", first)?;
+    }
+    rest.iter().try_fold(first.clone(), |total, next| context.number(number::add(&total, next, overflow)?))
+}
+
+fn difference(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
+    match arguments {
+        [only] => context.number(number::negate(only, overflow)?),
+        [first, rest @ ..] => rest
+            .iter()
+            .try_fold(first.clone(), |left, next| context.number(number::subtract(&left, next, overflow)?)),
+        [] => Ok(Value::Nil),
+    }
+}
+
+fn product(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
+    let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Integer(1)) };
+    if !(rest.is_empty() && first.is_nil()) {
+        checked("*", first)?;
+    }
+    rest.iter().try_fold(first.clone(), |total, next| {
+        // The product is as long as both factors together: refuse before computing it.
+        let bits = number::bits(&total).saturating_add(number::bits(next));
+        if bits > 128 {
+            context.limits().check_number(bits.saturating_sub(1))?;
+            context.work((bits / 64) as usize)?;
+        }
+        context.number(number::multiply(&total, next, overflow)?)
+    })
+}
+
+fn quotient(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    match arguments {
+        [only] => {
+            checked("/", only)?;
+            context.number(number::divide(&Value::Integer(1), only)?)
+        }
+        [first, rest @ ..] => {
+            rest.iter().try_fold(first.clone(), |left, next| context.number(number::divide(&left, next)?))
+        }
+        [] => Ok(Value::Nil),
+    }
+}
+
+fn step(context: &mut CallContext<'_>, value: &Value, by: i64, overflow: Overflow) -> Result<Value> {
+    let name = if by > 0 { "inc" } else { "dec" };
+    checked(name, value)?;
+    context.number(number::add(value, &Value::Integer(by), overflow)?)
+}
+
+fn whole(context: &mut CallContext<'_>, arguments: &[Value], wanted: Division) -> Result<Value> {
+    context.number(number::divide_whole(&arguments[0], &arguments[1], wanted)?)
+}
+
+fn extreme(name: &str, arguments: &[Value], largest: bool) -> Result<Value> {
+    let mut best = &arguments[0];
+    checked(name, best)?;
+    for next in &arguments[1..] {
+        let is_nan = |value: &Value| matches!(value, Value::Float(value) if value.is_nan());
+        let order = number::compare_numbers(name, best, next)?;
+        if is_nan(best) {
+            continue;
+        }
+        // Of two that are equal the later one is taken, as in Clojure.
+        let replace = if largest {
+            order.is_none_or(|order| !order.is_gt())
+        } else {
+            order.is_none_or(|order| !order.is_lt())
+        };
+        if is_nan(next) || replace {
+            best = next;
+        }
+    }
+    Ok(best.clone())
+}

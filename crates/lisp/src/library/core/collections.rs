@@ -1,0 +1,162 @@
+//! Making collections of other collections.
+
+use super::sequences::items;
+use super::{DEEP, NOT, SPINE};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, CallContext, Native, Realise, type_error};
+use crate::value::{List, Map, Sequence, Set, Value, Vector, compare};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("vector", Arity::at_least(0), NOT, |c, a| c.vector(a.to_vec())),
+    Native::taking("vec", Arity::exactly(1), SPINE, vec),
+    Native::leaf("hash-map", Arity::at_least(0), DEEP, |c, a| map_of("hash-map", c, a)),
+    Native::leaf("array-map", Arity::at_least(0), DEEP, |c, a| map_of("array-map", c, a)),
+    Native::leaf("sorted-map", Arity::at_least(0), DEEP, |c, a| map_of("sorted-map", c, a)),
+    Native::leaf("hash-set", Arity::at_least(0), DEEP, |c, a| set_of(c, a.to_vec())),
+    Native::leaf("sorted-set", Arity::at_least(0), DEEP, |c, a| set_of(c, a.to_vec())),
+    Native::leaf("set", Arity::exactly(1), DEEP, |c, a| match &a[0] {
+        Value::Set(_) => Ok(a[0].clone()),
+        other => {
+            let items = items(c, "set", other)?;
+            set_of(c, items)
+        }
+    }),
+    Native::leaf("subvec", Arity::between(2, 3), NOT, subvec),
+    Native::leaf("empty", Arity::exactly(1), NOT, |_, a| {
+        Ok(match &a[0] {
+            Value::Vector(vector) if vector.is_entry() => Value::Nil,
+            Value::Vector(_) => Value::vector(Vec::new()),
+            Value::Map(_) => Value::Map(Map::new()),
+            Value::Set(_) => Value::Set(Set::new()),
+            Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => Value::List(List::EMPTY),
+            _ => Value::Nil,
+        })
+    }),
+    Native::leaf("zipmap", Arity::exactly(2), &[Realise::Deep, Realise::Spine], |c, a| {
+        let (keys, values) = (items(c, "zipmap", &a[0])?, items(c, "zipmap", &a[1])?);
+        c.allocate(64 * keys.len())?;
+        Ok(Value::Map(keys.into_iter().zip(values).collect()))
+    }),
+    Native::leaf("frequencies", Arity::exactly(1), DEEP, |c, a| {
+        let items = items(c, "frequencies", &a[0])?;
+        c.allocate(64 * items.len())?;
+        let mut counts = Map::new();
+        for item in items {
+            let count = match counts.get_exact(&item) {
+                Some(Value::Integer(count)) => count + 1,
+                _ => 1,
+            };
+            counts.insert(item, Value::Integer(count));
+        }
+        Ok(Value::Map(counts))
+    }),
+    Native::leaf("distinct-vector*", Arity::exactly(1), DEEP, |c, a| {
+        let items = items(c, "distinct", &a[0])?;
+        c.allocate(32 * items.len())?;
+        let mut seen = Set::new();
+        let kept = items.into_iter().filter(|item| seen.insert(item.clone())).collect();
+        c.sequence(kept)
+    }),
+    Native::leaf("distinct?", Arity::at_least(1), DEEP, |c, a| {
+        c.allocate(32 * a.len())?;
+        let mut seen = Set::new();
+        Ok(a.iter().all(|item| seen.insert(item.clone())).into())
+    }),
+    Native::leaf("sort*", Arity::exactly(1), DEEP, |c, a| {
+        let mut items = items(c, "sort", &a[0])?;
+        sort_values(c, &mut items, |item| item)?;
+        Ok(Sequence::realised(items))
+    }),
+    Native::leaf(
+        "sort-keyed*",
+        Arity::between(2, 3),
+        &[Realise::Deep, Realise::Spine, Realise::Not],
+        |c, a| {
+            // Keys, then the items they belong to; a third argument reverses the order of the keys.
+            let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
+            let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
+            sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
+            Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
+        },
+    ),
+];
+
+fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Vector(vector) if !vector.is_entry() => Ok(std::mem::take(&mut arguments[0])),
+        other => {
+            let items = items(context, "vec", other)?;
+            Ok(Value::vector(items))
+        }
+    }
+}
+
+fn map_of(name: &str, context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    if !arguments.len().is_multiple_of(2) {
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("{name}: no value supplied for the last key"),
+        ));
+    }
+    context.collection(arguments.len())?;
+    context.allocate(48 * arguments.len())?;
+    Ok(Value::Map(arguments.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()))
+}
+
+fn set_of(context: &mut CallContext<'_>, items: Vec<Value>) -> Result<Value> {
+    context.collection(items.len())?;
+    context.allocate(32 * items.len())?;
+    Ok(Value::Set(items.into_iter().collect()))
+}
+
+fn subvec(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let Value::Vector(vector) = &arguments[0] else {
+        return Err(type_error("subvec", "a vector", &arguments[0]));
+    };
+    let start = super::sequences::integer("subvec", &arguments[1])?;
+    let end = match arguments.get(2) {
+        Some(end) => super::sequences::integer("subvec", end)?,
+        None => vector.len() as i64,
+    };
+    match (usize::try_from(start), usize::try_from(end)) {
+        (Ok(start), Ok(end)) if start <= end && end <= vector.len() => {
+            context.collection(end - start)?;
+            Ok(Value::Vector(Vector::from(
+                vector.iter_from(start).take(end - start).cloned().collect::<Vec<_>>(),
+            )))
+        }
+        _ => Err(Error::new(
+            ErrorKind::IndexOutOfBounds,
+            format!("subvec: {start} to {end} is not inside a vector of {}", vector.len()),
+        )),
+    }
+}
+
+/// Sorts as `compare` orders. The first pair that does not compare is the error.
+pub(crate) fn sort_values<T>(
+    context: &mut CallContext<'_>,
+    items: &mut [T],
+    key: impl Fn(&T) -> &Value,
+) -> Result<()> {
+    let length = items.len();
+    context.work(length * (usize::BITS - length.leading_zeros()) as usize / 4)?;
+    let mut failure = None;
+    items.sort_by(|a, b| {
+        compare(key(a), key(b)).unwrap_or_else(|error| {
+            failure.get_or_insert(error);
+            std::cmp::Ordering::Equal
+        })
+    });
+    failure.map_or(Ok(()), Err)
+}
+
+fn sort_pairs(context: &mut CallContext<'_>, pairs: &mut [(Value, Value)], reversed: bool) -> Result<()> {
+    if !reversed {
+        return sort_values(context, pairs, |(key, _)| key);
+    }
+    // Reversing before and after keeps equal keys in their order.
+    pairs.reverse();
+    sort_values(context, pairs, |(key, _)| key)?;
+    pairs.reverse();
+    Ok(())
+}

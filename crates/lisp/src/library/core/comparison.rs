@@ -1,0 +1,141 @@
+//! `=`, `<`, `compare` and what asks about a number.
+
+use std::cmp::Ordering;
+
+use super::{DEEP, NOT};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, CallContext, Native, type_error};
+use crate::value::{Value, compare, equal, number};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("=", Arity::at_least(1), DEEP, |_, a| Ok(all_equal(a).into())),
+    Native::leaf("not=", Arity::at_least(1), DEEP, |_, a| Ok((!all_equal(a)).into())),
+    Native::leaf("==", Arity::at_least(1), NOT, |_, a| in_order("==", a, Ordering::is_eq)),
+    Native::leaf("<", Arity::at_least(1), NOT, |_, a| in_order("<", a, Ordering::is_lt)),
+    Native::leaf("<=", Arity::at_least(1), NOT, |_, a| in_order("<=", a, Ordering::is_le)),
+    Native::leaf(">", Arity::at_least(1), NOT, |_, a| in_order(">", a, Ordering::is_gt)),
+    Native::leaf(">=", Arity::at_least(1), NOT, |_, a| in_order(">=", a, Ordering::is_ge)),
+    Native::leaf("compare", Arity::exactly(2), DEEP, |_, a| compare_values(&a[0], &a[1])),
+    Native::leaf("identical?", Arity::exactly(2), NOT, |_, a| Ok(identical(&a[0], &a[1]).into())),
+    Native::leaf("hash", Arity::exactly(1), DEEP, hash),
+    Native::leaf("zero?", Arity::exactly(1), NOT, |_, a| sign("zero?", &a[0], |sign| sign == Some(0))),
+    Native::leaf("pos?", Arity::exactly(1), NOT, |_, a| sign("pos?", &a[0], |sign| sign == Some(1))),
+    Native::leaf("neg?", Arity::exactly(1), NOT, |_, a| sign("neg?", &a[0], |sign| sign == Some(-1))),
+    Native::leaf("even?", Arity::exactly(1), NOT, |_, a| parity("even?", &a[0], true)),
+    Native::leaf("odd?", Arity::exactly(1), NOT, |_, a| parity("odd?", &a[0], false)),
+    Native::leaf("not", Arity::exactly(1), NOT, |_, a| Ok((!a[0].is_truthy()).into())),
+    Native::leaf("boolean", Arity::exactly(1), NOT, |_, a| Ok(a[0].is_truthy().into())),
+    Native::leaf("NaN?", Arity::exactly(1), NOT, |_, a| float("NaN?", &a[0], f64::is_nan)),
+    Native::leaf("infinite?", Arity::exactly(1), NOT, |_, a| float("infinite?", &a[0], f64::is_infinite)),
+];
+
+fn all_equal(arguments: &[Value]) -> bool {
+    arguments.windows(2).all(|pair| equal(&pair[0], &pair[1]))
+}
+
+fn in_order(name: &str, arguments: &[Value], holds: fn(Ordering) -> bool) -> Result<Value> {
+    if let [only] = arguments {
+        // Clojure takes anything here, alone.
+        let _ = only;
+        return Ok(Value::Boolean(true));
+    }
+    for pair in arguments.windows(2) {
+        if !number::compare_numbers(name, &pair[0], &pair[1])?.is_some_and(holds) {
+            return Ok(Value::Boolean(false));
+        }
+    }
+    Ok(Value::Boolean(true))
+}
+
+/// `compare`, with the numbers that Java gives for texts: how far apart they are.
+fn compare_values(a: &Value, b: &Value) -> Result<Value> {
+    let order = compare(a, b)?;
+    if order == Ordering::Equal {
+        return Ok(Value::Integer(0));
+    }
+    let texts = match (a, b) {
+        (Value::String(a), Value::String(b)) => Some((a.to_string(), b.to_string())),
+        (Value::Keyword(a), Value::Keyword(b)) if a.namespace().is_none() && b.namespace().is_none() => {
+            Some((a.full().to_owned(), b.full().to_owned()))
+        }
+        (Value::Symbol(a), Value::Symbol(b)) if a.namespace().is_none() && b.namespace().is_none() => {
+            Some((a.full().to_owned(), b.full().to_owned()))
+        }
+        (Value::Character(a), Value::Character(b)) => {
+            return Ok(Value::Integer(i64::from(u32::from(*a)) - i64::from(u32::from(*b))));
+        }
+        _ => None,
+    };
+    let Some((a, b)) = texts else { return Ok(Value::Integer(order as i64)) };
+    let difference = a
+        .encode_utf16()
+        .zip(b.encode_utf16())
+        .find(|(a, b)| a != b)
+        .map(|(a, b)| i64::from(a) - i64::from(b))
+        .unwrap_or_else(|| a.encode_utf16().count() as i64 - b.encode_utf16().count() as i64);
+    Ok(Value::Integer(difference))
+}
+
+fn identical(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Vector(a), Value::Vector(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
+        (Value::Map(a), Value::Map(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
+        (Value::Set(a), Value::Set(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
+        (Value::List(a), Value::List(b)) => a.address() == b.address(),
+        (Value::Sequence(a), Value::Sequence(b)) => a.address() == b.address(),
+        (Value::Lazy(a), Value::Lazy(b)) => std::sync::Arc::ptr_eq(a, b),
+        (
+            Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_)
+            | Value::List(_)
+            | Value::Sequence(_)
+            | Value::Lazy(_),
+            _,
+        )
+        | (_, Value::Lazy(_)) => false,
+        _ => equal(a, b),
+    }
+}
+
+/// A hash of what a value is: equal values have equal hashes, on every machine and in every run.
+fn hash(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let mut text = String::new();
+    crate::printer::print(&arguments[0], crate::printer::Style::Readable, usize::MAX, &mut text)?;
+    if matches!(arguments[0], Value::Vector(_)) {
+        // Vectors and lists that are equal hash alike.
+        text = format!("({})", &text[1..text.len().saturating_sub(1)]);
+    }
+    let hash =
+        text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    Ok(Value::Integer(i64::from(hash as i32)))
+}
+
+fn sign(name: &str, value: &Value, holds: fn(Option<i8>) -> bool) -> Result<Value> {
+    if !number::is_number(value) {
+        return Err(number::not_a_number(name, value));
+    }
+    Ok(holds(number::sign(value)).into())
+}
+
+fn parity(name: &str, value: &Value, even: bool) -> Result<Value> {
+    let is_even = match value {
+        Value::Integer(value) => value % 2 == 0,
+        Value::BigInteger(value) => !value.bit(0),
+        other => {
+            return Err(Error::new(
+                if number::is_number(other) { ErrorKind::InvalidArgument } else { ErrorKind::Type },
+                format!("{name}: expected an integer, got {}", other.type_name()),
+            ));
+        }
+    };
+    Ok((is_even == even).into())
+}
+
+fn float(name: &str, value: &Value, holds: fn(f64) -> bool) -> Result<Value> {
+    match value {
+        Value::Float(value) => Ok(holds(*value).into()),
+        value if number::is_number(value) => Ok(false.into()),
+        other => Err(type_error(name, "a number", other)),
+    }
+}

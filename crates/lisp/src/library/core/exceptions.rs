@@ -1,0 +1,113 @@
+//! Making exceptions and looking into them.
+
+use std::sync::Arc;
+
+use super::{DEEP, NOT};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, CallContext, Native, type_error};
+use crate::value::{Exception, Text, Value};
+
+macro_rules! constructors {
+    ($($name:literal => $class:literal,)*) => {
+        &[$(Native::leaf($name, Arity::between(0, 2), NOT, |_, a| plain($class, a)),)*]
+    };
+}
+
+pub(crate) const CONSTRUCTORS: &[Native] = constructors! {
+    "Exception." => "java.lang.Exception",
+    "RuntimeException." => "java.lang.RuntimeException",
+    "IllegalArgumentException." => "java.lang.IllegalArgumentException",
+    "IllegalStateException." => "java.lang.IllegalStateException",
+    "ArithmeticException." => "java.lang.ArithmeticException",
+    "UnsupportedOperationException." => "java.lang.UnsupportedOperationException",
+    "IndexOutOfBoundsException." => "java.lang.IndexOutOfBoundsException",
+    "NullPointerException." => "java.lang.NullPointerException",
+    "NumberFormatException." => "java.lang.NumberFormatException",
+    "ClassCastException." => "java.lang.ClassCastException",
+    "Error." => "java.lang.Error",
+    "AssertionError." => "java.lang.AssertionError",
+    "Throwable." => "java.lang.Throwable",
+};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("ex-info", Arity::between(2, 3), NOT, ex_info),
+    Native::leaf("ex-message", Arity::exactly(1), NOT, |_, a| Ok(message(&a[0]))),
+    Native::leaf("ex-data", Arity::exactly(1), NOT, |_, a| {
+        Ok(match &a[0] {
+            Value::Exception(exception) => exception.data().clone(),
+            _ => Value::Nil,
+        })
+    }),
+    Native::leaf("ex-cause", Arity::exactly(1), NOT, |_, a| Ok(cause(&a[0]))),
+    Native::leaf(".getMessage", Arity::exactly(1), NOT, |_, a| Ok(message(&a[0]))),
+    Native::leaf(".getCause", Arity::exactly(1), NOT, |_, a| Ok(cause(&a[0]))),
+    Native::leaf("text-of*", Arity::exactly(1), NOT, |_, a| match &a[0] {
+        Value::String(_) => Ok(a[0].clone()),
+        other => Err(type_error("replace", "a string from the function", other)),
+    }),
+    Native::leaf("no-matching-clause*", Arity::exactly(1), DEEP, |context, a| {
+        let mut text = String::new();
+        crate::printer::print(
+            &a[0],
+            crate::printer::Style::Readable,
+            context.limits().string_bytes,
+            &mut text,
+        )?;
+        text.truncate(text.floor_char_boundary(100));
+        Err(Error::new(ErrorKind::NoMatchingClause, format!("no matching clause: {text}")))
+    }),
+    Native::leaf("assertion-failed*", Arity::between(1, 2), DEEP, |_, a| {
+        let text = |value: &Value| match value {
+            Value::String(text) => text.to_string(),
+            other => format!("{other:?}"),
+        };
+        let message = match a {
+            [form, message] => format!("assert failed: {}\n{}", text(message), text(form)),
+            _ => format!("assert failed: {}", text(&a[0])),
+        };
+        Err(Error::new(ErrorKind::Assertion, message))
+    }),
+];
+
+fn plain(class: &'static str, arguments: &[Value]) -> Result<Value> {
+    let message = match arguments.first() {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Nil) | None => None,
+        Some(other) => return Err(type_error("an exception", "a string as its message", other)),
+    };
+    let cause = arguments.get(1).cloned().unwrap_or_default();
+    Ok(Value::Exception(Arc::new(Exception::plain(class, message, cause))))
+}
+
+fn ex_info(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let message: Option<Text> = match &arguments[0] {
+        Value::String(text) => Some(text.clone()),
+        Value::Nil => None,
+        other => return Err(type_error("ex-info", "a string as its message", other)),
+    };
+    let data = match &arguments[1] {
+        Value::Map(_) => arguments[1].clone(),
+        Value::Nil => {
+            return Err(Error::new(ErrorKind::InvalidArgument, "ex-info: additional data must be non-nil"));
+        }
+        other => return Err(type_error("ex-info", "a map as its data", other)),
+    };
+    let cause = arguments.get(2).cloned().unwrap_or_default();
+    Ok(Value::Exception(Arc::new(Exception::info(message, data, cause))))
+}
+
+fn message(value: &Value) -> Value {
+    match value {
+        Value::Exception(exception) => {
+            exception.message().map_or(Value::Nil, |text| Value::String(text.clone()))
+        }
+        _ => Value::Nil,
+    }
+}
+
+fn cause(value: &Value) -> Value {
+    match value {
+        Value::Exception(exception) => exception.cause().clone(),
+        _ => Value::Nil,
+    }
+}

@@ -1,0 +1,206 @@
+//! What kind of value something is.
+
+use super::{NEXT, NOT};
+use crate::error::Result;
+use crate::library::{Arity, Native, type_error};
+use crate::value::{Temporal, Value, number};
+
+macro_rules! predicates {
+    ($($name:literal => $pattern:pat $(if $guard:expr)?,)*) => {
+        &[$(Native::leaf($name, Arity::exactly(1), NOT, |_, a| Ok(matches!(&a[0], $pattern $(if $guard)?).into())),)*]
+    };
+}
+
+pub(crate) const NATIVES: &[Native] = predicates! {
+    "nil?" => Value::Nil,
+    "some?" => value if !value.is_nil(),
+    "any?" => _,
+    "true?" => Value::Boolean(true),
+    "false?" => Value::Boolean(false),
+    "boolean?" => Value::Boolean(_),
+    "number?" => value if number::is_number(value),
+    "integer?" => Value::Integer(_) | Value::BigInteger(_),
+    "int?" => Value::Integer(_),
+    "pos-int?" => Value::Integer(1..),
+    "neg-int?" => Value::Integer(..0),
+    "nat-int?" => Value::Integer(0..),
+    "float?" => Value::Float(_),
+    "double?" => Value::Float(_),
+    "ratio?" => Value::Ratio(_),
+    "rational?" => Value::Integer(_) | Value::BigInteger(_) | Value::Ratio(_),
+    "decimal?" => value if { let _ = value; false },
+    "string?" => Value::String(_),
+    "char?" => Value::Character(_),
+    "keyword?" => Value::Keyword(_),
+    "simple-keyword?" => Value::Keyword(name) if name.namespace().is_none(),
+    "qualified-keyword?" => Value::Keyword(name) if name.namespace().is_some(),
+    "symbol?" => Value::Symbol(_),
+    "simple-symbol?" => Value::Symbol(name) if name.namespace().is_none(),
+    "qualified-symbol?" => Value::Symbol(name) if name.namespace().is_some(),
+    "ident?" => Value::Symbol(_) | Value::Keyword(_),
+    "vector?" => Value::Vector(_),
+    "map-entry?" => Value::Vector(vector) if vector.is_entry(),
+    "list?" => Value::List(list) if list.is_proper(),
+    "map?" => Value::Map(_),
+    "set?" => Value::Set(_),
+    "record?" => value if { let _ = value; false },
+    "seq?" => Value::List(_) | Value::Sequence(_) | Value::Lazy(_),
+    "sequential?" => Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Vector(_),
+    "coll?" => Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Vector(_) | Value::Map(_) | Value::Set(_),
+    "associative?" => Value::Vector(_) | Value::Map(_),
+    "indexed?" => Value::Vector(_),
+    "reversible?" => Value::Vector(_),
+    "sorted?" => value if { let _ = value; false },
+    "counted?" => value if is_counted(value),
+    "seqable?" => Value::Nil | Value::String(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) | Value::Vector(_) | Value::Map(_) | Value::Set(_),
+    "fn?" => Value::Closure(_) | Value::Native(_) | Value::Tool(_),
+    "ifn?" => Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Keyword(_) | Value::Symbol(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_),
+    "atom?" => Value::Atom(_),
+    "var?" => Value::Var(_),
+    "delay?" => value if { let _ = value; false },
+    "volatile?" => Value::Atom(_),
+    "reduced?" => Value::Reduced(_),
+    "bytes?" => value if { let _ = value; false },
+    "exception?" => Value::Exception(_),
+};
+
+fn is_counted(value: &Value) -> bool {
+    match value {
+        Value::Vector(_) | Value::Map(_) | Value::Set(_) => true,
+        Value::List(list) => list.is_proper(),
+        Value::Sequence(sequence) => sequence.count().is_some(),
+        _ => false,
+    }
+}
+
+pub(crate) const MORE: &[Native] = &[
+    Native::leaf("empty?", Arity::exactly(1), NEXT, |_, a| match super::sequences::is_empty(&a[0]) {
+        Some(empty) => Ok(empty.into()),
+        None => Err(type_error("empty?", "a collection", &a[0])),
+    }),
+    Native::leaf("instance?", Arity::exactly(2), NOT, |_, a| instance(&a[0], &a[1])),
+    Native::leaf("type", Arity::exactly(1), NOT, |_, a| Ok(class(&a[0]))),
+    Native::leaf("class", Arity::exactly(1), NOT, |_, a| Ok(class(&a[0]))),
+];
+
+/// The class of a value, as a symbol that is named like the class in Clojure.
+fn class(value: &Value) -> Value {
+    Value::symbol(match value {
+        Value::Nil => return Value::Nil,
+        Value::Boolean(_) => "java.lang.Boolean",
+        Value::Integer(_) => "java.lang.Long",
+        Value::Float(_) => "java.lang.Double",
+        Value::BigInteger(_) => "clojure.lang.BigInt",
+        Value::Ratio(_) => "clojure.lang.Ratio",
+        Value::Character(_) => "java.lang.Character",
+        Value::String(_) => "java.lang.String",
+        Value::Keyword(_) => "clojure.lang.Keyword",
+        Value::Symbol(_) => "clojure.lang.Symbol",
+        Value::List(list) if list.is_empty() => "clojure.lang.PersistentList$EmptyList",
+        Value::List(_) => "clojure.lang.PersistentList",
+        Value::Sequence(_) | Value::Lazy(_) => "clojure.lang.LazySeq",
+        Value::Vector(vector) if vector.is_entry() => "clojure.lang.MapEntry",
+        Value::Vector(_) => "clojure.lang.PersistentVector",
+        Value::Map(map) if map.len() <= 8 => "clojure.lang.PersistentArrayMap",
+        Value::Map(_) => "clojure.lang.PersistentHashMap",
+        Value::Set(_) => "clojure.lang.PersistentHashSet",
+        Value::Closure(_) | Value::Native(_) | Value::Tool(_) => "clojure.lang.IFn",
+        Value::Var(_) => "clojure.lang.Var",
+        Value::Atom(_) => "clojure.lang.Atom",
+        Value::Regex(_) => "java.util.regex.Pattern",
+        Value::Exception(exception) => exception.class(),
+        Value::Reduced(_) => "clojure.lang.Reduced",
+        Value::Temporal(temporal) => match &**temporal {
+            Temporal::LocalDate(_) => "java.time.LocalDate",
+            Temporal::Instant(_) => "java.time.Instant",
+            Temporal::Duration(_) => "java.time.Duration",
+            Temporal::Date(_) => "java.util.Date",
+            Temporal::Uuid(_) => "java.util.UUID",
+        },
+    })
+}
+
+fn instance(wanted: &Value, value: &Value) -> Result<Value> {
+    let Value::Symbol(name) = wanted else { return Err(type_error("instance?", "a class", wanted)) };
+    let wanted = name.full().rsplit('.').next().unwrap_or_default();
+    if let Value::Exception(_) = value {
+        return Ok(crate::machine::is_instance(value, name.full()).into());
+    }
+    let holds = match wanted {
+        "Object" => !value.is_nil(),
+        "Number" => number::is_number(value),
+        "Integer" => false,
+        "IFn" | "Fn" => matches!(value, Value::Closure(_) | Value::Native(_) | Value::Tool(_)),
+        "IPersistentMap" | "Map" | "APersistentMap" => matches!(value, Value::Map(_)),
+        "PersistentArrayMap" | "PersistentHashMap" => matches!(value, Value::Map(_)),
+        "IPersistentVector" | "APersistentVector" => matches!(value, Value::Vector(_)),
+        "IPersistentSet" | "Set" => matches!(value, Value::Set(_)),
+        "ISeq" => matches!(value, Value::List(_) | Value::Sequence(_) | Value::Lazy(_)),
+        "IPersistentList" => matches!(value, Value::List(_)),
+        "Sequential" | "List" => {
+            matches!(value, Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_))
+        }
+        "IPersistentCollection" | "Collection" | "Iterable" => {
+            value.shape().depth() > 0 && !matches!(value, Value::Closure(_))
+        }
+        "CharSequence" | "Comparable" if matches!(value, Value::String(_)) => true,
+        "Named" => matches!(value, Value::Keyword(_) | Value::Symbol(_)),
+        wanted => match class(value) {
+            Value::Symbol(own) => own.full().rsplit('.').next() == Some(wanted),
+            _ => false,
+        },
+    };
+    Ok(holds.into())
+}
+
+/// Class names that may be used as values, for `instance?`.
+pub(crate) const CLASSES: &[&str] = &[
+    "Boolean",
+    "Long",
+    "Integer",
+    "Double",
+    "Float",
+    "Number",
+    "Character",
+    "String",
+    "Object",
+    "Exception",
+    "RuntimeException",
+    "Throwable",
+    "ArithmeticException",
+    "IllegalArgumentException",
+    "ExceptionInfo",
+    "Keyword",
+    "Symbol",
+    "Ratio",
+    "BigInt",
+    "LazySeq",
+    "PersistentVector",
+    "PersistentList",
+    "PersistentArrayMap",
+    "PersistentHashMap",
+    "PersistentHashSet",
+    "IFn",
+    "IPersistentMap",
+    "IPersistentVector",
+    "IPersistentSet",
+    "IPersistentCollection",
+    "ISeq",
+    "Sequential",
+    "Atom",
+    "Pattern",
+    "LocalDate",
+    "Instant",
+    "Duration",
+    "Date",
+    "UUID",
+    "CharSequence",
+    "Map",
+    "List",
+    "Set",
+    "Collection",
+    "MapEntry",
+    "Named",
+    "IPersistentList",
+    "Comparable",
+];

@@ -1,0 +1,254 @@
+//! Reads JSON text.
+//!
+//! Written by hand because integers beyond 64 bits must stay exact, and the limits of the language apply on the way.
+
+use num_bigint::BigInt;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::Keys;
+use crate::limits::Limits;
+use crate::reader::is_keyword_name;
+use crate::value::{Map, Value, number};
+
+/// Beyond this depth recursion is refused whatever the limits say.
+const DEEPEST: u32 = 500;
+
+pub(super) struct JsonReader<'a> {
+    text: &'a str,
+    at: usize,
+    keys: Keys,
+    limits: &'a Limits,
+}
+
+impl<'a> JsonReader<'a> {
+    pub(super) fn new(text: &'a str, keys: Keys, limits: &'a Limits) -> Self {
+        Self { text, at: 0, keys, limits }
+    }
+
+    /// The one value of the text.
+    pub(super) fn document(mut self) -> Result<Value> {
+        let value = self.value(1)?;
+        self.skip_blanks();
+        if self.at < self.text.len() { Err(self.error("something follows the value")) } else { Ok(value) }
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
+            self.at += 1;
+        }
+    }
+
+    fn error(&self, reason: &str) -> Error {
+        Error::new(
+            ErrorKind::InvalidText,
+            format!("not JSON: {reason} (at character {})", self.text[..self.at].chars().count() + 1),
+        )
+    }
+
+    fn value(&mut self, depth: u32) -> Result<Value> {
+        self.limits.check_depth(depth - 1)?;
+        if depth > DEEPEST {
+            return Err(Error::new(
+                ErrorKind::NestingExceeded,
+                format!("JSON is nested more than {DEEPEST} deep"),
+            ));
+        }
+        self.skip_blanks();
+        match self.byte() {
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'"') => self.string().map(Value::from),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true", Value::Boolean(true)),
+            Some(b'f') => self.word("false", Value::Boolean(false)),
+            Some(b'n') => self.word("null", Value::Nil),
+            Some(_) => Err(self.error("a value cannot begin like this")),
+            None => Err(self.error("the text ends where a value is expected")),
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Value) -> Result<Value> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.error("an unknown word"));
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    /// Moves over the comma or the closing bracket behind an item. Gives whether the collection goes on.
+    fn goes_on(&mut self, close: u8) -> Result<bool> {
+        self.skip_blanks();
+        match self.byte() {
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(byte) if byte == close => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(_) => Err(self.error("a comma or a closing bracket is missing")),
+            None => Err(self.error("the text ends inside of a collection")),
+        }
+    }
+
+    fn is_empty(&mut self, close: u8) -> bool {
+        self.at += 1;
+        self.skip_blanks();
+        let empty = self.byte() == Some(close);
+        self.at += usize::from(empty);
+        empty
+    }
+
+    fn array(&mut self, depth: u32) -> Result<Value> {
+        let mut items = Vec::new();
+        if !self.is_empty(b']') {
+            loop {
+                items.push(self.value(depth + 1)?);
+                self.limits.check_collection(items.len())?;
+                if !self.goes_on(b']')? {
+                    break;
+                }
+            }
+        }
+        Ok(Value::vector(items))
+    }
+
+    fn object(&mut self, depth: u32) -> Result<Value> {
+        let mut map = Map::new();
+        if !self.is_empty(b'}') {
+            loop {
+                self.skip_blanks();
+                if self.byte() != Some(b'"') {
+                    return Err(self.error("a key is a string"));
+                }
+                let key = self.string()?;
+                self.skip_blanks();
+                if self.byte() != Some(b':') {
+                    return Err(self.error("a colon is missing behind a key"));
+                }
+                self.at += 1;
+                let value = self.value(depth + 1)?;
+                let key = if self.keys == Keys::Keywords && is_keyword_name(&key) {
+                    Value::keyword(key)
+                } else {
+                    Value::from(key)
+                };
+                map.insert(key, value);
+                self.limits.check_collection(map.len())?;
+                if !self.goes_on(b'}')? {
+                    break;
+                }
+            }
+        }
+        Ok(Value::Map(map.flexible()))
+    }
+
+    fn number(&mut self) -> Result<Value> {
+        let start = self.at;
+        while let Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E') = self.byte() {
+            self.at += 1;
+        }
+        let token = &self.text[start..self.at];
+        let digits = token.strip_prefix('-').unwrap_or(token);
+        let leading_zero =
+            digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+        if !digits.starts_with(|first: char| first.is_ascii_digit()) || leading_zero {
+            return Err(self.error("a number is not written like this"));
+        }
+        if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            if let Ok(small) = token.parse() {
+                return Ok(Value::Integer(small));
+            }
+            // Three bits are less than a decimal digit holds.
+            self.limits.check_number(token.len() as u64 * 3)?;
+            return token
+                .parse::<BigInt>()
+                .map(number::big)
+                .map_err(|_| self.error("a number is not written like this"));
+        }
+        match token.parse::<f64>() {
+            Ok(value) if value.is_finite() && !digits.ends_with('.') && !digits.contains(".e") => {
+                Ok(Value::Float(value))
+            }
+            _ => Err(self.error("a number is not written like this")),
+        }
+    }
+
+    fn string(&mut self) -> Result<String> {
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            let rest = &self.text[self.at..];
+            let Some(end) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) else {
+                return Err(self.error("the text ends inside of a string"));
+            };
+            text.push_str(&rest[..end]);
+            self.limits.check_string(text.len())?;
+            self.at += end;
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(text);
+                }
+                Some(b'\\') => {
+                    let character = self.escape()?;
+                    text.push(character);
+                }
+                _ => return Err(self.error("a control character in a string is not escaped")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        let kind = self.text.as_bytes().get(self.at + 1).copied();
+        let character = match kind {
+            Some(b'n') => '\n',
+            Some(b't') => '\t',
+            Some(b'r') => '\r',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'u') => return self.unicode(),
+            _ => return Err(self.error("an unknown escape")),
+        };
+        self.at += 2;
+        Ok(character)
+    }
+
+    fn unicode(&mut self) -> Result<char> {
+        let unit = |at: usize| {
+            let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;
+            digits
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit())
+                .then(|| u32::from_str_radix(digits, 16).ok())?
+        };
+        let Some(first) = unit(self.at) else {
+            return Err(self.error("an escape needs four hexadecimal digits"));
+        };
+        if let Some(character) = char::from_u32(first) {
+            self.at += 6;
+            return Ok(character);
+        }
+        let second = unit(self.at + 6).filter(|second| (0xdc00..0xe000).contains(second) && first < 0xdc00);
+        match second.and_then(|second| char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)))
+        {
+            Some(character) => {
+                self.at += 12;
+                Ok(character)
+            }
+            None => {
+                // Half of a character cannot be kept; others put the replacement character there, and so do we.
+                self.at += 6;
+                Ok('\u{fffd}')
+            }
+        }
+    }
+}

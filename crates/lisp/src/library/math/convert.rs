@@ -1,0 +1,149 @@
+//! From one kind of number to another.
+
+use std::sync::Arc;
+
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+
+use super::{double, overflow};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, CallContext, Native, type_error};
+use crate::value::{Ratio, Value, number};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("long", Arity::exactly(1), &[], |_, a| bounded("long", &a[0], i64::MIN, i64::MAX)),
+    Native::leaf("int", Arity::exactly(1), &[], |_, a| {
+        bounded("int", &a[0], i64::from(i32::MIN), i64::from(i32::MAX))
+    }),
+    Native::leaf("short", Arity::exactly(1), &[], |_, a| {
+        bounded("short", &a[0], i64::from(i16::MIN), i64::from(i16::MAX))
+    }),
+    Native::leaf("byte", Arity::exactly(1), &[], |_, a| {
+        bounded("byte", &a[0], i64::from(i8::MIN), i64::from(i8::MAX))
+    }),
+    Native::leaf("double", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("double", &a[0])?))),
+    // There is one kind of floating number; `float` keeps it as precise as it is.
+    Native::leaf("float", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("float", &a[0])?))),
+    Native::leaf("num", Arity::exactly(1), &[], |_, a| match number::is_number(&a[0]) {
+        true => Ok(a[0].clone()),
+        false => Err(type_error("num", "a number", &a[0])),
+    }),
+    Native::leaf("bigint", Arity::exactly(1), &[], |c, a| big_integer(c, "bigint", a)),
+    Native::leaf("biginteger", Arity::exactly(1), &[], |c, a| big_integer(c, "biginteger", a)),
+    Native::leaf("numerator", Arity::exactly(1), &[], |c, a| match &a[0] {
+        Value::Ratio(ratio) => c.number(number::integer(ratio.numerator.clone())),
+        other => Err(type_error("numerator", "a ratio", other)),
+    }),
+    Native::leaf("denominator", Arity::exactly(1), &[], |c, a| match &a[0] {
+        Value::Ratio(ratio) => c.number(number::integer(ratio.denominator.clone())),
+        other => Err(type_error("denominator", "a ratio", other)),
+    }),
+    Native::leaf("rationalize", Arity::exactly(1), &[], rationalize),
+    Native::leaf(".intValue", Arity::exactly(1), &[], |_, a| {
+        truncated(".intValue", &a[0]).map(|v| Value::Integer(i64::from(v as i32)))
+    }),
+    Native::leaf(".longValue", Arity::exactly(1), &[], |_, a| {
+        truncated(".longValue", &a[0]).map(Value::Integer)
+    }),
+    Native::leaf(".doubleValue", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Float(double(".doubleValue", &a[0])?))
+    }),
+];
+
+/// A number cut off to an integer within bounds. Characters are their codes.
+fn bounded(function: &str, value: &Value, least: i64, most: i64) -> Result<Value> {
+    let out_of_range =
+        || Error::new(ErrorKind::InvalidArgument, format!("{function}: the value is out of range"));
+    let integer = match value {
+        Value::Character(character) => i64::from(u32::from(*character)),
+        Value::Integer(value) => *value,
+        Value::Float(value) if value.is_nan() => 0,
+        // The bounds as doubles: the upper one of 64 bits is one too many.
+        Value::Float(value) if value.trunc() < least as f64 || value.trunc() > most as f64 => {
+            return Err(out_of_range());
+        }
+        Value::Float(value) => *value as i64,
+        Value::BigInteger(value) => value.to_i64().ok_or_else(out_of_range)?,
+        Value::Ratio(value) => value.truncate().to_i64().ok_or_else(out_of_range)?,
+        other => {
+            let error = type_error(function, "a number", other);
+            return Err(match other {
+                Value::String(_) => error.hint("read a number from text with `parse-long` or `parse-double`"),
+                _ => error,
+            });
+        }
+    };
+    match value {
+        Value::Integer(_) if function == "int" && !(least..=most).contains(&integer) => {
+            Err(overflow(function))
+        }
+        _ if !(least..=most).contains(&integer) => Err(out_of_range()),
+        _ => Ok(Value::Integer(integer)),
+    }
+}
+
+/// A number cut off to 64 bits, as Java's methods do without complaint.
+fn truncated(function: &str, value: &Value) -> Result<i64> {
+    match value {
+        Value::Integer(value) => Ok(*value),
+        Value::Float(value) => Ok(*value as i64),
+        Value::BigInteger(value) => Ok((&**value & BigInt::from(u64::MAX)).to_u64().unwrap_or(0) as i64),
+        Value::Ratio(value) => Ok(value.truncate().to_i64().unwrap_or(i64::MAX)),
+        other => Err(type_error(function, "a number", other)),
+    }
+}
+
+fn big_integer(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
+    let value = match &arguments[0] {
+        Value::Integer(value) => BigInt::from(*value),
+        Value::BigInteger(_) => return Ok(arguments[0].clone()),
+        Value::Ratio(ratio) => ratio.truncate(),
+        Value::Float(value) if value.is_finite() => match number::num_rational(value.trunc()) {
+            Err(whole) => whole,
+            Ok(ratio) => ratio.truncate(),
+        },
+        Value::Float(_) => {
+            return Err(Error::new(ErrorKind::InvalidArgument, format!("{function}: infinite or NaN")));
+        }
+        Value::String(text) => {
+            // Four bits hold one decimal digit and more.
+            context.limits().check_number(text.len() as u64 * 3)?;
+            let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+            let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            match text.parse() {
+                Ok(value) if valid => value,
+                _ => return Err(super::parse::unreadable(function, text, "an integer")),
+            }
+        }
+        other => return Err(type_error(function, "a number", other)),
+    };
+    context.number(number::big(value))
+}
+
+/// The fraction that a double reads as: `0.1` is one tenth, not the binary fraction next to it.
+fn rationalize(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let Value::Float(value) = &arguments[0] else {
+        return match number::is_number(&arguments[0]) {
+            true => Ok(arguments[0].clone()),
+            false => Err(type_error("rationalize", "a number", &arguments[0])),
+        };
+    };
+    if !value.is_finite() {
+        return Err(Error::new(ErrorKind::InvalidArgument, "rationalize: infinite or NaN"));
+    }
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let places = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len() as i64);
+    let mantissa: BigInt = digits.replace('.', "").parse().unwrap_or_default();
+    let exponent = exponent.parse::<i64>().unwrap_or(0) - places;
+    let power = BigInt::from(10).pow(u32::try_from(exponent.unsigned_abs()).unwrap_or(0));
+    let value = if exponent >= 0 {
+        number::big(mantissa * power)
+    } else {
+        match Ratio::reduce(mantissa, power) {
+            Ok(ratio) => Value::Ratio(Arc::new(ratio)),
+            Err(whole) => number::big(whole),
+        }
+    };
+    context.number(value)
+}

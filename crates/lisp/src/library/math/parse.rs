@@ -1,0 +1,165 @@
+//! Numbers from text, and numbers to text in another base.
+
+use super::long;
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, CallContext, Native, type_error};
+use crate::printer::double_text;
+use crate::value::Value;
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("parse-long", Arity::exactly(1), &[], |_, a| {
+        Ok(parse_long(text("parse-long", &a[0])?, 10).map_or(Value::Nil, Value::Integer))
+    }),
+    Native::leaf("parse-double", Arity::exactly(1), &[], |_, a| {
+        Ok(parse_double(text("parse-double", &a[0])?).map_or(Value::Nil, Value::Float))
+    }),
+    Native::leaf("parse-boolean", Arity::exactly(1), &[], |_, a| {
+        Ok(match text("parse-boolean", &a[0])? {
+            "true" => Value::Boolean(true),
+            "false" => Value::Boolean(false),
+            _ => Value::Nil,
+        })
+    }),
+    Native::leaf("Integer/parseInt", Arity::between(1, 2), &[], |_, a| {
+        integer("Integer/parseInt", a, i64::from(i32::MAX))
+    }),
+    Native::leaf("Integer/valueOf", Arity::exactly(1), &[], |_, a| {
+        integer("Integer/valueOf", a, i64::from(i32::MAX))
+    }),
+    Native::leaf("Long/parseLong", Arity::between(1, 2), &[], |_, a| integer("Long/parseLong", a, i64::MAX)),
+    Native::leaf("Long/valueOf", Arity::exactly(1), &[], |_, a| integer("Long/valueOf", a, i64::MAX)),
+    Native::leaf("Double/parseDouble", Arity::exactly(1), &[], |_, a| floating("Double/parseDouble", a)),
+    Native::leaf("Double/valueOf", Arity::exactly(1), &[], |_, a| floating("Double/valueOf", a)),
+    Native::leaf("Float/parseFloat", Arity::exactly(1), &[], |_, a| floating("Float/parseFloat", a)),
+    Native::leaf("Boolean/parseBoolean", Arity::exactly(1), &[], |_, a| match &a[0] {
+        Value::Nil => Ok(Value::Boolean(false)),
+        other => Ok(Value::Boolean(text("Boolean/parseBoolean", other)?.eq_ignore_ascii_case("true"))),
+    }),
+    Native::leaf("Double/isNaN", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Boolean(super::double("Double/isNaN", &a[0])?.is_nan()))
+    }),
+    Native::leaf("Double/isInfinite", Arity::exactly(1), &[], |_, a| {
+        Ok(Value::Boolean(super::double("Double/isInfinite", &a[0])?.is_infinite()))
+    }),
+    Native::leaf("Integer/toString", Arity::between(1, 2), &[], |c, a| to_text(c, "Integer/toString", a)),
+    Native::leaf("Long/toString", Arity::between(1, 2), &[], |c, a| to_text(c, "Long/toString", a)),
+    Native::leaf("Double/toString", Arity::exactly(1), &[], |context, a| {
+        let text = double_text(super::double("Double/toString", &a[0])?);
+        context.string(text)
+    }),
+    Native::leaf("Integer/toBinaryString", Arity::exactly(1), &[], |c, a| {
+        let value = long("Integer/toBinaryString", &a[0])? as i32;
+        c.string(format!("{value:b}"))
+    }),
+    Native::leaf("Integer/toHexString", Arity::exactly(1), &[], |c, a| {
+        let value = long("Integer/toHexString", &a[0])? as i32;
+        c.string(format!("{value:x}"))
+    }),
+    Native::leaf("Integer/toOctalString", Arity::exactly(1), &[], |c, a| {
+        let value = long("Integer/toOctalString", &a[0])? as i32;
+        c.string(format!("{value:o}"))
+    }),
+    Native::leaf("Long/toBinaryString", Arity::exactly(1), &[], |c, a| {
+        let value = long("Long/toBinaryString", &a[0])?;
+        c.string(format!("{value:b}"))
+    }),
+    Native::leaf("Long/toHexString", Arity::exactly(1), &[], |c, a| {
+        let value = long("Long/toHexString", &a[0])?;
+        c.string(format!("{value:x}"))
+    }),
+];
+
+fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => Err(type_error(function, "a string", other)),
+    }
+}
+
+/// The error for text that is not what it should be.
+pub(super) fn unreadable(function: &str, text: &str, what: &str) -> Error {
+    let shown: String = text.chars().take(40).collect();
+    Error::new(ErrorKind::InvalidText, format!("{function}: {shown:?} is not {what}"))
+}
+
+/// A sign and digits, nothing around them.
+fn parse_long(text: &str, radix: u32) -> Option<i64> {
+    i64::from_str_radix(text, radix).ok()
+}
+
+fn integer(function: &str, arguments: &[Value], most: i64) -> Result<Value> {
+    let radix = match arguments.get(1) {
+        None => 10,
+        Some(Value::Integer(radix @ 2..=36)) => u32::try_from(*radix).unwrap_or(10),
+        Some(other) => return Err(type_error(function, "a radix from 2 to 36", other)),
+    };
+    if let (Value::Integer(value), true) = (&arguments[0], function.ends_with("valueOf")) {
+        return Ok(Value::Integer(*value));
+    }
+    let text = text(function, &arguments[0])?;
+    match parse_long(text, radix) {
+        Some(value) if value <= most && value >= -most - 1 => Ok(Value::Integer(value)),
+        _ => Err(unreadable(function, text, "an integer of its size")),
+    }
+}
+
+fn floating(function: &str, arguments: &[Value]) -> Result<Value> {
+    if let (Value::Float(_), true) = (&arguments[0], function.ends_with("valueOf")) {
+        return Ok(arguments[0].clone());
+    }
+    let text = text(function, &arguments[0])?;
+    parse_double(text).map(Value::Float).ok_or_else(|| unreadable(function, text, "a number"))
+}
+
+/// A double as Java reads it: white space around it, an optional `d` or `f` behind it, `NaN` and `Infinity` as words,
+/// and hexadecimal digits with a power of two.
+fn parse_double(text: &str) -> Option<f64> {
+    let text = text.trim_matches(|character: char| character <= ' ');
+    let (sign, magnitude) = match text.as_bytes().first()? {
+        b'-' => (-1.0, &text[1..]),
+        b'+' => (1.0, &text[1..]),
+        _ => (1.0, text),
+    };
+    match magnitude {
+        "NaN" => return Some(f64::NAN),
+        "Infinity" => return Some(sign * f64::INFINITY),
+        _ => {}
+    }
+    if let Some(rest) = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X")) {
+        return hexadecimal(rest).map(|value| sign * value);
+    }
+    let digits = magnitude.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(magnitude);
+    // What Rust reads beyond this are words and signs.
+    let plain = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+    let begins = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    if plain && begins { digits.parse::<f64>().ok().map(|value| sign * value) } else { None }
+}
+
+/// `1.8p1`: hexadecimal digits and a power of two, as many digits as a double holds exactly.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once(['p', 'P'])?;
+    let exponent: i32 = exponent.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(exponent).parse().ok()?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{fraction}");
+    // More than thirteen digits would have to be rounded, which nobody has asked for yet.
+    if all.is_empty() || all.len() > 13 || !all.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mantissa = u64::from_str_radix(&all, 16).ok()?;
+    let exponent = exponent.saturating_sub(4 * i32::try_from(fraction.len()).ok()?);
+    // Two steps, because a single power of two may leave the range of doubles where the result does not.
+    let half = exponent / 2;
+    Some(mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent - half))
+}
+
+fn to_text(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
+    let value = long(function, &arguments[0])?;
+    let text = match arguments.get(1) {
+        None => value.to_string(),
+        Some(Value::Integer(radix @ 2..=36)) => {
+            num_bigint::BigInt::from(value).to_str_radix(u32::try_from(*radix).unwrap_or(10))
+        }
+        Some(other) => return Err(type_error(function, "a radix from 2 to 36", other)),
+    };
+    context.string(text)
+}

@@ -1,0 +1,92 @@
+//! The library: every function a program can name without defining it.
+//!
+//! A module of leaves has a table `NATIVES: &[Native]`, and `CONSTANTS: &[(name, fn() -> Value)]` where it has names
+//! that are plain values, such as `Math/PI`. All tables are listed in [`tables`] and [`constants`]. The rest of the
+//! library is written in the language itself, in `prelude/*.clj`.
+
+mod bits;
+mod context;
+mod core;
+mod dates;
+mod format;
+mod json;
+mod math;
+mod native;
+mod regex;
+mod strings;
+
+pub(crate) use context::{CallContext, type_error};
+pub use native::Native;
+pub(crate) use native::{Arity, Effects, Realise, Run};
+
+pub(crate) use core::predicates::CLASSES;
+pub(crate) use core::sequences::{integer, items, out_of_bounds};
+pub(crate) use dates::parse_tagged;
+pub(crate) use regex::CompiledPattern;
+pub(crate) use regex::compile_pattern;
+pub(crate) use strings::print_all;
+
+use crate::value::Value;
+
+/// A name of the library that is a plain value.
+pub(crate) type Constant = (&'static str, fn() -> Value);
+
+/// All tables of functions written in Rust.
+pub(crate) fn tables() -> impl Iterator<Item = &'static Native> {
+    LEAVES.iter().chain(crate::machine::frames::TABLES).flat_map(|table| table.iter())
+}
+
+const LEAVES: &[&[Native]] = &[
+    core::arithmetic::NATIVES,
+    core::changes::NATIVES,
+    core::collections::NATIVES,
+    core::comparison::NATIVES,
+    core::exceptions::CONSTRUCTORS,
+    core::exceptions::NATIVES,
+    core::lookups::NATIVES,
+    core::predicates::NATIVES,
+    core::predicates::MORE,
+    core::sequences::NATIVES,
+    bits::NATIVES,
+    dates::NATIVES,
+    format::NATIVES,
+    json::NATIVES,
+    math::convert::NATIVES,
+    math::functions::NATIVES,
+    math::functions::OF_DOUBLES,
+    math::parse::NATIVES,
+    regex::NATIVES,
+    strings::case::NATIVES,
+    strings::characters::NATIVES,
+    strings::core::NATIVES,
+    strings::methods::NATIVES,
+    strings::replace::NATIVES,
+    strings::search::NATIVES,
+    strings::split::NATIVES,
+];
+
+/// The part of the library that is written in the language, in an order in which each file uses those before it.
+pub(crate) const PRELUDE: &[&str] = &[
+    include_str!("prelude/basics.clj"),
+    include_str!("prelude/sequences.clj"),
+    include_str!("prelude/transducers.clj"),
+    include_str!("prelude/maps.clj"),
+];
+
+/// Second names: those under which the prelude finds functions written in Rust that it defines anew, and those that
+/// Clojure has for what is one function here.
+pub(crate) const SYNONYMS: &[(&str, &str)] = &[
+    ("clojure.string/replace-plain*", "clojure.string/replace"),
+    ("clojure.string/replace-first-plain*", "clojure.string/replace-first"),
+    // A collection that nobody else holds is changed in place anyway, so a transient one is a collection like any other.
+    ("conj!", "conj"),
+    ("assoc!", "assoc"),
+    ("dissoc!", "dissoc"),
+    ("disj!", "disj"),
+    ("pop!", "pop"),
+];
+
+/// All tables of plain values.
+pub(crate) fn constants() -> &'static [&'static [Constant]] {
+    &[dates::CONSTANTS, math::CONSTANTS]
+}

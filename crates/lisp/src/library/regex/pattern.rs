@@ -1,0 +1,141 @@
+//! Compiled regular expressions, and how much they may take.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use regex::{Captures, Regex, RegexBuilder};
+
+use super::metering::Meter;
+use super::translate::translate;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The longest pattern, in bytes.
+const LONGEST: usize = 4_096;
+/// How large a compiled pattern may be. Each size is tried in turn, so that the one it fits tells what it costs.
+const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
+
+/// A compiled regular expression.
+pub(crate) struct CompiledPattern {
+    regex: Regex,
+    /// What the pattern is called in the notation of the engine.
+    translated: Box<str>,
+    /// The pattern that only matches a whole text, made when it is first needed.
+    whole: OnceLock<Option<Regex>>,
+    /// What searches cost, found out at the first.
+    meter: OnceLock<Meter>,
+    size: usize,
+}
+
+impl fmt::Debug for CompiledPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{:?}", self.translated)
+    }
+}
+
+/// Compiles a pattern in Java's notation.
+pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
+    if source.len() > LONGEST {
+        return Err(Error::new(
+            ErrorKind::InvalidRegex,
+            format!("a regular expression of {} bytes is longer than the {LONGEST} allowed", source.len()),
+        ));
+    }
+    let translated = translate(source)?;
+    for size in SIZES {
+        match build(&translated, size) {
+            Ok(regex) => {
+                return Ok(CompiledPattern {
+                    regex,
+                    translated: translated.into(),
+                    whole: OnceLock::new(),
+                    meter: OnceLock::new(),
+                    size,
+                });
+            }
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(error) => return Err(refusal(&error)),
+        }
+    }
+    Err(Error::new(
+        ErrorKind::InvalidRegex,
+        "a regular expression is too large once its repetitions are written out",
+    )
+    .hint("use smaller counts in `{n,m}`"))
+}
+
+fn build(translated: &str, size: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(translated).size_limit(size).dfa_size_limit(size.max(64 << 10)).nest_limit(100).build()
+}
+
+/// The engine's reports quote the translated pattern over several lines; its last line is the reason.
+fn refusal(error: &regex::Error) -> Error {
+    let report = error.to_string();
+    let reason = report.lines().last().unwrap_or_default();
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    Error::new(ErrorKind::InvalidRegex, format!("not a regular expression: {reason}"))
+}
+
+impl CompiledPattern {
+    /// What the pattern takes in memory, with the caches that matching fills and the table that counts its steps.
+    pub(crate) fn bytes(&self) -> usize {
+        self.size * 4 + self.translated.len() + (64 << 10)
+    }
+
+    /// The fuel for a search that begins at `from`.
+    pub(super) fn search_cost(&self, text: &str, from: usize) -> usize {
+        if from > text.len() { 1 } else { self.meter().search(text, from) }
+    }
+
+    /// The fuel for finding the groups of a match of so many bytes.
+    pub(super) fn groups_cost(&self, bytes: usize) -> usize {
+        if self.groups() > 1 { self.meter().simulation(bytes) } else { 0 }
+    }
+
+    fn meter(&self) -> &Meter {
+        self.meter.get_or_init(|| Meter::new(&self.translated, self.size))
+    }
+
+    /// How many groups a match has, the whole match included.
+    pub(super) fn groups(&self) -> usize {
+        self.regex.captures_len()
+    }
+
+    /// Whether there is a group of this name.
+    pub(super) fn has_group(&self, name: &str) -> bool {
+        self.regex.capture_names().any(|known| known == Some(name))
+    }
+
+    /// The fuel for following all states of the pattern over so many bytes.
+    pub(super) fn simulation_cost(&self, bytes: usize) -> usize {
+        self.meter().simulation(bytes)
+    }
+
+    /// The groups of a match of the whole text, as `matches` of Java finds it: alternatives that match less are
+    /// passed over.
+    pub(super) fn captures_whole<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
+        let whole = self.whole.get_or_init(|| {
+            let translated = &self.translated;
+            // A comment of the mode `x` swallows the bracket; a newline, which that mode ignores, ends it.
+            build(&format!("\\A(?:{translated})\\z"), self.size * 2)
+                .or_else(|_| build(&format!("\\A(?:{translated}\n)\\z"), self.size * 2))
+                .ok()
+        });
+        whole.as_ref()?.captures(text)
+    }
+
+    /// The next match at or after `from`, and where to look for the one after it. An empty match is followed by the
+    /// next character, as in Java.
+    pub(super) fn captures_at<'t>(&self, text: &'t str, from: usize) -> Option<(Captures<'t>, usize)> {
+        if from > text.len() {
+            return None;
+        }
+        let found = self.regex.captures_at(text, from)?;
+        let range = found.get_match().range();
+        let next = if range.is_empty() {
+            range.end + text[range.end..].chars().next().map_or(1, char::len_utf8)
+        } else {
+            range.end
+        };
+        Some((found, next))
+    }
+}

@@ -1,0 +1,94 @@
+//! Upper and lower case, trimming, and the other changes of a whole text.
+
+use super::{any_text, is_space, string};
+use crate::error::Result;
+use crate::library::{Arity, CallContext, Native, Realise};
+use crate::value::Value;
+
+const DEEP: &[Realise] = &[Realise::Deep];
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("clojure.string/upper-case", Arity::exactly(1), DEEP, |c, a| {
+        changed(c, "upper-case", a, str::to_uppercase)
+    }),
+    Native::leaf("clojure.string/lower-case", Arity::exactly(1), DEEP, |c, a| {
+        changed(c, "lower-case", a, str::to_lowercase)
+    }),
+    Native::leaf("clojure.string/capitalize", Arity::exactly(1), DEEP, |c, a| {
+        changed(c, "capitalize", a, capitalized)
+    }),
+    Native::leaf("clojure.string/reverse", Arity::exactly(1), &[], |context, arguments| {
+        let text = string("reverse", &arguments[0])?;
+        context.text(text.len())?;
+        Ok(Value::from(text.chars().rev().collect::<String>()))
+    }),
+    Native::leaf("clojure.string/trim", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, "trim", a, |text| text.trim_matches(is_space))
+    }),
+    Native::leaf("clojure.string/triml", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, "triml", a, |text| text.trim_start_matches(is_space))
+    }),
+    Native::leaf("clojure.string/trimr", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, "trimr", a, |text| text.trim_end_matches(is_space))
+    }),
+    Native::leaf("clojure.string/trim-newline", Arity::exactly(1), &[], |c, a| {
+        trimmed(c, "trim-newline", a, |text| text.trim_end_matches(['\n', '\r']))
+    }),
+    Native::leaf("clojure.string/blank?", Arity::exactly(1), &[], |_, arguments| match &arguments[0] {
+        Value::Nil => Ok(Value::Boolean(true)),
+        other => Ok(Value::Boolean(string("blank?", other)?.chars().all(is_space))),
+    }),
+    Native::leaf("clojure.string/escape", Arity::exactly(2), &[Realise::Not, Realise::Deep], escape),
+];
+
+fn changed(
+    context: &mut CallContext<'_>,
+    function: &str,
+    arguments: &[Value],
+    change: fn(&str) -> String,
+) -> Result<Value> {
+    let text = any_text(context, function, &arguments[0])?;
+    // Changing the case makes a character up to three times as long.
+    context.text(text.len())?;
+    context.string(change(&text))
+}
+
+pub(super) fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    match characters.next() {
+        None => String::new(),
+        Some(first) => first.to_uppercase().chain(characters.as_str().to_lowercase().chars()).collect(),
+    }
+}
+
+pub(super) fn trimmed(
+    context: &mut CallContext<'_>,
+    function: &str,
+    arguments: &[Value],
+    trim: fn(&str) -> &str,
+) -> Result<Value> {
+    let text = string(function, &arguments[0])?;
+    let trimmed = trim(text);
+    if trimmed.len() == text.len() { Ok(arguments[0].clone()) } else { context.string(trimmed) }
+}
+
+/// Replaces each character that is a key of the map by what it stands for.
+fn escape(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let text = string("escape", &arguments[0])?;
+    let Value::Map(map) = &arguments[1] else {
+        return Err(context.type_error("escape", "a map from characters to strings", &arguments[1]));
+    };
+    context.work(text.len())?;
+    let most = context.limits().string_bytes;
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match map.get_exact(&Value::Character(character)) {
+            Some(replacement) if replacement.is_truthy() => {
+                crate::printer::print(replacement, crate::printer::Style::Str, most, &mut escaped)?;
+            }
+            _ => escaped.push(character),
+        }
+        context.limits().check_string(escaped.len())?;
+    }
+    context.string(escaped)
+}

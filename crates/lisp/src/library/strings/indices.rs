@@ -1,0 +1,58 @@
+//! Between the indices of a program, which count UTF-16 code units, and the bytes of a string.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::type_error;
+use crate::value::{Text, Value};
+
+/// The byte at which the unit of this index begins; the length is an index too.
+pub(super) fn byte_of(function: &str, text: &Text, index: i64) -> Result<usize> {
+    let length = text.units();
+    let out_of_bounds = || {
+        Error::new(
+            ErrorKind::IndexOutOfBounds,
+            format!("{function}: index {index} is out of bounds for a string of length {length}"),
+        )
+    };
+    let index = usize::try_from(index).map_err(|_| out_of_bounds())?;
+    if index > length {
+        return Err(out_of_bounds());
+    }
+    if text.is_ascii() {
+        return Ok(index);
+    }
+    let mut units = 0;
+    for (at, character) in text.char_indices() {
+        if units == index {
+            return Ok(at);
+        }
+        if units > index {
+            break;
+        }
+        units += character.len_utf16();
+    }
+    if units == index {
+        return Ok(text.len());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidArgument,
+        format!("{function}: index {index} is inside of a character that takes two units"),
+    ))
+}
+
+/// The index of the unit that begins at this byte.
+pub(super) fn unit_of(text: &Text, byte: usize) -> i64 {
+    let units = if text.is_ascii() { byte } else { text[..byte].chars().map(char::len_utf16).sum() };
+    i64::try_from(units).unwrap_or(i64::MAX)
+}
+
+/// An argument that is an index.
+pub(super) fn index(function: &str, value: &Value) -> Result<i64> {
+    match value {
+        Value::Integer(index) => Ok(*index),
+        // Java casts: a double index is cut off.
+        Value::Float(index) if index.is_finite() => Ok(*index as i64),
+        Value::BigInteger(index) => Ok(i64::try_from(&**index).unwrap_or(i64::MAX)),
+        Value::Ratio(index) => Ok(i64::try_from(index.truncate()).unwrap_or(i64::MAX)),
+        other => Err(type_error(function, "an integer index", other)),
+    }
+}

@@ -1,0 +1,98 @@
+//! Looking for one text in another.
+
+use super::indices::{byte_of, index, unit_of};
+use super::{any_text, piece, string};
+use crate::error::Result;
+use crate::library::{Arity, CallContext, Native, Realise};
+use crate::value::{Text, Value};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("clojure.string/includes?", Arity::exactly(2), &[], |c, a| {
+        test(c, "includes?", a, |s, p| s.contains(p))
+    }),
+    Native::leaf("clojure.string/starts-with?", Arity::exactly(2), &[], |c, a| {
+        test(c, "starts-with?", a, |s, p| s.starts_with(p))
+    }),
+    Native::leaf("clojure.string/ends-with?", Arity::exactly(2), &[], |c, a| {
+        test(c, "ends-with?", a, |s, p| s.ends_with(p))
+    }),
+    Native::leaf("clojure.string/index-of", Arity::between(2, 3), &[Realise::Deep], |context, arguments| {
+        let text = any_value(context, "index-of", &arguments[0])?;
+        let found = first_index(context, "index-of", &text, arguments)?;
+        Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })
+    }),
+    Native::leaf(
+        "clojure.string/last-index-of",
+        Arity::between(2, 3),
+        &[Realise::Deep],
+        |context, arguments| {
+            let text = any_value(context, "last-index-of", &arguments[0])?;
+            let found = last_index(context, "last-index-of", &text, arguments)?;
+            Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })
+        },
+    ),
+];
+
+fn test(
+    context: &mut CallContext<'_>,
+    function: &str,
+    arguments: &[Value],
+    holds: fn(&str, &str) -> bool,
+) -> Result<Value> {
+    let text = any_text(context, function, &arguments[0])?;
+    let wanted = string(function, &arguments[1])?;
+    context.work(text.len() / 64)?;
+    Ok(Value::Boolean(holds(&text, wanted)))
+}
+
+/// The text of any value but `nil`, to be searched.
+fn any_value(context: &CallContext<'_>, function: &str, value: &Value) -> Result<Text> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        other => Ok(Text::new(any_text(context, function, other)?)),
+    }
+}
+
+fn clamp(function: &str, text: &Text, start: i64) -> Result<usize> {
+    let length = i64::try_from(text.units()).unwrap_or(i64::MAX);
+    byte_of(function, text, start.clamp(0, length))
+}
+
+/// Where a piece occurs first, at or after an optional index, or -1.
+pub(super) fn first_index(
+    context: &mut CallContext<'_>,
+    function: &str,
+    text: &Text,
+    arguments: &[Value],
+) -> Result<i64> {
+    let wanted = piece(function, &arguments[1])?;
+    context.work(text.len() / 64)?;
+    let from = match arguments.get(2) {
+        Some(start) => clamp(function, text, index(function, start)?)?,
+        None => 0,
+    };
+    Ok(text[from..].find(&*wanted).map_or(-1, |at| unit_of(text, from + at)))
+}
+
+/// Where a piece occurs last, beginning at or before an optional index, or -1.
+pub(super) fn last_index(
+    context: &mut CallContext<'_>,
+    function: &str,
+    text: &Text,
+    arguments: &[Value],
+) -> Result<i64> {
+    let wanted = piece(function, &arguments[1])?;
+    context.work(text.len() / 64)?;
+    let end = match arguments.get(2) {
+        Some(start) => {
+            let start = index(function, start)?;
+            if start < 0 {
+                return Ok(-1);
+            }
+            let begin = clamp(function, text, start)?;
+            text.floor_char_boundary((begin + wanted.len()).min(text.len()))
+        }
+        None => text.len(),
+    };
+    Ok(text[..end].rfind(&*wanted).map_or(-1, |at| unit_of(text, at)))
+}

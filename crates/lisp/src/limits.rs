@@ -1,0 +1,100 @@
+//! What a program may use up. Every limit is configurable, and going over one is an error of its own kind.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The limits of one run of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Steps: one for each instruction and for each item a library function handles.
+    pub fuel: u64,
+    /// Bytes that values made by the program may hold at once.
+    pub memory_bytes: usize,
+    /// How deep calls may be nested.
+    pub stack_depth: usize,
+    /// How deep values may be nested, functions that capture functions included.
+    pub nesting_depth: u32,
+    /// Items of one collection.
+    pub collection_size: usize,
+    /// Bytes of one string.
+    pub string_bytes: usize,
+    /// Bits of one number.
+    pub number_bits: u64,
+    /// Calls of `println` and its like.
+    pub print_calls: usize,
+    /// Characters that one call of `println` may print; the rest is cut and marked with `...`.
+    pub print_characters_per_call: usize,
+    /// Characters that all calls of `println` together may print.
+    pub print_characters: usize,
+    /// Calls of tools.
+    pub tool_calls: usize,
+    /// Branches of one `pmap` or `pcalls`.
+    pub parallelism: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fuel: 10_000_000,
+            memory_bytes: 64 << 20,
+            stack_depth: 10_000,
+            nesting_depth: 200,
+            collection_size: 1_000_000,
+            string_bytes: 4 << 20,
+            number_bits: 100_000,
+            print_calls: 1_000,
+            print_characters_per_call: 2_000,
+            print_characters: 200_000,
+            tool_calls: 256,
+            parallelism: 64,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn check_collection(&self, length: usize) -> Result<()> {
+        if length > self.collection_size {
+            return Err(self.collection_too_large());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn collection_too_large(&self) -> Error {
+        let limit = self.collection_size;
+        Error::new(ErrorKind::SizeExceeded, format!("a collection would have more than {limit} items"))
+    }
+
+    pub(crate) fn check_string(&self, bytes: usize) -> Result<()> {
+        if bytes > self.string_bytes {
+            let limit = self.string_bytes;
+            return Err(Error::new(
+                ErrorKind::SizeExceeded,
+                format!("a string would have more than {limit} bytes"),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_number(&self, bits: u64) -> Result<()> {
+        if bits > self.number_bits {
+            let limit = self.number_bits;
+            return Err(Error::new(
+                ErrorKind::NumberSizeExceeded,
+                format!("a number would have more than {limit} bits"),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_depth(&self, depth: u32) -> Result<()> {
+        if depth > self.nesting_depth {
+            let limit = self.nesting_depth;
+            return Err(Error::new(
+                ErrorKind::NestingExceeded,
+                format!("a value would be nested more than {limit} deep"),
+            ));
+        }
+        Ok(())
+    }
+}

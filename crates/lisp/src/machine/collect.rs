@@ -1,0 +1,212 @@
+//! Looking what is alive, when the estimate of the meter has reached its threshold.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::fiber::Fiber;
+use super::shared::Shared;
+use crate::value::{LazyCell, ListNode, Sequence, Value, Vector};
+
+/// Counts the bytes of everything that a set of values reaches, each thing once.
+struct Count {
+    seen: HashSet<usize>,
+    pending: Vec<Value>,
+    /// Vectors whose items have been looked at up to an index.
+    vectors: Vec<(Vector, usize)>,
+    bytes: usize,
+}
+
+impl Count {
+    fn look(&mut self, value: &Value) {
+        match value {
+            Value::Nil
+            | Value::Boolean(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Character(_)
+            | Value::Native(_)
+            | Value::Atom(_) => {}
+            other => self.pending.push(other.clone()),
+        }
+    }
+
+    fn first_time(&mut self, address: usize) -> bool {
+        self.seen.insert(address)
+    }
+
+    fn run(&mut self, enough: usize) {
+        loop {
+            if self.bytes > enough {
+                return;
+            }
+            // A long vector is taken item by item, so that the list of what to look at stays short.
+            if let Some((vector, at)) = self.vectors.last_mut() {
+                let items = at.checked_add(256).map_or(0, |end| end.min(vector.len()));
+                let (vector, from) = (vector.clone(), std::mem::replace(at, items));
+                if items == vector.len() {
+                    self.vectors.pop();
+                }
+                vector.iter_from(from).take(items - from).for_each(|item| self.look(item));
+            } else if self.pending.is_empty() {
+                return;
+            }
+            while let Some(value) = self.pending.pop() {
+                if self.bytes > enough {
+                    return;
+                }
+                self.visit(&value);
+            }
+        }
+    }
+
+    fn visit(&mut self, value: &Value) {
+        if let Some(address) = address(value)
+            && !self.first_time(address)
+        {
+            return;
+        }
+        match value {
+            Value::BigInteger(number) => self.bytes += 64 + number.bits() as usize / 8,
+            Value::Ratio(ratio) => {
+                self.bytes += 96 + (ratio.numerator.bits() + ratio.denominator.bits()) as usize / 8;
+            }
+            Value::String(text) => self.bytes += 64 + text.len(),
+            Value::Keyword(name) => self.bytes += 64 + name.full().len(),
+            Value::Symbol(name) | Value::Var(name) | Value::Tool(name) => {
+                self.bytes += 64 + name.full().len()
+            }
+            Value::List(list) => {
+                if let Some(node) = list.node() {
+                    self.bytes += ListNode::BYTES;
+                    self.look(node.first());
+                    self.look(node.rest());
+                }
+            }
+            Value::Sequence(sequence) => {
+                self.bytes += Sequence::BYTES;
+                sequence.each(&mut |value| self.look(value));
+            }
+            Value::Lazy(cell) => {
+                self.bytes += LazyCell::BYTES;
+                if let Some(value) = cell.realised() {
+                    self.look(&value);
+                }
+                cell.inspect(&mut |thunk| thunk.each(&mut |value| self.look(value)));
+            }
+            Value::Vector(vector) => {
+                self.bytes += vector.bytes();
+                self.vectors.push((vector.clone(), 0));
+            }
+            Value::Map(map) => {
+                self.bytes += map.bytes();
+                for (key, value) in map {
+                    self.look(key);
+                    self.look(value);
+                }
+            }
+            Value::Set(set) => {
+                self.bytes += set.bytes();
+                set.iter().for_each(|item| self.look(item));
+            }
+            Value::Closure(closure) => {
+                self.bytes += 96;
+                // Functions that were made together share what they captured.
+                if self.first_time(Arc::as_ptr(closure.captured()).addr()) {
+                    self.bytes += 16 + 16 * closure.captured().len();
+                    closure.captured().iter().for_each(|value| self.look(value));
+                }
+            }
+            Value::Exception(exception) => {
+                self.bytes += 160;
+                self.look(exception.data());
+                self.look(exception.cause());
+            }
+            Value::Reduced(inner) => {
+                self.bytes += 32;
+                self.look(inner);
+            }
+            // Compiled patterns are held to a size of their own; see the regex library.
+            Value::Regex(pattern) => self.bytes += 4096 + 64 * pattern.source.len(),
+            Value::Temporal(_) => self.bytes += 64,
+            _ => {}
+        }
+    }
+}
+
+/// Where a value is stored, if it is stored anywhere.
+fn address(value: &Value) -> Option<usize> {
+    Some(match value {
+        Value::BigInteger(number) => Arc::as_ptr(number).addr(),
+        Value::Ratio(ratio) => Arc::as_ptr(ratio).addr(),
+        Value::String(text) => text.address(),
+        Value::Keyword(name) => name.address(),
+        Value::Symbol(name) | Value::Var(name) | Value::Tool(name) => name.address(),
+        Value::List(list) => list.address(),
+        Value::Sequence(sequence) => sequence.address(),
+        Value::Lazy(cell) => Arc::as_ptr(cell).addr(),
+        Value::Vector(vector) => vector.address(),
+        Value::Map(map) => map.address(),
+        Value::Set(set) => set.address(),
+        Value::Closure(closure) => Arc::as_ptr(closure).addr(),
+        Value::Exception(exception) => Arc::as_ptr(exception).addr(),
+        Value::Reduced(inner) => Arc::as_ptr(inner).addr(),
+        Value::Regex(pattern) => Arc::as_ptr(pattern).addr(),
+        Value::Temporal(temporal) => Arc::as_ptr(temporal).addr(),
+        _ => return None,
+    })
+}
+
+/// Counts what is alive and tells the meter. Gives whether the program may go on.
+pub(super) fn collect<'a>(shared: &mut Shared, fibers: impl Iterator<Item = &'a Fiber>) -> bool {
+    // What the host has given is not the program's doing: it is marked as seen and not counted.
+    let mut count = Count { seen: HashSet::new(), pending: Vec::new(), vectors: Vec::new(), bytes: 0 };
+    for value in shared.data.values().chain(&shared.history).chain(shared.journal.values()) {
+        count.look(value);
+    }
+    count.look(&Value::Map(shared.data.clone()));
+    for definition in shared.given.slots.iter().flatten() {
+        count.look(&definition.value);
+    }
+    for (_, value) in shared.given.atoms.values() {
+        count.look(value);
+    }
+    count.run(usize::MAX);
+    count.bytes = 0;
+
+    let limit = shared.meter.limit();
+    sweep_atoms(shared);
+    for fiber in fibers {
+        count.bytes += 16 * fiber.stack.capacity() + 64 * fiber.frames.capacity();
+        count.bytes += fiber.strand.prints.iter().map(|text| text.len() + 32).sum::<usize>();
+        fiber.each(&mut |value| count.look(value));
+    }
+    for definition in shared.memory.slots.iter().flatten() {
+        count.look(&definition.value);
+        count.bytes += 128;
+    }
+    for (_, value) in shared.memory.atoms.values() {
+        count.look(value);
+        count.bytes += 96;
+    }
+    count.run(limit.saturating_mul(2));
+    shared.meter.settle(count.bytes)
+}
+
+/// Drops the cells of atoms that nothing refers to any more.
+fn sweep_atoms(shared: &mut Shared) {
+    loop {
+        let dead: Vec<u64> = shared
+            .memory
+            .atoms
+            .iter()
+            .filter(|(number, (atom, _))| atom.handles() == 1 && !shared.given.atoms.contains_key(*number))
+            .map(|(number, _)| *number)
+            .collect();
+        if dead.is_empty() {
+            return;
+        }
+        for number in dead {
+            shared.memory.atoms.remove(&number);
+        }
+    }
+}

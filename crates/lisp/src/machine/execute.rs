@@ -1,0 +1,375 @@
+//! The loop that runs a fiber: whichever frame is on top goes on, with what it has been waiting for.
+//!
+//! Nothing in here recurses: calling a function pushes a frame, and so does everything a library function wants to
+//! have called.
+
+use std::sync::Arc;
+
+use super::fiber::{CodeFrame, Exit, Fiber, Frame, Pending, Strand};
+use super::instructions::{Flow, charge_keys};
+use super::shared::Shared;
+use super::work::{Arguments, Host, Step, Work};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{CallContext, Native, Realise};
+use crate::value::{Closure, Sequence, Value, Vector};
+
+impl Fiber {
+    /// Runs until the fiber is done or has to wait.
+    pub(crate) fn execute(&mut self, shared: &mut Shared) -> Exit {
+        loop {
+            match std::mem::replace(&mut self.pending, Pending::Run) {
+                Pending::Run => {
+                    let Some(Frame::Code(frame)) = self.frames.pop() else {
+                        self.pending =
+                            Pending::Raise(Error::new(ErrorKind::Internal, "no code to run").into());
+                        continue;
+                    };
+                    match self.run_code(frame, shared) {
+                        Flow::Pending(pending) => self.pending = pending,
+                        Flow::Exit(exit) => return exit,
+                    }
+                }
+                Pending::Invoke(count) => match self.invoke(count, shared) {
+                    Ok(step) => {
+                        if let Some(exit) = self.take_step(step, shared) {
+                            return exit;
+                        }
+                    }
+                    Err(error) => self.pending = Pending::Raise(error.into()),
+                },
+                Pending::Deliver(value) => match self.frames.pop() {
+                    None => {
+                        self.pending = Pending::Done(Ok(value));
+                        return Exit::Done;
+                    }
+                    Some(Frame::Code(frame)) => {
+                        self.stack.push(value);
+                        self.frames.push(Frame::Code(frame));
+                    }
+                    Some(Frame::Native(work, floor)) => {
+                        if shared.meter.is_pressed() {
+                            self.frames.push(Frame::Native(work, floor));
+                            self.pending = Pending::Deliver(value);
+                            return Exit::Collect;
+                        }
+                        if let Some(exit) = self.step_work(work, floor, Some(value), shared) {
+                            return exit;
+                        }
+                    }
+                },
+                Pending::Resume => match self.frames.pop() {
+                    None => {
+                        self.pending = Pending::Done(Ok(Value::Nil));
+                        return Exit::Done;
+                    }
+                    Some(Frame::Code(frame)) => self.frames.push(Frame::Code(frame)),
+                    Some(Frame::Native(work, floor)) => {
+                        if shared.meter.is_pressed() {
+                            self.frames.push(Frame::Native(work, floor));
+                            self.pending = Pending::Resume;
+                            return Exit::Collect;
+                        }
+                        if let Some(exit) = self.step_work(work, floor, None, shared) {
+                            return exit;
+                        }
+                    }
+                },
+                Pending::Raise(raised) => {
+                    if !self.unwind(raised) {
+                        return Exit::Done;
+                    }
+                }
+                Pending::Waiting(request) => {
+                    self.pending = Pending::Waiting(request);
+                    return Exit::Waiting;
+                }
+                Pending::Joining => {
+                    self.pending = Pending::Joining;
+                    return Exit::Waiting;
+                }
+                Pending::Done(result) => {
+                    self.pending = Pending::Done(result);
+                    return Exit::Done;
+                }
+            }
+        }
+    }
+
+    /// Lets a frame written in Rust take a step.
+    pub(super) fn step_work(
+        &mut self,
+        mut work: Box<dyn Work>,
+        floor: usize,
+        incoming: Option<Value>,
+        shared: &mut Shared,
+    ) -> Option<Exit> {
+        self.stack.truncate(floor);
+        let charged = shared.meter.work(1);
+        let mut host = Host { shared, strand: &mut self.strand };
+        let step = match charged.and_then(|()| work.step(&mut host, incoming)) {
+            Ok(step) => step,
+            Err(error) if error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused() => {
+                self.frames.push(Frame::Native(work, floor));
+                self.pending = Pending::Resume;
+                return Some(Exit::Collect);
+            }
+            Err(error) => {
+                self.frames.push(Frame::Native(work, floor));
+                self.pending = Pending::Raise(error.into());
+                return None;
+            }
+        };
+        let step = match step {
+            // The function that has just returned is called again: its closure is at hand.
+            Step::Repeat(arguments) => {
+                let last = self.last.take();
+                match (work.function(), last) {
+                    (Some(Value::Closure(function)), Some(last)) if Arc::ptr_eq(function, &last) => {
+                        self.frames.push(Frame::Native(work, floor));
+                        self.stack.push(Value::Nil);
+                        let count = arguments.push(&mut self.stack);
+                        self.pending = match self.enter(last, count, shared) {
+                            Ok(frame) => {
+                                self.frames.push(Frame::Code(frame));
+                                Pending::Run
+                            }
+                            Err(error) => Pending::Raise(error.into()),
+                        };
+                        return None;
+                    }
+                    (function, _) => Step::Call(function.cloned().unwrap_or_default(), arguments),
+                }
+            }
+            step => step,
+        };
+        match step {
+            Step::Return(_) | Step::Become(..) | Step::Retry | Step::End(..) => {}
+            _ => self.frames.push(Frame::Native(work, floor)),
+        }
+        self.take_step(step, shared)
+    }
+
+    /// Does what a step asks for. The frame on top is the one that waits for its result.
+    pub(super) fn take_step(&mut self, step: Step, shared: &mut Shared) -> Option<Exit> {
+        self.pending = match step {
+            Step::Return(value) => match shared.limits.check_depth(value.depth()) {
+                Ok(()) => Pending::Deliver(value),
+                Err(error) => Pending::Raise(error.into()),
+            },
+            Step::Call(function, arguments) | Step::Become(function, arguments) => {
+                let (function, closure) = match function {
+                    Value::Closure(closure) => (Value::Nil, Some(closure)),
+                    other => (other, None),
+                };
+                self.stack.push(function);
+                let count = arguments.push(&mut self.stack);
+                match closure.map(|closure| self.enter(closure, count, shared)) {
+                    Some(Ok(frame)) => {
+                        self.frames.push(Frame::Code(frame));
+                        Pending::Run
+                    }
+                    Some(Err(error)) => Pending::Raise(error.into()),
+                    None => Pending::Invoke(count),
+                }
+            }
+            Step::Realise(cell) => match super::realise::start(cell, &mut self.strand, shared) {
+                Ok(work) => {
+                    self.frames.push(Frame::Native(work, self.stack.len()));
+                    self.check_depth(shared)
+                }
+                Err(error) => Pending::Raise(error.into()),
+            },
+            Step::Push(work) => {
+                self.frames.push(Frame::Native(work, self.stack.len()));
+                self.check_depth(shared)
+            }
+            Step::Retry | Step::Pause => Pending::Resume,
+            // Only a frame can repeat its call, and has it repeated before it comes here.
+            Step::Repeat(_) => Pending::Raise(Error::new(ErrorKind::Internal, "nothing to repeat").into()),
+            Step::Throw(value) => Pending::Raise(super::unwind::raise(value)),
+            Step::Ask(request) => {
+                self.pending = Pending::Waiting(request);
+                return Some(Exit::Waiting);
+            }
+            Step::Fork(branches) => {
+                self.pending = Pending::Joining;
+                return Some(Exit::Fork(branches));
+            }
+            Step::End(signal, value) => return Some(Exit::End(signal, value)),
+        };
+        None
+    }
+
+    pub(super) fn check_depth(&self, shared: &Shared) -> Pending {
+        match self.too_deep(shared) {
+            Some(error) => Pending::Raise(error.into()),
+            None => Pending::Resume,
+        }
+    }
+
+    /// The error for too many frames, if there are.
+    #[inline]
+    fn too_deep(&self, shared: &Shared) -> Option<Error> {
+        // Locals lie on the value stack: many of them in deep recursion must not eat all memory either.
+        if self.frames.len() < shared.limits.stack_depth && self.stack.len() < shared.limits.memory_bytes / 64
+        {
+            return None;
+        }
+        Some(
+            Error::new(
+                ErrorKind::StackExceeded,
+                format!("calls are nested more than {} deep", shared.limits.stack_depth),
+            )
+            .hint("use loop/recur, reduce or iterate instead of recursion"),
+        )
+    }
+
+    /// Calls the function that lies below so many arguments on top of the stack. The waiting frame is on top.
+    fn invoke(&mut self, count: usize, shared: &mut Shared) -> Result<Step> {
+        let floor = self.stack.len() - count - 1;
+        match &self.stack[floor] {
+            Value::Closure(closure) => {
+                let closure = closure.clone();
+                let frame = self.enter(closure, count, shared)?;
+                self.frames.push(Frame::Code(frame));
+                // `Resume` finds the code frame on top and runs it.
+                Ok(Step::Retry)
+            }
+            Value::Native(native) => {
+                let native = *native;
+                let arguments = self.stack.split_off(floor + 1);
+                self.stack.truncate(floor);
+                super::natives::call(native, arguments, shared, &mut self.strand)
+            }
+            Value::Var(name) => {
+                let function = shared.global_named(name.full())?;
+                self.stack[floor] = function;
+                self.invoke(count, shared)
+            }
+            Value::Tool(name) => {
+                let name = name.clone();
+                let arguments = self.stack.split_off(floor + 1);
+                self.stack.truncate(floor);
+                Ok(Step::Push(Box::new(super::tools::CallTool::new(name.full(), arguments))))
+            }
+            _ => {
+                charge_keys(&self.stack[floor + 1..], shared)?;
+                let value = super::invoke::call_data(&self.stack[floor..])?;
+                self.stack.truncate(floor);
+                Ok(Step::Return(value))
+            }
+        }
+    }
+
+    /// A frame for a call of a closure with so many arguments on top of the stack.
+    #[inline]
+    pub(super) fn enter(
+        &mut self,
+        closure: Arc<Closure>,
+        count: usize,
+        shared: &mut Shared,
+    ) -> Result<CodeFrame> {
+        let Some(arity) = closure.function().arity(count) else {
+            return Err(super::invoke::wrong_arity(&closure, count));
+        };
+        let body = closure.body(arity);
+        let base = self.stack.len() - count;
+        if body.variadic {
+            let fixed = usize::from(body.parameters);
+            let rest = if count > fixed {
+                let rest = self.stack.split_off(base + fixed);
+                shared.meter.note(96 + 16 * rest.len());
+                Sequence::of(Vector::from(rest), 0).map_or(Value::Nil, Value::Sequence)
+            } else {
+                Value::Nil
+            };
+            self.stack.push(rest);
+        }
+        let slots = usize::from(body.slots);
+        if self.stack.len() < base + slots {
+            self.stack.resize(base + slots, Value::Nil);
+        }
+        if let Some(error) = self.too_deep(shared) {
+            return Err(error);
+        }
+        Ok(CodeFrame { closure, arity, pc: 0, base })
+    }
+}
+
+/// What a leaf is given besides its arguments.
+pub(super) fn context<'a>(shared: &'a mut Shared, strand: &'a mut Strand) -> CallContext<'a> {
+    let (limits, meter, now) = (&shared.limits, &mut shared.meter, shared.now);
+    CallContext { limits, meter, random: &mut strand.random, now, only_notes: false }
+}
+
+/// What a frame gives the parts of the library it uses.
+pub(super) fn frame_context<'a>(host: &'a mut Host<'_>) -> CallContext<'a> {
+    CallContext { only_notes: true, ..context(host.shared, host.strand) }
+}
+
+/// The frame that realises what a native wants realised of its arguments, if anything is left to do.
+#[inline]
+pub(super) fn unrealised(
+    native: &Native,
+    arguments: &[Value],
+    shared: &mut Shared,
+) -> Result<Option<Box<dyn Work>>> {
+    if native.realise.is_empty() {
+        return Ok(None);
+    }
+    for (index, argument) in arguments.iter().enumerate() {
+        match argument {
+            Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Keyword(_) => {
+                continue;
+            }
+            _ => {}
+        }
+        let shape = argument.shape();
+        let wanted = match native.realise_at(index) {
+            level @ (Realise::Element | Realise::Elements) => match arguments.first() {
+                Some(Value::Map(_) | Value::Set(_)) => Realise::Deep,
+                _ if level == Realise::Elements => Realise::Spine,
+                _ => Realise::Not,
+            },
+            other => other,
+        };
+        if wanted == Realise::Deep {
+            // What looks at everything costs as much as there is.
+            shared.meter.work(shape.weight() / 8)?;
+        }
+        if wanted != Realise::Not
+            && shape.may_hold_lazy()
+            && let Some(work) =
+                super::realise::pending(std::slice::from_ref(argument), wanted, shared, false)?
+        {
+            return Ok(Some(work));
+        }
+    }
+    Ok(None)
+}
+
+impl Arguments {
+    /// Puts the arguments on the stack and counts them.
+    fn push(self, stack: &mut Vec<Value>) -> usize {
+        match self {
+            Arguments::None => 0,
+            Arguments::One(a) => {
+                stack.push(a);
+                1
+            }
+            Arguments::Two(a, b) => {
+                stack.extend([a, b]);
+                2
+            }
+            Arguments::Three(a, b, c) => {
+                stack.extend([a, b, c]);
+                3
+            }
+            Arguments::Many(arguments) => {
+                let count = arguments.len();
+                stack.extend(arguments);
+                count
+            }
+        }
+    }
+}

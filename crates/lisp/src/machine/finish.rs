@@ -1,0 +1,149 @@
+//! The end of a program: what the result, the definitions and the atoms hold is realised, within the limits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::realise::{DeepWalk, Functions};
+use super::work::{Host, Step, Work};
+use crate::error::Result;
+use crate::value::{Cursor, Exception, Map, Next, Sequence, Set, Value, Vector};
+
+/// The bottom frame of a program: takes its result and leaves nothing lazy behind.
+#[derive(Default)]
+pub(super) struct Finish {
+    result: Option<Value>,
+    walk: Option<DeepWalk>,
+    /// Values that are still to be walked.
+    roots: Option<Vec<Value>>,
+}
+
+impl Work for Finish {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        if let (None, Some(value)) = (&self.result, incoming) {
+            self.result = Some(value);
+        }
+        let shared = &mut *host.shared;
+        let result = self.result.clone().unwrap_or_default();
+        let roots = self.roots.get_or_insert_with(|| {
+            let mut roots = vec![result];
+            for number in &shared.defined {
+                if let Some(Some(definition)) = shared.memory.slots.get(*number as usize) {
+                    roots.push(definition.value.clone());
+                }
+            }
+            roots.extend(
+                shared
+                    .touched
+                    .iter()
+                    .filter_map(|number| shared.memory.atoms.get(number))
+                    .map(|(_, v)| v.clone()),
+            );
+            roots.retain(Value::may_hold_lazy);
+            roots
+        });
+        loop {
+            if let Some(walk) = &mut self.walk {
+                if let Some(cell) = walk.advance(shared)? {
+                    return Ok(Step::Realise(cell));
+                }
+                self.walk = None;
+            }
+            match roots.pop() {
+                Some(root) => self.walk = Some(DeepWalk::new(&root, Functions::Entered)),
+                None => break,
+            }
+        }
+        let mut hardener = Hardener::default();
+        for number in std::mem::take(&mut shared.defined) {
+            if let Some(Some(definition)) = shared.memory.slots.get_mut(number as usize)
+                && definition.value.may_hold_lazy()
+            {
+                definition.value = hardener.harden(&definition.value);
+            }
+        }
+        for number in std::mem::take(&mut shared.touched) {
+            if let Some((_, value)) = shared.memory.atoms.get_mut(&number)
+                && value.may_hold_lazy()
+            {
+                *value = hardener.harden(value);
+            }
+        }
+        let result = self.result.take().unwrap_or_default();
+        Ok(Step::Return(hardener.harden(&result)))
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        if let Some(value) = &self.result {
+            look(value);
+        }
+        if let Some(walk) = &self.walk {
+            walk.each(look);
+        }
+        self.roots.iter().flatten().for_each(look);
+    }
+}
+
+/// The value with its lazy sequences, which must be realised, replaced by plain ones.
+pub(crate) fn harden(value: &Value) -> Value {
+    Hardener::default().harden(value)
+}
+
+/// Remembers cells it has met, so that what was shared stays shared.
+#[derive(Default)]
+struct Hardener {
+    seen: HashMap<usize, Value>,
+}
+
+impl Hardener {
+    fn harden(&mut self, value: &Value) -> Value {
+        if !value.may_hold_lazy() {
+            return value.clone();
+        }
+        match value {
+            Value::Lazy(cell) => {
+                let address = Arc::as_ptr(cell).addr();
+                if let Some(known) = self.seen.get(&address) {
+                    return known.clone();
+                }
+                let hardened = self.sequence(value);
+                self.seen.insert(address, hardened.clone());
+                hardened
+            }
+            Value::List(_) | Value::Sequence(_) => self.sequence(value),
+            Value::Vector(items) => {
+                let hardened: Vec<Value> = items.iter().map(|item| self.harden(item)).collect();
+                match (items.is_entry(), <[Value; 2]>::try_from(hardened)) {
+                    (true, Ok([key, value])) => Value::Vector(Vector::entry(key, value)),
+                    (_, Ok(pair)) => Value::vector(pair.into()),
+                    (_, Err(items)) => Value::vector(items),
+                }
+            }
+            Value::Map(map) => {
+                let entries = map.iter().map(|(key, value)| (self.harden(key), self.harden(value)));
+                let hardened: Map = entries.collect();
+                Value::Map(if map.is_flexible() { hardened.flexible() } else { hardened })
+            }
+            Value::Set(set) => Value::Set(set.iter().map(|item| self.harden(item)).collect::<Set>()),
+            Value::Closure(closure) => {
+                let captured: Arc<[Value]> =
+                    closure.captured().iter().map(|value| self.harden(value)).collect();
+                Value::Closure(Arc::new(closure.with_captured(captured)))
+            }
+            Value::Exception(exception) if exception.error().is_none() => {
+                let (data, cause) = (self.harden(exception.data()), self.harden(exception.cause()));
+                Value::Exception(Arc::new(Exception::info(exception.message().cloned(), data, cause)))
+            }
+            Value::Reduced(inner) => Value::Reduced(Arc::new(self.harden(inner))),
+            other => other.clone(),
+        }
+    }
+
+    fn sequence(&mut self, value: &Value) -> Value {
+        let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
+        let mut items = Vec::new();
+        while let Next::Item(item) = cursor.next() {
+            items.push(self.harden(&item));
+        }
+        Sequence::realised(items)
+    }
+}

@@ -1,0 +1,266 @@
+//! What acts on the machine: `apply`, atoms, printing, exceptions, the end of the program, random numbers.
+
+use std::sync::Arc;
+
+use super::super::work::{Arguments, Host, Signal, Step, Work};
+use super::Given;
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Arity, Effects, Native, Realise, items, print_all, type_error};
+use crate::printer::Style;
+use crate::value::{AtomRef, Cursor, Next, Value};
+
+const DEEP: &[Realise] = &[Realise::Deep];
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::frame("apply", Arity::at_least(2), &[], Effects::Calls, apply),
+    Native::frame("atom", Arity::at_least(1), &[], Effects::Acts, atom),
+    Native::frame("volatile!", Arity::exactly(1), &[], Effects::Acts, atom),
+    Native::frame("deref", Arity::exactly(1), &[], Effects::Acts, deref),
+    Native::frame("reset!", Arity::exactly(2), &[], Effects::Acts, |host, a| {
+        let mut a = Given::new(a);
+        let atom = changeable(host, "reset!", &a.take())?;
+        let value = a.take();
+        set(host, &atom, value.clone());
+        Ok(Step::Return(value))
+    }),
+    Native::frame("swap!", Arity::at_least(2), &[], Effects::Acts, |host, a| swap(host, a, Answer::New)),
+    Native::frame("swap-vals!", Arity::at_least(2), &[], Effects::Acts, |host, a| {
+        swap(host, a, Answer::Both)
+    }),
+    Native::frame("print", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw)),
+    Native::frame("println", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw)),
+    Native::frame("pr", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable)),
+    Native::frame("prn", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable)),
+    Native::frame("newline", Arity::exactly(0), &[], Effects::Acts, |h, a| print(h, a, Style::Raw)),
+    Native::frame("flush", Arity::exactly(0), &[], Effects::Acts, |_, _| Ok(Step::Return(Value::Nil))),
+    Native::frame("throw", Arity::exactly(1), &[], Effects::Calls, |_, a| {
+        Ok(Step::Throw(Given::new(a).take()))
+    }),
+    Native::frame("return", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Return)),
+    Native::frame("fail", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Fail)),
+    Native::frame("reduced", Arity::exactly(1), &[], Effects::Pure, |_, a| {
+        Ok(Step::Return(Value::Reduced(Arc::new(Given::new(a).take()))))
+    }),
+    Native::frame("rand", Arity::between(0, 1), &[], Effects::Acts, |host, a| {
+        let most = match a.first() {
+            Some(value) => {
+                crate::value::number::to_f64(value).ok_or_else(|| type_error("rand", "a number", value))?
+            }
+            None => 1.0,
+        };
+        allowed(host, "rand")?;
+        Ok(Step::Return(Value::Float(host.strand.random.unit() * most)))
+    }),
+    Native::frame("rand-int", Arity::exactly(1), &[], Effects::Acts, |host, a| {
+        let most = crate::library::integer("rand-int", &a[0])?;
+        allowed(host, "rand-int")?;
+        let drawn = host.strand.random.below(most.unsigned_abs()) as i64;
+        Ok(Step::Return(Value::Integer(if most < 0 { -drawn } else { drawn })))
+    }),
+    Native::frame("shuffle", Arity::exactly(1), &[Realise::Spine], Effects::Acts, |host, a| {
+        allowed(host, "shuffle")?;
+        let mut context = super::super::execute::frame_context(host);
+        let mut items = items(&mut context, "shuffle", &a[0])?;
+        for at in (1..items.len()).rev() {
+            items.swap(at, host.strand.random.below(at as u64 + 1) as usize);
+        }
+        Ok(Step::Return(Value::vector(items)))
+    }),
+];
+
+fn apply(_: &mut Host<'_>, mut arguments: Vec<Value>) -> Result<Step> {
+    let last = arguments.pop().unwrap_or_default();
+    let rest = super::cursor("apply", &last)?;
+    let mut a = arguments.into_iter();
+    let function = a.next().unwrap_or_default();
+    Ok(Step::Push(Box::new(Apply { function, arguments: a.collect(), rest })))
+}
+
+/// Collects the arguments of `apply`.
+struct Apply {
+    function: Value,
+    arguments: Vec<Value>,
+    rest: Cursor,
+}
+
+/// How many arguments `apply` passes at most: they lie on the stack.
+const MOST_ARGUMENTS: usize = 50_000;
+
+impl Work for Apply {
+    fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        loop {
+            match self.rest.next() {
+                Next::Item(item) => {
+                    host.shared.meter.work(1)?;
+                    self.arguments.push(item);
+                    if self.arguments.len() > MOST_ARGUMENTS {
+                        return Err(Error::new(
+                            ErrorKind::SizeExceeded,
+                            format!("apply: more than {MOST_ARGUMENTS} arguments"),
+                        )
+                        .hint("use `reduce`"));
+                    }
+                }
+                Next::End => {
+                    let arguments = std::mem::take(&mut self.arguments);
+                    return Ok(Step::Become(self.function.clone(), Arguments::Many(arguments)));
+                }
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+            }
+        }
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.function);
+        self.arguments.iter().for_each(&mut *look);
+        self.rest.each(look);
+    }
+}
+
+/// Effects are not allowed while a branch realises a sequence that was made outside of it.
+fn allowed(host: &Host<'_>, name: &str) -> Result<()> {
+    if host.strand.foreign > 0 {
+        return Err(Error::new(
+            ErrorKind::ForbiddenEffect,
+            format!("{name}: a lazy sequence from outside of pmap has effects inside of it"),
+        )
+        .hint("realise the sequence before pmap: use `mapv` or `doall`"));
+    }
+    Ok(())
+}
+
+fn atom(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    let value = Given::new(arguments).take();
+    let number = host.strand.stamp().0;
+    let atom = AtomRef::new(number);
+    host.shared.meter.note(160);
+    host.shared.memory.atoms.insert(number, (atom.clone(), value));
+    host.shared.touched.push(number);
+    if host.strand.is_branch() {
+        host.strand.own_atoms.push(number);
+    }
+    Ok(Step::Return(Value::Atom(atom)))
+}
+
+fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    let value = match &arguments[0] {
+        Value::Atom(atom) => match host.shared.memory.atoms.get(&atom.number()) {
+            Some((_, value)) => value.clone(),
+            None => {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    "deref: the atom does not exist any more",
+                ));
+            }
+        },
+        Value::Var(name) => host.shared.global_named(name.full())?,
+        Value::Reduced(value) => (**value).clone(),
+        other => return Err(type_error("deref", "an atom", other)),
+    };
+    Ok(Step::Return(value))
+}
+
+/// An atom that may be changed here: inside a branch only those that were made in it.
+fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<AtomRef> {
+    allowed(host, name)?;
+    let Value::Atom(atom) = value else { return Err(type_error(name, "an atom", value)) };
+    if host.strand.is_branch() && !host.strand.own_atoms.contains(&atom.number()) {
+        return Err(Error::new(
+            ErrorKind::ForbiddenEffect,
+            format!("{name}: an atom from outside cannot be changed inside pmap or pcalls"),
+        )
+        .hint("return the values from pmap and combine them afterwards"));
+    }
+    Ok(atom.clone())
+}
+
+fn set(host: &mut Host<'_>, atom: &AtomRef, value: Value) {
+    host.shared.memory.atoms.insert(atom.number(), (atom.clone(), value));
+    if host.shared.touched.last() != Some(&atom.number()) {
+        host.shared.touched.push(atom.number());
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    New,
+    Both,
+}
+
+fn swap(host: &mut Host<'_>, arguments: Vec<Value>, answer: Answer) -> Result<Step> {
+    let mut a = arguments.into_iter();
+    let target = a.next().unwrap_or_default();
+    let atom = changeable(host, "swap!", &target)?;
+    let function = a.next().unwrap_or_default();
+    Ok(Step::Push(Box::new(Swap { atom, function, arguments: a.collect(), old: None, answer })))
+}
+
+struct Swap {
+    atom: AtomRef,
+    function: Value,
+    arguments: Vec<Value>,
+    old: Option<Value>,
+    answer: Answer,
+}
+
+impl Work for Swap {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        let Some(new) = incoming else {
+            let old = host.shared.memory.atoms.get(&self.atom.number()).map(|(_, value)| value.clone());
+            let old = old.unwrap_or_default();
+            if self.answer == Answer::Both {
+                self.old = Some(old.clone());
+            }
+            let arguments = std::iter::once(old).chain(std::mem::take(&mut self.arguments)).collect();
+            return Ok(Step::Call(self.function.clone(), Arguments::Many(arguments)));
+        };
+        set(host, &self.atom, new.clone());
+        Ok(Step::Return(match self.old.take() {
+            Some(old) => Value::vector(vec![old, new]),
+            None => new,
+        }))
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.function);
+        self.arguments.iter().for_each(&mut *look);
+        if let Some(old) = &self.old {
+            look(old);
+        }
+    }
+}
+
+fn print(host: &mut Host<'_>, arguments: Vec<Value>, style: Style) -> Result<Step> {
+    allowed(host, "println")?;
+    let shared = &mut *host.shared;
+    let exceeded = |message: String| Error::new(ErrorKind::PrintLimitExceeded, message);
+    shared.print_calls += 1;
+    if shared.print_calls > shared.limits.print_calls {
+        return Err(exceeded(format!("the program printed more than {} times", shared.limits.print_calls)));
+    }
+    let mut text = print_all(&arguments, style, shared.limits.string_bytes)?;
+    let most = shared.limits.print_characters_per_call;
+    if let Some((cut, _)) = text.char_indices().nth(most) {
+        text.truncate(cut);
+        text.push_str("...");
+    }
+    shared.print_characters += text.chars().count();
+    if shared.print_characters > shared.limits.print_characters {
+        let limit = shared.limits.print_characters;
+        return Err(exceeded(format!("the program printed more than {limit} characters")));
+    }
+    shared.meter.note(text.len() + 32);
+    host.strand.prints.push(text);
+    Ok(Step::Return(Value::Nil))
+}
+
+fn end(host: &mut Host<'_>, arguments: Vec<Value>, signal: Signal) -> Result<Step> {
+    if host.strand.is_branch() {
+        return Err(Error::new(
+            ErrorKind::ForbiddenEffect,
+            "return and fail are not allowed inside pmap or pcalls",
+        )
+        .hint("return from the branch by giving its value"));
+    }
+    Ok(Step::End(signal, Given::new(arguments).take()))
+}

@@ -1,0 +1,253 @@
+//! Functions that give lazy sequences.
+
+use super::super::work::{Host, Step, Work};
+use super::{Given, cursor, prelude};
+use crate::error::Result;
+use crate::library::{Arity, Effects, Native, Realise};
+use crate::value::{Cursor, List, Next, Thunk, Value, Vector};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::frame("map", Arity::at_least(1), &[], Effects::Calls, map),
+    Native::frame("map-indexed", Arity::between(1, 2), &[], Effects::Calls, map_indexed),
+    Native::frame("filter", Arity::between(1, 2), &[], Effects::Calls, |h, a| filter(h, a, true)),
+    Native::frame("remove", Arity::between(1, 2), &[], Effects::Calls, |h, a| filter(h, a, false)),
+    Native::frame("keep", Arity::between(1, 2), &[], Effects::Calls, keep),
+    Native::frame("take-while", Arity::between(1, 2), &[], Effects::Calls, take_while),
+    Native::frame("mapcat*", Arity::at_least(2), &[], Effects::Calls, mapcat),
+    Native::frame("concat", Arity::at_least(0), &[], Effects::Pure, concat),
+    Native::frame("concat-all*", Arity::exactly(1), &[], Effects::Pure, |h, a| {
+        let sources = cursor("concat", &a[0])?;
+        lazy(h, Thunk::Concat { current: Cursor::End, sources })
+    }),
+    Native::frame("take", Arity::between(1, 2), &[], Effects::Pure, take),
+    Native::frame("iterate", Arity::exactly(2), &[], Effects::Calls, |h, a| {
+        let mut a = Given::new(a);
+        let (function, value) = (a.take(), a.take());
+        let rest = cell(h, Thunk::Iterate { function, value: value.clone() });
+        Ok(Step::Return(Value::List(List::cons(value, rest))))
+    }),
+    Native::frame("repeat", Arity::between(1, 2), &[], Effects::Pure, |h, a| {
+        let (count, value) = match a.len() {
+            1 => (u64::MAX, a[0].clone()),
+            _ => {
+                let count = crate::library::integer("repeat", &a[0])?;
+                (u64::try_from(count).unwrap_or(0).min(u64::MAX - 1), a[1].clone())
+            }
+        };
+        lazy(h, Thunk::Repeat { value, count })
+    }),
+    Native::frame("cycle", Arity::exactly(1), &[], Effects::Pure, |h, a| {
+        let source = cursor("cycle", &a[0])?;
+        lazy(h, Thunk::Cycle { all: a[0].clone(), source })
+    }),
+    Native::frame("skip*", Arity::exactly(2), &[], Effects::Pure, |_, a| {
+        let left = u64::try_from(crate::library::integer("drop", &a[0])?).unwrap_or(0);
+        Ok(Step::Push(Box::new(Skip { cursor: cursor("drop", &a[1])?, left })))
+    }),
+    Native::frame("nth", Arity::between(2, 3), &[], Effects::Pure, nth),
+    Native::frame("doall", Arity::between(1, 2), &[Realise::Spine], Effects::Pure, |_, mut a| {
+        Ok(Step::Return(a.pop().unwrap_or_default()))
+    }),
+    Native::frame("dorun", Arity::between(1, 2), &[Realise::Spine], Effects::Pure, |_, _| {
+        Ok(Step::Return(Value::Nil))
+    }),
+    Native::frame("realized?", Arity::exactly(1), &[], Effects::Pure, |_, a| {
+        Ok(Step::Return(
+            match &a[0] {
+                Value::Lazy(cell) => cell.is_realised(),
+                _ => true,
+            }
+            .into(),
+        ))
+    }),
+];
+
+fn cell(host: &mut Host<'_>, thunk: Thunk) -> Value {
+    host.shared.cell(thunk, host.strand.id)
+}
+
+fn lazy(host: &mut Host<'_>, thunk: Thunk) -> Result<Step> {
+    Ok(Step::Return(cell(host, thunk)))
+}
+
+fn map(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    match arguments.len() {
+        1 => prelude(host, "map-transducer*", arguments),
+        2 => {
+            let source = cursor("map", &arguments[1])?;
+            let function = Given::new(arguments).take();
+            lazy(host, Thunk::Map { function, source })
+        }
+        _ => {
+            let sources =
+                arguments[1..].iter().map(|value| cursor("map", value)).collect::<Result<Vec<_>>>()?;
+            let function = Given::new(arguments).take();
+            lazy(host, Thunk::MapMany { function, sources })
+        }
+    }
+}
+
+fn map_indexed(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    if arguments.len() == 1 {
+        return prelude(host, "map-indexed-transducer*", arguments);
+    }
+    let source = cursor("map-indexed", &arguments[1])?;
+    let function = Given::new(arguments).take();
+    lazy(host, Thunk::MapIndexed { function, index: 0, source })
+}
+
+fn filter(host: &mut Host<'_>, arguments: Vec<Value>, wanted: bool) -> Result<Step> {
+    let name = if wanted { "filter" } else { "remove" };
+    if arguments.len() == 1 {
+        return prelude(host, &format!("{name}-transducer*"), arguments);
+    }
+    let source = cursor(name, &arguments[1])?;
+    let predicate = Given::new(arguments).take();
+    lazy(host, Thunk::Filter { predicate, wanted, source })
+}
+
+fn keep(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    if arguments.len() == 1 {
+        return prelude(host, "keep-transducer*", arguments);
+    }
+    let source = cursor("keep", &arguments[1])?;
+    let function = Given::new(arguments).take();
+    lazy(host, Thunk::Keep { function, source })
+}
+
+fn take_while(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    if arguments.len() == 1 {
+        return prelude(host, "take-while-transducer*", arguments);
+    }
+    let source = cursor("take-while", &arguments[1])?;
+    let predicate = Given::new(arguments).take();
+    lazy(host, Thunk::TakeWhile { predicate, source })
+}
+
+fn mapcat(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    let Step::Return(sources) = map(host, arguments)? else { return Ok(Step::Return(Value::Nil)) };
+    let sources = cursor("mapcat", &sources)?;
+    lazy(host, Thunk::Concat { current: Cursor::End, sources })
+}
+
+fn concat(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    for value in &arguments {
+        cursor("concat", value)?;
+    }
+    let sources = Cursor::Items(Vector::from(arguments), 0, Value::Nil);
+    lazy(host, Thunk::Concat { current: Cursor::End, sources })
+}
+
+fn take(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    if arguments.len() == 1 {
+        return prelude(host, "take-transducer*", arguments);
+    }
+    let count = u64::try_from(crate::library::integer("take", &arguments[0])?).unwrap_or(0);
+    let source = cursor("take", &arguments[1])?;
+    lazy(host, Thunk::Take { count, source })
+}
+
+/// Walks past items.
+struct Skip {
+    cursor: Cursor,
+    left: u64,
+}
+
+impl Work for Skip {
+    fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        // What has an index is skipped at once.
+        match &mut self.cursor {
+            Cursor::Items(items, at, _) => {
+                let skipped = (items.len().saturating_sub(*at) as u64).min(self.left);
+                *at += skipped as usize;
+                self.left -= skipped;
+            }
+            Cursor::Range(next, step, left) if *left != u64::MAX => {
+                let skipped = (*left).min(self.left);
+                let distance = i64::try_from(skipped).unwrap_or(i64::MAX).saturating_mul(*step);
+                *next = next.saturating_add(distance);
+                *left -= skipped;
+                self.left = 0;
+            }
+            _ => {}
+        }
+        while self.left > 0 {
+            match self.cursor.next() {
+                Next::Item(_) => {
+                    host.shared.meter.work(1)?;
+                    self.left -= 1;
+                }
+                Next::End => self.left = 0,
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+            }
+        }
+        let rest = std::mem::replace(&mut self.cursor, Cursor::End).into_value();
+        Ok(Step::Return(if rest.is_nil() { Value::List(List::EMPTY) } else { rest }))
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        self.cursor.each(look);
+    }
+}
+
+fn nth(_: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
+    let index = match &arguments[1] {
+        Value::Integer(index) => *index,
+        other => crate::library::integer("nth", other)?,
+    };
+    let default = arguments.get(2).cloned();
+    match &arguments[0] {
+        Value::Nil => Ok(Step::Return(default.unwrap_or_default())),
+        Value::Vector(_) | Value::String(_) => {
+            match (super::super::invoke::lookup(&arguments[0], &Value::Integer(index)), default) {
+                (Some(value), _) => Ok(Step::Return(value)),
+                (None, Some(default)) => Ok(Step::Return(default)),
+                (None, None) => Err(crate::library::out_of_bounds(index)),
+            }
+        }
+        Value::Map(_) | Value::Set(_) => Err(crate::library::type_error("nth", "a sequence", &arguments[0])),
+        other => {
+            let cursor = cursor("nth", other)?;
+            if index < 0 {
+                return default.map(Step::Return).ok_or_else(|| crate::library::out_of_bounds(index));
+            }
+            Ok(Step::Push(Box::new(Nth { cursor, left: index.unsigned_abs(), index, default })))
+        }
+    }
+}
+
+struct Nth {
+    cursor: Cursor,
+    left: u64,
+    index: i64,
+    default: Option<Value>,
+}
+
+impl Work for Nth {
+    fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        loop {
+            match self.cursor.next() {
+                Next::Item(item) if self.left == 0 => return Ok(Step::Return(item)),
+                Next::Item(_) => {
+                    host.shared.meter.work(1)?;
+                    self.left -= 1;
+                }
+                Next::End => {
+                    return self
+                        .default
+                        .take()
+                        .map(Step::Return)
+                        .ok_or_else(|| crate::library::out_of_bounds(self.index));
+                }
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+            }
+        }
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        self.cursor.each(&mut *look);
+        if let Some(default) = &self.default {
+            look(default);
+        }
+    }
+}

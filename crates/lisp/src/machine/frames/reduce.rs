@@ -1,0 +1,320 @@
+//! `reduce` and the loops that are like it: `mapv`, `filterv`, `reduce-kv`, `group-by`.
+
+use super::super::natives::call_in_place;
+use super::super::work::{Arguments, Host, Step, Work};
+use super::{Given, cursor};
+use crate::error::Result;
+use crate::library::{Arity, Effects, Native, Realise};
+use crate::value::{Cursor, Map, Next, Value};
+
+pub(crate) const NATIVES: &[Native] = &[
+    Native::frame("reduce", Arity::between(2, 3), &[], Effects::Calls, |_, a| {
+        let with_initial = a.len() == 3;
+        let mut a = Given::new(a);
+        let function = a.take();
+        let total = with_initial.then(|| a.take());
+        let source = cursor("reduce", &a.take())?;
+        Ok(Step::Push(Box::new(Reduce { function, total, source, empty: !with_initial })))
+    }),
+    Native::frame("reduce-kv", Arity::exactly(3), &[], Effects::Calls, |_, a| {
+        let mut a = Given::new(a);
+        let (function, total) = (a.take(), a.take());
+        let source = match a.take() {
+            Value::Vector(items) => {
+                let entries = items.iter().enumerate().map(|(index, item)| {
+                    Value::Vector(crate::value::Vector::entry(Value::Integer(index as i64), item.clone()))
+                });
+                Cursor::Items(crate::value::Vector::from(entries.collect::<Vec<_>>()), 0, Value::Nil)
+            }
+            source @ (Value::Map(_) | Value::Nil) => cursor("reduce-kv", &source)?,
+            other => return Err(crate::library::type_error("reduce-kv", "a map or a vector", &other)),
+        };
+        Ok(Step::Push(Box::new(ReduceEntries { function, total, source })))
+    }),
+    Native::frame("mapv*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("mapv", a, Keep::Result)),
+    Native::frame("filterv*", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+        collect("filterv", a, Keep::Item)
+    }),
+    Native::frame("run!*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("run!", a, Keep::Nothing)),
+    Native::frame("group-by", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+        let mut a = Given::new(a);
+        let function = a.take();
+        let source = cursor("group-by", &a.take())?;
+        Ok(Step::Push(Box::new(Group {
+            function,
+            source,
+            current: Value::Nil,
+            key: None,
+            groups: Map::new(),
+        })))
+    }),
+];
+
+struct Reduce {
+    function: Value,
+    total: Option<Value>,
+    source: Cursor,
+    /// Whether nothing has been seen, and there is no initial value: an empty source calls the function.
+    empty: bool,
+}
+
+impl Work for Reduce {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        match incoming {
+            Some(Value::Reduced(value)) => return Ok(Step::Return((*value).clone())),
+            Some(value) => self.total = Some(value),
+            None => {}
+        }
+        loop {
+            if host.shared.meter.is_pressed() {
+                return Ok(Step::Pause);
+            }
+            let item = match self.source.next() {
+                Next::Item(item) => item,
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                Next::End => {
+                    return Ok(match self.total.take() {
+                        Some(total) => Step::Return(total),
+                        None => Step::Become(self.function.clone(), Arguments::None),
+                    });
+                }
+            };
+            if std::mem::replace(&mut self.empty, false) {
+                self.total = Some(item);
+                continue;
+            }
+            let total = self.total.take().unwrap_or_default();
+            let pair = [total, item];
+            if let Some(result) = call_in_place(&self.function, &pair, host) {
+                match result? {
+                    Value::Reduced(value) => return Ok(Step::Return((*value).clone())),
+                    value => self.total = Some(value),
+                }
+                host.shared.meter.work(1)?;
+                continue;
+            }
+            let [total, item] = pair;
+            return Ok(Step::Repeat(Arguments::Two(total, item)));
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.function);
+        if let Some(total) = &self.total {
+            look(total);
+        }
+        self.source.each(look);
+    }
+}
+
+struct ReduceEntries {
+    function: Value,
+    total: Value,
+    source: Cursor,
+}
+
+impl Work for ReduceEntries {
+    fn step(&mut self, _: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        match incoming {
+            Some(Value::Reduced(value)) => return Ok(Step::Return((*value).clone())),
+            Some(value) => self.total = value,
+            None => {}
+        }
+        Ok(match self.source.next() {
+            Next::Item(Value::Vector(entry)) => {
+                let part = |index| entry.get(index).cloned().unwrap_or_default();
+                let total = std::mem::take(&mut self.total);
+                Step::Repeat(Arguments::Three(total, part(0), part(1)))
+            }
+            Next::Blocked(cell) => Step::Realise(cell),
+            _ => Step::Return(std::mem::take(&mut self.total)),
+        })
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.function);
+        look(&self.total);
+        self.source.each(look);
+    }
+}
+
+/// What a loop over a sequence collects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Result,
+    Item,
+    Nothing,
+}
+
+fn collect(name: &'static str, arguments: Vec<Value>, keep: Keep) -> Result<Step> {
+    let mut a = Given::new(arguments);
+    let function = a.take();
+    let source = cursor(name, &a.take())?;
+    let items = Vec::with_capacity(source.left().unwrap_or(0).min(1024));
+    Ok(Step::Push(Box::new(Collect { function, source, keep, current: Value::Nil, items })))
+}
+
+struct Collect {
+    function: Value,
+    source: Cursor,
+    keep: Keep,
+    current: Value,
+    items: Vec<Value>,
+}
+
+impl Collect {
+    /// Takes the result for the current item. Gives whether to go on.
+    fn take(&mut self, value: Value, host: &mut Host<'_>) -> Result<bool> {
+        match self.keep {
+            Keep::Result => self.items.push(value),
+            Keep::Item if value.is_truthy() => self.items.push(std::mem::take(&mut self.current)),
+            Keep::Item => {}
+            Keep::Nothing => return Ok(!matches!(value, Value::Reduced(_))),
+        }
+        host.shared.meter.note(32);
+        host.shared.limits.check_collection(self.items.len())?;
+        Ok(true)
+    }
+}
+
+impl Work for Collect {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        if let Some(value) = incoming
+            && !self.take(value, host)?
+        {
+            return Ok(Step::Return(Value::Nil));
+        }
+        loop {
+            if host.shared.meter.is_pressed() {
+                return Ok(Step::Pause);
+            }
+            let item = match self.source.next() {
+                Next::Item(item) => item,
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                Next::End if self.keep == Keep::Nothing => return Ok(Step::Return(Value::Nil)),
+                Next::End => return Ok(Step::Return(Value::vector(std::mem::take(&mut self.items)))),
+            };
+            if self.keep == Keep::Item {
+                self.current = item.clone();
+            }
+            let Some(result) = call_in_place(&self.function, std::slice::from_ref(&item), host) else {
+                return Ok(Step::Repeat(Arguments::One(item)));
+            };
+            host.shared.meter.work(1)?;
+            if !self.take(result?, host)? {
+                return Ok(Step::Return(Value::Nil));
+            }
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.function);
+        look(&self.current);
+        self.items.iter().for_each(&mut *look);
+        self.source.each(look);
+    }
+}
+
+struct Group {
+    function: Value,
+    source: Cursor,
+    current: Value,
+    /// The group the current item goes to, while it is being realised.
+    key: Option<Value>,
+    groups: Map,
+}
+
+impl Group {
+    /// Puts the current item into its group, whose key is realised.
+    fn file(&mut self, host: &mut Host<'_>) -> Result<()> {
+        let key = self.key.take().unwrap_or_default();
+        let item = std::mem::take(&mut self.current);
+        host.shared.meter.note(96);
+        host.shared.meter.work(key.shape().weight() / 8)?;
+        // The group leaves the map while it grows, so that it grows in place.
+        let group = self.groups.get_mut(&key).map(std::mem::take);
+        let mut group = match group {
+            Some(Value::Vector(group)) => group,
+            _ => crate::value::Vector::default(),
+        };
+        group.push(item);
+        self.groups.insert(key, Value::Vector(group));
+        Ok(())
+    }
+}
+
+impl Work for Group {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        if let Some(key) = incoming {
+            self.key = Some(key);
+        }
+        if let Some(key) = &self.key {
+            let key = std::slice::from_ref(key);
+            if let Some(work) = super::super::realise::pending(key, Realise::Deep, host.shared, false)? {
+                return Ok(Step::Push(Box::new(Silent(Some(work)))));
+            }
+            self.file(host)?;
+        }
+        loop {
+            if host.shared.meter.is_pressed() {
+                return Ok(Step::Pause);
+            }
+            let item = match self.source.next() {
+                Next::Item(item) => item,
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                Next::End => return Ok(Step::Return(Value::Map(std::mem::take(&mut self.groups)))),
+            };
+            self.current = item.clone();
+            match call_in_place(&self.function, std::slice::from_ref(&item), host) {
+                Some(Ok(key)) if !key.may_hold_lazy() => {
+                    host.shared.meter.work(1)?;
+                    self.key = Some(key);
+                    self.file(host)?;
+                }
+                Some(Err(error)) => return Err(error),
+                _ => return Ok(Step::Repeat(Arguments::One(item))),
+            }
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.function);
+        look(&self.current);
+        if let Some(key) = &self.key {
+            look(key);
+        }
+        look(&Value::Map(self.groups.clone()));
+        self.source.each(look);
+    }
+}
+
+/// Runs another frame and lets the one below go on without a value.
+struct Silent(Option<Box<dyn Work>>);
+
+impl Work for Silent {
+    fn step(&mut self, _: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        Ok(self.0.take().map_or(Step::Retry, Step::Push))
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        if let Some(work) = &self.0 {
+            work.each(look);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Sorting by a function of the program: a merge sort whose comparisons are calls.
+
+use super::super::work::{Arguments, Host, Step, Work};
+use super::Given;
+use crate::error::Result;
+use crate::library::{Arity, Effects, Native, Realise, items, type_error};
+use crate::value::{Sequence, Value, number};
+
+pub(crate) const NATIVES: &[Native] = &[
+    // A comparator, the items, and the keys they are compared by.
+    Native::frame(
+        "sort-with*",
+        Arity::exactly(3),
+        &[Realise::Not, Realise::Spine],
+        Effects::Calls,
+        |host, a| {
+            let mut a = Given::new(a);
+            let (comparator, values, keys) = (a.take(), a.take(), a.take());
+            if !matches!(comparator, Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Var(_)) {
+                return Err(type_error("sort", "a function as comparator", &comparator));
+            }
+            let mut context = super::super::execute::frame_context(host);
+            let values = items(&mut context, "sort", &values)?;
+            let keys = items(&mut context, "sort", &keys)?;
+            let items: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
+            let length = items.len();
+            let (target, width) = (Vec::with_capacity(length), 1);
+            Ok(Step::Push(Box::new(Sort {
+                comparator,
+                items,
+                target,
+                width,
+                start: 0,
+                left: 0,
+                right: 0,
+                asked: false,
+            })))
+        },
+    ),
+];
+
+/// A bottom-up merge sort: runs of `width` are merged pairwise into `target`, then the width doubles.
+struct Sort {
+    comparator: Value,
+    items: Vec<(Value, Value)>,
+    target: Vec<(Value, Value)>,
+    width: usize,
+    /// Where the pair of runs under way begins, and how many of each have been taken.
+    start: usize,
+    left: usize,
+    right: usize,
+    /// Whether a comparison is under way.
+    asked: bool,
+}
+
+impl Sort {
+    /// The bounds of the two runs under way.
+    fn runs(&self) -> (usize, usize, usize) {
+        let length = self.items.len();
+        let middle = (self.start + self.width).min(length);
+        let end = (self.start + 2 * self.width).min(length);
+        (self.start, middle, end)
+    }
+
+    fn take_left(&mut self) {
+        let (start, ..) = self.runs();
+        self.target.push(std::mem::take(&mut self.items[start + self.left]));
+        self.left += 1;
+    }
+
+    fn take_right(&mut self) {
+        let (_, middle, _) = self.runs();
+        self.target.push(std::mem::take(&mut self.items[middle + self.right]));
+        self.right += 1;
+    }
+}
+
+impl Work for Sort {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        if let (true, Some(answer)) = (self.asked, incoming) {
+            // The question is whether the right one comes first. A number tells by its sign; anything else is the
+            // answer to "is the first before the second".
+            let right_first = match &answer {
+                Value::Boolean(before) => *before,
+                value if number::is_number(value) => number::sign(value) == Some(-1),
+                Value::Nil => false,
+                other => return Err(type_error("sort", "a number or a boolean from the comparator", other)),
+            };
+            self.asked = false;
+            if right_first {
+                self.take_right();
+            } else {
+                self.take_left();
+            }
+        }
+        loop {
+            host.shared.meter.work(1)?;
+            if self.width >= self.items.len() {
+                let sorted = std::mem::take(&mut self.items).into_iter().map(|(_, value)| value).collect();
+                return Ok(Step::Return(Sequence::realised(sorted)));
+            }
+            let (start, middle, end) = self.runs();
+            let (left, right) = (start + self.left, middle + self.right);
+            if left < middle && right < end {
+                self.asked = true;
+                let arguments = Arguments::Two(self.items[right].0.clone(), self.items[left].0.clone());
+                return Ok(Step::Repeat(arguments));
+            }
+            if left < middle {
+                self.take_left();
+            } else if right < end {
+                self.take_right();
+            } else {
+                // Both runs are merged.
+                self.start = end;
+                (self.left, self.right) = (0, 0);
+                if self.start >= self.items.len() {
+                    std::mem::swap(&mut self.items, &mut self.target);
+                    self.target.clear();
+                    self.start = 0;
+                    self.width *= 2;
+                }
+            }
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.comparator)
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&self.comparator);
+        for (key, value) in self.items.iter().chain(&self.target) {
+            look(key);
+            look(value);
+        }
+    }
+}

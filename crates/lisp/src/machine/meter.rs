@@ -1,0 +1,115 @@
+//! Fuel and memory: what a run has used.
+//!
+//! Memory is accounted for in two steps. Every allocation adds to an estimate, which never falls by itself although
+//! values are freed all the time: so it is an upper bound of what is alive. When the estimate reaches the threshold,
+//! the machine walks everything alive and sets the estimate to what it found. A program is over its limit when what is
+//! alive is. Between two walks the estimate may grow by a quarter of the limit, which is the most that can be held beyond it.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The counters of one run.
+pub(crate) struct Meter {
+    fuel: u64,
+    fuel_limit: u64,
+    estimate: usize,
+    threshold: usize,
+    limit: usize,
+    requested: usize,
+    /// The fuel that was left at the last walk.
+    fuel_at_walk: u64,
+}
+
+impl Meter {
+    pub(crate) fn new(fuel: u64, memory_bytes: usize) -> Self {
+        Self {
+            fuel,
+            fuel_limit: fuel,
+            estimate: 0,
+            threshold: memory_bytes,
+            limit: memory_bytes,
+            requested: 0,
+            fuel_at_walk: u64::MAX,
+        }
+    }
+
+    /// Fuel used so far.
+    pub(crate) fn fuel_used(&self) -> u64 {
+        self.fuel_limit - self.fuel
+    }
+
+    /// Uses up fuel.
+    #[inline]
+    pub(crate) fn work(&mut self, units: u64) -> Result<()> {
+        match self.fuel.checked_sub(units) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => Err(self.out_of_fuel()),
+        }
+    }
+
+    #[cold]
+    fn out_of_fuel(&mut self) -> Error {
+        self.fuel = 0;
+        Error::new(ErrorKind::FuelExceeded, format!("the program used up its {} steps", self.fuel_limit))
+            .hint("an endless loop or sequence, or too much data for one program")
+    }
+
+    /// Accounts for bytes about to be allocated. An error means that the machine has to look what is alive: it then
+    /// either fails for good or the allocation is tried again.
+    #[inline]
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<()> {
+        let estimate = self.estimate.saturating_add(bytes);
+        if estimate > self.threshold {
+            return Err(self.pressure(bytes));
+        }
+        self.estimate = estimate;
+        Ok(())
+    }
+
+    /// Adds to the estimate what is small and allocated already.
+    #[inline]
+    pub(crate) fn note(&mut self, bytes: usize) {
+        self.estimate = self.estimate.saturating_add(bytes);
+    }
+
+    /// Whether the estimate has passed the threshold.
+    #[inline]
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.estimate > self.threshold
+    }
+
+    #[cold]
+    fn pressure(&mut self, bytes: usize) -> Error {
+        self.requested = bytes;
+        self.exceeded()
+    }
+
+    /// The error for a program that holds too much.
+    #[cold]
+    pub(crate) fn exceeded(&self) -> Error {
+        Error::new(ErrorKind::MemoryExceeded, format!("the program holds more than {} bytes", self.limit))
+    }
+
+    /// Takes over what a walk has found alive. Gives whether the program may go on.
+    pub(crate) fn settle(&mut self, alive: usize) -> bool {
+        let requested = std::mem::take(&mut self.requested);
+        self.estimate = alive;
+        self.threshold = self.limit.max(alive.saturating_add(self.limit / 4));
+        // An allocation that is refused again right after a walk will always be.
+        let stuck = requested > 0 && self.fuel_at_walk.saturating_sub(self.fuel) < 64;
+        self.fuel_at_walk = self.fuel;
+        !stuck && alive.saturating_add(requested) <= self.limit
+    }
+
+    /// Whether an allocation was refused since the last walk.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.requested > 0
+    }
+
+    /// How much may be alive.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+}

@@ -1,0 +1,361 @@
+//! The evaluator: runs a compiled program, one instruction after the other, and stops where the host is needed.
+//!
+//! The machine owns every frame. Calling a tool leaves the frames where they are and gives control to the host, which
+//! answers whenever it likes; several branches of a `pmap` may wait at the same time and be answered in any order.
+//! The same program with the same inputs and answers gives the same value, prints and fuel.
+//!
+//! No instruction and no library function recurses on the Rust stack to evaluate something, so no program, however it
+//! is written, can overflow it.
+
+mod collect;
+mod execute;
+mod fiber;
+pub(crate) mod finish;
+pub(crate) mod frames;
+mod instructions;
+mod invoke;
+mod meter;
+mod natives;
+mod outcome;
+mod random;
+mod realise;
+mod request;
+mod shared;
+mod thunks;
+mod tools;
+mod unwind;
+mod work;
+
+use std::sync::Arc;
+
+use fiber::{Exit, Fiber, Frame, Pending, Raised, Strand};
+use finish::Finish;
+pub(crate) use invoke::lookup;
+pub(crate) use meter::Meter;
+pub use outcome::{Finished, Outcome};
+pub(crate) use random::Random;
+pub use request::{CallPath, Request, TaskRecord, ToolCall};
+use shared::Shared;
+pub(crate) use unwind::is_instance;
+pub(crate) use work::Enter;
+pub use work::Signal;
+
+use crate::compile::Program;
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind};
+use crate::inputs::Inputs;
+use crate::memory::Memory;
+use crate::value::{Closure, Stamp, Value};
+
+/// A program that is running.
+pub struct Machine {
+    shared: Shared,
+    /// Fibers by their number; those that are done and joined are gone.
+    fibers: Vec<Option<Fiber>>,
+    forks: Vec<Fork>,
+    memory_before: Memory,
+    signal: Option<Signal>,
+    finished: bool,
+}
+
+/// Branches that run side by side.
+struct Fork {
+    parent: u32,
+    /// Branches that have not been started.
+    waiting: std::collections::VecDeque<(u32, Fiber)>,
+    /// The fibers of the branches that run, with their place among the branches.
+    running: Vec<(u32, u32)>,
+    results: Vec<Option<Result<Value, Raised>>>,
+    prints: Vec<Vec<String>>,
+}
+
+/// How many forks may be inside each other.
+const DEEPEST_FORK: usize = 8;
+
+impl Machine {
+    /// A machine about to run a program.
+    pub fn new(engine: &Engine, program: &Program, inputs: Inputs) -> Self {
+        let Inputs { data, tools, memory, history, journal, limits, now, seed } = inputs;
+        let meter = Meter::new(limits.fuel, limits.memory_bytes);
+        let first_stamp = memory.next_stamp.max(engine.inner().first_stamp());
+        let mut shared = Shared {
+            engine: engine.inner().clone(),
+            meter,
+            given: memory.clone(),
+            memory: memory.clone(),
+            defined: Vec::new(),
+            touched: Vec::new(),
+            data,
+            data_values: Vec::new(),
+            tools,
+            history,
+            journal,
+            now,
+            tool_calls: 0,
+            print_calls: 0,
+            print_characters: 0,
+            suspects: Vec::new(),
+            most_suspects: 1024,
+            limits,
+        };
+        shared.adopt(program.names.clone());
+        let strand = Strand {
+            id: 0,
+            ancestors: Arc::new([]),
+            branches: Arc::new([]),
+            requests: 0,
+            forks: 0,
+            random: Random::new(seed),
+            next_stamp: first_stamp,
+            prints: Vec::new(),
+            foreign: 0,
+            own_atoms: Vec::new(),
+        };
+        let closure = Closure::new(program.code.clone(), 0, Arc::new([]), Stamp(first_stamp));
+        let mut fiber = Fiber::new(strand, Value::Closure(Arc::new(closure)), Vec::new());
+        fiber.frames.push(Frame::Native(Box::new(Finish::default()), 0));
+        let (fibers, forks) = (vec![Some(fiber)], Vec::new());
+        Self { shared, fibers, forks, memory_before: memory, signal: None, finished: false }
+    }
+
+    /// Runs until the program is done or every branch of it waits for the host.
+    pub fn run(&mut self) -> Outcome {
+        loop {
+            let Some(index) = self.next_runnable() else {
+                let open: Vec<Request> = self.requests().cloned().collect();
+                if !open.is_empty() {
+                    return Outcome::Suspended(open);
+                }
+                let error = Error::new(ErrorKind::Internal, "the program has ended already");
+                return Outcome::Finished(Box::new(self.finish(Err(Raised::from(error)))));
+            };
+            let Some(fiber) = &mut self.fibers[index] else { continue };
+            match fiber.execute(&mut self.shared) {
+                Exit::Waiting => {}
+                Exit::Collect => {
+                    let may_go_on = collect::collect(
+                        &mut self.shared,
+                        self.fibers.iter().flatten().chain(
+                            self.forks.iter().flat_map(|fork| fork.waiting.iter().map(|(_, fiber)| fiber)),
+                        ),
+                    );
+                    if !may_go_on && let Some(fiber) = &mut self.fibers[index] {
+                        fiber.pending = Pending::Raise(self.shared.meter.exceeded().into());
+                    }
+                }
+                Exit::Fork(branches) => self.fork(index as u32, branches),
+                Exit::End(signal, value) => self.end(signal, value),
+                Exit::Done => {
+                    if index == 0 {
+                        let result = match self.fibers[0].take() {
+                            Some(Fiber { pending: Pending::Done(result), strand, .. }) => {
+                                (result, strand.prints, strand.next_stamp)
+                            }
+                            _ => (Err(Error::new(ErrorKind::Internal, "no result").into()), Vec::new(), 0),
+                        };
+                        return Outcome::Finished(Box::new(self.finish_with(result)));
+                    }
+                    if let Some(outcome) = self.join(index as u32) {
+                        return outcome;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the program waits for now.
+    pub fn requests(&self) -> impl Iterator<Item = &Request> {
+        self.fibers.iter().flatten().filter_map(|fiber| match &fiber.pending {
+            Pending::Waiting(request) => Some(&**request),
+            _ => None,
+        })
+    }
+
+    /// Answers a request: with a value, or with why the tool failed. Gives whether anybody waited for it.
+    pub fn resume(&mut self, path: &CallPath, answer: Result<Value, String>) -> bool {
+        for fiber in self.fibers.iter_mut().flatten() {
+            let Pending::Waiting(request) = &fiber.pending else { continue };
+            if request.path() != path {
+                continue;
+            }
+            fiber.pending = match (answer, &**request) {
+                (Ok(value), _) => {
+                    self.shared.meter.note(16 * value.shape().weight().min(1 << 40) as usize);
+                    match self.shared.limits.check_depth(value.depth()) {
+                        Ok(()) => Pending::Deliver(value),
+                        Err(error) => Pending::Raise(error.into()),
+                    }
+                }
+                (Err(message), Request::Tool(call)) => {
+                    let error = Error::new(ErrorKind::Tool, format!("tool/{} failed: {message}", call.name));
+                    Pending::Raise(error.into())
+                }
+                (Err(message), Request::Record(_)) => Pending::Raise(
+                    Error::new(ErrorKind::Internal, format!("a task was not recorded: {message}")).into(),
+                ),
+            };
+            return true;
+        }
+        false
+    }
+
+    /// The fuel used so far.
+    pub fn fuel_used(&self) -> u64 {
+        self.shared.meter.fuel_used()
+    }
+
+    fn next_runnable(&self) -> Option<usize> {
+        self.fibers.iter().position(|fiber| {
+            fiber
+                .as_ref()
+                .is_some_and(|fiber| !matches!(fiber.pending, Pending::Waiting(_) | Pending::Joining))
+        })
+    }
+
+    /// Starts the branches of a fiber.
+    fn fork(&mut self, parent: u32, branches: Vec<(Value, Vec<Value>)>) {
+        let Some(fiber) = self.fibers.get_mut(parent as usize).and_then(Option::as_mut) else { return };
+        if branches.is_empty() {
+            fiber.pending = Pending::Deliver(Value::vector(Vec::new()));
+            return;
+        }
+        let strand = &mut fiber.strand;
+        if strand.ancestors.len() >= DEEPEST_FORK {
+            let error = Error::new(
+                ErrorKind::ParallelismExceeded,
+                format!("pmap and pcalls are nested more than {DEEPEST_FORK} deep"),
+            );
+            fiber.pending = Pending::Raise(error.into());
+            return;
+        }
+        let number = strand.forks;
+        strand.forks += 1;
+        let ancestors: Arc<[u32]> = strand.ancestors.iter().copied().chain([parent]).collect();
+        let count = branches.len();
+        let mut waiting = std::collections::VecDeque::with_capacity(count);
+        for (place, (function, arguments)) in branches.into_iter().enumerate() {
+            let place = place as u32;
+            let path: Arc<[(u32, u32)]> = strand.branches.iter().copied().chain([(number, place)]).collect();
+            // Stamps of different branches must differ whatever the branches do and in whichever order they run.
+            let next_stamp = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, (fork, branch)| {
+                (hash ^ (u64::from(*fork) << 32 | u64::from(*branch))).wrapping_mul(0x0000_0100_0000_01b3)
+            }) | 1 << 63;
+            let branch = Strand {
+                id: 0,
+                ancestors: ancestors.clone(),
+                branches: path,
+                requests: 0,
+                forks: 0,
+                random: strand.random.branch(u64::from(number) << 32 | u64::from(place)),
+                next_stamp,
+                prints: Vec::new(),
+                foreign: strand.foreign,
+                own_atoms: Vec::new(),
+            };
+            waiting.push_back((place, Fiber::new(branch, function, arguments)));
+        }
+        let results = std::iter::repeat_with(|| None).take(count).collect();
+        let mut fork =
+            Fork { parent, waiting, running: Vec::new(), results, prints: vec![Vec::new(); count] };
+        start_branches(&mut fork, &mut self.fibers, self.shared.limits.parallelism);
+        self.forks.push(fork);
+    }
+
+    /// Takes the result of a branch that is done; when it is the last one, its parent goes on.
+    fn join(&mut self, id: u32) -> Option<Outcome> {
+        let fiber = self.fibers.get_mut(id as usize)?.take()?;
+        let at = self.forks.iter().position(|fork| fork.running.iter().any(|(_, running)| *running == id))?;
+        let fork = &mut self.forks[at];
+        let place =
+            fork.running.iter().find(|(_, running)| *running == id).map_or(0, |(place, _)| *place as usize);
+        fork.running.retain(|(_, running)| *running != id);
+        let Pending::Done(result) = fiber.pending else { return None };
+        // What ran into a limit ends the program at once.
+        if let Err(raised) = result {
+            if !unwind::is_catchable(&raised.error) {
+                return Some(Outcome::Finished(Box::new(self.finish(Err(raised)))));
+            }
+            fork.results[place] = Some(Err(raised));
+        } else {
+            fork.results[place] = Some(result);
+        }
+        fork.prints[place] = fiber.strand.prints;
+        start_branches(fork, &mut self.fibers, self.shared.limits.parallelism);
+        if !fork.running.is_empty() || !fork.waiting.is_empty() {
+            return None;
+        }
+        let fork = self.forks.remove(at);
+        let parent = self.fibers.get_mut(fork.parent as usize)?.as_mut()?;
+        parent.strand.prints.extend(fork.prints.into_iter().flatten());
+        let results: Result<Vec<Value>, Raised> = fork.results.into_iter().flatten().collect();
+        parent.pending = match results {
+            Ok(values) => Pending::Deliver(Value::vector(values)),
+            Err(raised) => Pending::Raise(raised),
+        };
+        None
+    }
+
+    /// Ends the program: nothing that is under way goes on, only what it leaves is realised.
+    fn end(&mut self, signal: Signal, value: Value) {
+        self.signal = Some(signal);
+        self.forks.clear();
+        self.fibers.truncate(1);
+        if let Some(Some(fiber)) = self.fibers.first_mut() {
+            fiber.frames.clear();
+            fiber.stack.clear();
+            fiber.handlers.clear();
+            fiber.frames.push(Frame::Native(Box::new(Finish::default()), 0));
+            fiber.pending = Pending::Deliver(value);
+        }
+    }
+
+    fn finish(&mut self, result: Result<Value, Raised>) -> Finished {
+        let prints = match self.fibers.first_mut() {
+            Some(Some(fiber)) => std::mem::take(&mut fiber.strand.prints),
+            _ => Vec::new(),
+        };
+        self.finish_with((result, prints, 0))
+    }
+
+    fn finish_with(
+        &mut self,
+        (result, prints, next_stamp): (Result<Value, Raised>, Vec<String>, u64),
+    ) -> Finished {
+        self.finished = true;
+        let succeeded = result.is_ok() && self.signal != Some(Signal::Fail);
+        let memory = if succeeded {
+            let mut memory = std::mem::take(&mut self.shared.memory);
+            memory.next_stamp = memory.next_stamp.max(next_stamp);
+            outcome::note_returned(&mut memory);
+            outcome::keep_reachable_atoms(&mut memory, result.as_ref().ok());
+            memory
+        } else {
+            self.memory_before.clone()
+        };
+        self.fibers.clear();
+        self.forks.clear();
+        Finished {
+            result: result.map_err(|raised| raised.error),
+            signal: self.signal,
+            prints,
+            memory,
+            fuel_used: self.shared.meter.fuel_used(),
+            tool_calls: self.shared.tool_calls,
+        }
+    }
+}
+
+/// Starts as many branches as may run at once.
+fn start_branches(fork: &mut Fork, fibers: &mut Vec<Option<Fiber>>, most: usize) {
+    while fork.running.len() < most.max(1) {
+        let Some((place, mut fiber)) = fork.waiting.pop_front() else { return };
+        let free = fibers.iter().position(Option::is_none).unwrap_or(fibers.len());
+        fiber.strand.id = free as u32;
+        fork.running.push((place, free as u32));
+        if free == fibers.len() {
+            fibers.push(Some(fiber));
+        } else {
+            fibers[free] = Some(fiber);
+        }
+    }
+}

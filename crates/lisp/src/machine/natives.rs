@@ -1,0 +1,108 @@
+//! Calls of library functions from frames, where the arguments do not lie on the stack.
+
+use super::execute::{context, unrealised};
+use super::fiber::Strand;
+use super::shared::Shared;
+use super::work::{Host, Step, Work};
+use crate::error::Result;
+use crate::library::{Native, Realise, Run};
+use crate::value::Value;
+
+/// Calls a function of the library.
+pub(super) fn call(
+    native: &'static Native,
+    mut arguments: Vec<Value>,
+    shared: &mut Shared,
+    strand: &mut Strand,
+) -> Result<Step> {
+    if !native.arity.accepts(arguments.len()) {
+        return Err(native.arity.mismatch(native.name, arguments.len()));
+    }
+    if unrealised(native, &arguments, shared)?.is_some() {
+        return Ok(Step::Push(Box::new(CallNative { native, arguments })));
+    }
+    match native.run {
+        Run::Frame(enter) => enter(&mut Host { shared, strand }, arguments),
+        Run::Leaf(run) => match run(&mut context(shared, strand), &arguments) {
+            Err(_) if shared.meter.was_refused() => {
+                Ok(Step::Push(Box::new(CallNative { native, arguments })))
+            }
+            result => result.map(Step::Return),
+        },
+        Run::Taking(run) => match run(&mut context(shared, strand), &mut arguments) {
+            Err(_) if shared.meter.was_refused() => {
+                Ok(Step::Push(Box::new(CallNative { native, arguments })))
+            }
+            result => result.map(Step::Return),
+        },
+    }
+}
+
+/// Calls what needs no frame: data as a function, or a leaf whose arguments lie ready. Nothing if it does need one.
+#[inline]
+pub(super) fn call_in_place(
+    function: &Value,
+    arguments: &[Value],
+    host: &mut Host<'_>,
+) -> Option<Result<Value>> {
+    match function {
+        Value::Keyword(_) => match arguments {
+            [argument] => Some(Ok(super::invoke::lookup(argument, function).unwrap_or_default())),
+            _ => None,
+        },
+        Value::Native(native) => {
+            let Run::Leaf(run) = native.run else { return None };
+            if !native.arity.accepts(arguments.len()) || arguments.iter().any(Value::may_hold_lazy) {
+                return None;
+            }
+            for (index, argument) in arguments.iter().enumerate() {
+                if native.realise_at(index) == Realise::Deep
+                    && let Err(error) = host.shared.meter.work(argument.shape().weight() / 8)
+                {
+                    return Some(Err(error));
+                }
+            }
+            match run(&mut context(host.shared, host.strand), arguments) {
+                Err(_) if host.shared.meter.was_refused() => None,
+                Ok(value) => Some(host.shared.limits.check_depth(value.depth()).map(|()| value)),
+                error => Some(error),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A call whose arguments have to be realised first, or that has to be repeated.
+struct CallNative {
+    native: &'static Native,
+    arguments: Vec<Value>,
+}
+
+impl Work for CallNative {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+        // A frame that the function pushed has given its result.
+        if let Some(value) = incoming {
+            return Ok(Step::Return(value));
+        }
+        if let Some(work) = unrealised(self.native, &self.arguments, host.shared)? {
+            return Ok(Step::Push(work));
+        }
+        match self.native.run {
+            Run::Leaf(run) => run(&mut context(host.shared, host.strand), &self.arguments).map(Step::Return),
+            Run::Taking(run) => {
+                run(&mut context(host.shared, host.strand), &mut self.arguments).map(Step::Return)
+            }
+            Run::Frame(enter) => {
+                let arguments = std::mem::take(&mut self.arguments);
+                match enter(host, arguments)? {
+                    Step::Call(function, arguments) => Ok(Step::Become(function, arguments)),
+                    other => Ok(other),
+                }
+            }
+        }
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        self.arguments.iter().for_each(look);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a run comes to.
+
+use std::collections::HashSet;
+
+use super::request::Request;
+use super::work::Signal;
+use crate::error::Error;
+use crate::memory::{Definition, Memory};
+use crate::value::{Cursor, Next, Value};
+
+/// Why a machine stopped.
+pub enum Outcome {
+    /// The program is done.
+    Finished(Box<Finished>),
+    /// Every branch of the program waits for the host. The requests may be answered in any order.
+    Suspended(Vec<Request>),
+}
+
+/// What a program leaves.
+pub struct Finished {
+    /// Its value, or why it failed. What `return` and `fail` were given is a value.
+    pub result: Result<Value, Error>,
+    /// How it ended itself, if it did.
+    pub signal: Option<Signal>,
+    /// What it printed, one entry for each call.
+    pub prints: Vec<String>,
+    /// The memory after it: what it was before if the program failed.
+    pub memory: Memory,
+    /// Fuel used.
+    pub fuel_used: u64,
+    /// Tools called.
+    pub tool_calls: usize,
+}
+
+/// Writes down of each function that was called what it returned last.
+pub(super) fn note_returned(memory: &mut Memory) {
+    let told: Vec<(usize, &'static str)> = memory
+        .slots
+        .iter()
+        .enumerate()
+        .filter_map(|(number, slot)| match slot {
+            Some(Definition { value: Value::Closure(closure), returned, .. }) => {
+                closure.returned().filter(|told| returned.as_deref() != Some(told)).map(|told| (number, told))
+            }
+            _ => None,
+        })
+        .collect();
+    for (number, told) in told {
+        if let Some(Some(definition)) = memory.slots.get_mut(number) {
+            definition.returned = Some(told.into());
+        }
+    }
+}
+
+/// Drops the cells of atoms that neither a definition nor the result reaches.
+pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) {
+    if memory.atoms.is_empty() {
+        return;
+    }
+    let mut kept = HashSet::new();
+    let mut pending: Vec<Value> =
+        memory.slots.iter().flatten().map(|definition| definition.value.clone()).collect();
+    pending.extend(result.cloned());
+    while let Some(value) = pending.pop() {
+        match &value {
+            Value::Atom(atom) => {
+                if kept.insert(atom.number())
+                    && let Some((_, value)) = memory.atoms.get(&atom.number())
+                {
+                    pending.push(value.clone());
+                }
+            }
+            Value::Closure(closure) => pending.extend(closure.captured().iter().cloned()),
+            Value::Exception(exception) => {
+                pending.extend([exception.data().clone(), exception.cause().clone()])
+            }
+            Value::Reduced(inner) => pending.push((**inner).clone()),
+            Value::String(_) => {}
+            other => {
+                let Some(mut cursor) = Cursor::new(other) else { continue };
+                while let Next::Item(item) = cursor.next() {
+                    if item.depth() > 0 || matches!(item, Value::Atom(_)) {
+                        pending.push(item);
+                    }
+                }
+            }
+        }
+    }
+    let dead: Vec<u64> = memory.atoms.keys().filter(|number| !kept.contains(number)).copied().collect();
+    for number in dead {
+        memory.atoms.remove(&number);
+    }
+}

@@ -1,0 +1,204 @@
+//! Realising lazy cells, before somebody looks at them.
+//!
+//! A frame per cell runs the thunk; other frames walk a sequence or a whole value and have each pending cell realised.
+//! All of them can be suspended, because the function of a cell may call a tool.
+
+use std::sync::Arc;
+
+use super::fiber::Strand;
+use super::shared::Shared;
+use super::work::{Host, Step, Work};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::Realise;
+use crate::value::{Cursor, LazyCell, Next, Value};
+
+/// The frame that realises a cell.
+pub(super) fn start(cell: Arc<LazyCell>, strand: &mut Strand, _shared: &mut Shared) -> Result<Box<dyn Work>> {
+    // The effects of a cell that was made outside of this branch would happen in whichever branch comes first.
+    let foreign = strand.ancestors.contains(&cell.creator());
+    match cell.take_thunk() {
+        Some(thunk) => {
+            if foreign {
+                strand.foreign += 1;
+            }
+            Ok(super::thunks::run(cell, thunk, foreign))
+        }
+        None if cell.is_realised() => Ok(Box::new(Nothing)),
+        None => Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself")),
+    }
+}
+
+/// A frame that has nothing to do.
+struct Nothing;
+
+impl Work for Nothing {
+    fn step(&mut self, _: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        Ok(Step::Retry)
+    }
+
+    fn each(&self, _: &mut dyn FnMut(&Value)) {}
+}
+
+/// The frame that realises values so far, or nothing if they are. With `keys_only` only every other value counts.
+pub(super) fn pending(
+    values: &[Value],
+    wanted: Realise,
+    shared: &mut Shared,
+    keys_only: bool,
+) -> Result<Option<Box<dyn Work>>> {
+    let step = if keys_only { 2 } else { 1 };
+    for value in values.iter().step_by(step) {
+        if !value.may_hold_lazy() {
+            continue;
+        }
+        match (wanted, value) {
+            (Realise::Not | Realise::Element | Realise::Elements, _) => {}
+            // A range that ends has nothing to realise, and its length is known.
+            (Realise::Spine | Realise::Deep, Value::Sequence(sequence)) if sequence.is_finite_range() => {
+                shared.limits.check_collection(sequence.count().unwrap_or(usize::MAX))?;
+            }
+            (Realise::Next, Value::Lazy(cell)) => {
+                if !cell.is_realised() {
+                    return Ok(Some(Box::new(RealiseNext(cell.clone()))));
+                }
+            }
+            (Realise::Next, _) => {}
+            (Realise::Spine, Value::Lazy(_) | Value::List(_) | Value::Sequence(_)) => {
+                let Some(cursor) = Cursor::new(value) else { continue };
+                let mut walk = SpineWalk { cursor, count: 0 };
+                if walk.advance(shared)?.is_some() {
+                    return Ok(Some(Box::new(walk)));
+                }
+            }
+            (Realise::Spine, _) => {}
+            (Realise::Deep, value) => {
+                let mut walk = DeepWalk::new(value, Functions::Opaque);
+                if walk.advance(shared)?.is_some() {
+                    return Ok(Some(Box::new(walk)));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+struct RealiseNext(Arc<LazyCell>);
+
+impl Work for RealiseNext {
+    fn step(&mut self, _: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        Ok(if self.0.is_realised() { Step::Retry } else { Step::Realise(self.0.clone()) })
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&Value::Lazy(self.0.clone()));
+    }
+}
+
+/// A walk along a sequence.
+struct SpineWalk {
+    cursor: Cursor,
+    count: usize,
+}
+
+impl SpineWalk {
+    /// Goes on to the next pending cell, if there is one.
+    fn advance(&mut self, shared: &mut Shared) -> Result<Option<Arc<LazyCell>>> {
+        loop {
+            match self.cursor.next() {
+                Next::Item(_) => {
+                    self.count += 1;
+                    shared.meter.work(1)?;
+                    shared.limits.check_collection(self.count)?;
+                }
+                Next::End => return Ok(None),
+                Next::Blocked(cell) => return Ok(Some(cell)),
+            }
+        }
+    }
+}
+
+impl Work for SpineWalk {
+    fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        Ok(self.advance(host.shared)?.map_or(Step::Retry, Step::Realise))
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        self.cursor.each(look);
+    }
+}
+
+/// Whether a walk looks into what functions have captured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Functions {
+    Opaque,
+    Entered,
+}
+
+/// A walk over everything inside a value.
+pub(super) struct DeepWalk {
+    stack: Vec<Cursor>,
+    functions: Functions,
+    /// Items seen of the outermost sequence.
+    count: usize,
+}
+
+impl DeepWalk {
+    pub(super) fn new(value: &Value, functions: Functions) -> Self {
+        let mut walk = Self { stack: Vec::new(), functions, count: 0 };
+        walk.enter(value);
+        walk
+    }
+
+    fn enter(&mut self, value: &Value) {
+        match value {
+            Value::Closure(closure) => {
+                if self.functions == Functions::Entered {
+                    let captured = crate::value::Vector::from(closure.captured().to_vec());
+                    self.stack.push(Cursor::Items(captured, 0, Value::Nil));
+                }
+            }
+            Value::Exception(exception) => {
+                let parts = vec![exception.data().clone(), exception.cause().clone()];
+                self.stack.push(Cursor::Items(crate::value::Vector::from(parts), 0, Value::Nil));
+            }
+            Value::Reduced(inner) => self.enter(inner),
+            other => self.stack.extend(Cursor::new(other)),
+        }
+    }
+
+    /// Goes on to the next pending cell, if there is one.
+    pub(super) fn advance(&mut self, shared: &mut Shared) -> Result<Option<Arc<LazyCell>>> {
+        loop {
+            let depth = self.stack.len();
+            let Some(cursor) = self.stack.last_mut() else { return Ok(None) };
+            match cursor.next() {
+                Next::Item(item) => {
+                    shared.meter.work(1)?;
+                    if depth == 1 {
+                        self.count += 1;
+                        shared.limits.check_collection(self.count)?;
+                    }
+                    if item.may_hold_lazy() {
+                        // The entry of a map is a level of the walk and none of the value, so there are two for one.
+                        shared.limits.check_depth(u32::try_from(depth / 2).unwrap_or(u32::MAX))?;
+                        self.enter(&item);
+                    }
+                }
+                Next::End => {
+                    self.stack.pop();
+                }
+                Next::Blocked(cell) => return Ok(Some(cell)),
+            }
+        }
+    }
+}
+
+impl Work for DeepWalk {
+    fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
+        Ok(self.advance(host.shared)?.map_or(Step::Retry, Step::Realise))
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        self.stack.iter().for_each(|cursor| cursor.each(look));
+    }
+}

@@ -1,0 +1,137 @@
+//! What all branches of a program share: inputs, memory, meter.
+
+use std::sync::{Arc, Weak};
+
+use super::meter::Meter;
+use crate::compile::Names;
+use crate::engine::EngineInner;
+use crate::error::{Error, ErrorKind, Result};
+use crate::inputs::Tools;
+use crate::limits::Limits;
+use crate::memory::Memory;
+use crate::value::{LazyCell, Map, Thunk, Value};
+
+/// The state that branches of one program have in common.
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<EngineInner>,
+    pub(crate) limits: Limits,
+    pub(crate) meter: Meter,
+    /// The memory as it was given.
+    pub(crate) given: Memory,
+    pub(crate) memory: Memory,
+    /// Numbers of the definitions that this program made.
+    pub(crate) defined: Vec<u32>,
+    /// Atoms that this program made or changed.
+    pub(crate) touched: Vec<u64>,
+    pub(crate) data: Map,
+    /// Data items by their number, once they have been asked for.
+    pub(crate) data_values: Vec<Option<Value>>,
+    pub(crate) tools: Tools,
+    pub(crate) history: Vec<Value>,
+    pub(crate) journal: Map,
+    pub(crate) now: i64,
+    pub(crate) tool_calls: usize,
+    pub(crate) print_calls: usize,
+    pub(crate) print_characters: usize,
+    /// Cells whose function might read a definition or an atom that leads back to the cell.
+    pub(crate) suspects: Vec<Weak<LazyCell>>,
+    /// How many suspects there may be before those that are gone are forgotten.
+    pub(crate) most_suspects: usize,
+}
+
+impl Shared {
+    /// A new lazy sequence.
+    pub(crate) fn cell(&mut self, thunk: Thunk, creator: u32) -> Value {
+        self.meter.note(LazyCell::BYTES);
+        let suspect = thunk.function().is_some_and(|function| !super::thunks::is_pure(function));
+        let cell = LazyCell::new(thunk, creator);
+        if suspect {
+            if self.suspects.len() >= self.most_suspects {
+                self.suspects.retain(|cell| cell.strong_count() > 0);
+                self.most_suspects = (2 * self.suspects.len()).max(1024);
+            }
+            self.suspects.push(Arc::downgrade(&cell));
+        }
+        Value::Lazy(cell)
+    }
+
+    /// A data item by its number.
+    pub(crate) fn data(&mut self, number: u32) -> Value {
+        let index = number as usize;
+        if let Some(Some(value)) = self.data_values.get(index) {
+            return value.clone();
+        }
+        let name = self.memory.names.data.name(number).cloned().unwrap_or_else(|| "".into());
+        let value = match &*name {
+            "*1" => self.result_before(1),
+            "*2" => self.result_before(2),
+            "*3" => self.result_before(3),
+            name => {
+                let found = self
+                    .data
+                    .get_exact(&Value::keyword(name))
+                    .or_else(|| self.data.get_exact(&Value::string(name)));
+                found.cloned().unwrap_or_default()
+            }
+        };
+        if self.data_values.len() <= index {
+            self.data_values.resize(index + 1, None);
+        }
+        self.data_values[index] = Some(value.clone());
+        value
+    }
+
+    fn result_before(&self, back: usize) -> Value {
+        self.history.len().checked_sub(back).and_then(|at| self.history.get(at)).cloned().unwrap_or_default()
+    }
+
+    /// The value of a definition by its number.
+    #[inline]
+    pub(crate) fn global(&self, number: u32) -> Result<Value> {
+        match self.memory.slots.get(number as usize) {
+            Some(Some(definition)) => Ok(definition.value.clone()),
+            _ => Err(self.undefined(number)),
+        }
+    }
+
+    #[cold]
+    fn undefined(&self, number: u32) -> Error {
+        let name = self.memory.names.globals.name(number).cloned().unwrap_or_else(|| "".into());
+        Error::new(ErrorKind::UnboundVar, format!("`{name}` has no value yet"))
+    }
+
+    /// The value of a definition by its name: for vars.
+    pub(crate) fn global_named(&self, name: &str) -> Result<Value> {
+        match self.memory.names.globals.number(name) {
+            Some(number) => self.global(number),
+            None => Err(Error::new(ErrorKind::UnboundVar, format!("`{name}` is not defined"))),
+        }
+    }
+
+    /// Counts a tool call.
+    pub(crate) fn count_tool_call(&mut self) -> Result<()> {
+        self.tool_calls += 1;
+        if self.tool_calls > self.limits.tool_calls {
+            let limit = self.limits.tool_calls;
+            return Err(Error::new(
+                ErrorKind::ToolCallLimitExceeded,
+                format!("the program called tools more than {limit} times"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes over the names a program was compiled with.
+    pub(crate) fn adopt(&mut self, names: Names) {
+        self.memory.names = names;
+    }
+}
+
+impl Drop for Shared {
+    /// The program is over: nothing it leaves is lazy any more, so its cells may be emptied, which opens the cycles.
+    fn drop(&mut self) {
+        for cell in self.suspects.drain(..).filter_map(|cell| cell.upgrade()) {
+            cell.empty();
+        }
+    }
+}

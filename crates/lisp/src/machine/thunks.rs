@@ -1,0 +1,454 @@
+//! Running the thunk of a lazy cell.
+//!
+//! Where the function is known to do nothing but compute, a chunk of items is computed at once; a program cannot
+//! tell, because an error that would only come later is left for later. Otherwise there is one item to a cell.
+
+use std::sync::Arc;
+
+use super::natives::call_in_place;
+use super::work::{Arguments, Host, Step, Work};
+use crate::compile::Body;
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::Effects;
+use crate::value::{Cursor, LazyCell, List, Next, Sequence, Thunk, Value, Vector};
+
+/// How many items are computed at once.
+const CHUNK: usize = 64;
+
+/// The frame that runs a thunk.
+pub(super) fn run(cell: Arc<LazyCell>, thunk: Box<Thunk>, foreign: bool) -> Box<dyn Work> {
+    let room = room(&thunk);
+    Box::new(RunThunk {
+        cell,
+        others: Vec::new(),
+        thunk: Some(thunk),
+        foreign,
+        room,
+        items: Vec::new(),
+        current: None,
+    })
+}
+
+/// How many items the cell of a thunk may get at once.
+fn room(thunk: &Thunk) -> usize {
+    let chunked = match thunk {
+        Thunk::Map { function, .. }
+        | Thunk::MapMany { function, .. }
+        | Thunk::MapIndexed { function, .. }
+        | Thunk::Filter { predicate: function, .. }
+        | Thunk::Keep { function, .. }
+        | Thunk::TakeWhile { predicate: function, .. } => is_pure(function),
+        // These call nothing: they take what lies ready and stop before a pending cell.
+        Thunk::Take { .. } | Thunk::Concat { .. } | Thunk::Repeat { .. } | Thunk::Cycle { .. } => true,
+        Thunk::Call(_) | Thunk::Iterate { .. } => false,
+    };
+    if chunked { CHUNK } else { 1 }
+}
+
+/// Whether calling a value can do nothing but compute.
+pub(super) fn is_pure(function: &Value) -> bool {
+    match function {
+        Value::Closure(closure) => {
+            let pure = |body: &Body| body.pure;
+            let function = closure.function();
+            function.fixed.iter().all(pure) && function.variadic.iter().all(pure)
+        }
+        Value::Native(native) => native.effects == Effects::Pure,
+        Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Symbol(_) => true,
+        _ => false,
+    }
+}
+
+struct RunThunk {
+    cell: Arc<LazyCell>,
+    /// Cells whose function gave the cell as it is, and which will be what it is.
+    others: Vec<Arc<LazyCell>>,
+    /// What is left to run; gone when the cell is realised.
+    thunk: Option<Box<Thunk>>,
+    foreign: bool,
+    /// How many items go into this cell at most.
+    room: usize,
+    items: Vec<Value>,
+    /// The item whose test is under way.
+    current: Option<Value>,
+}
+
+/// What a turn of a thunk comes to.
+enum Turn {
+    Call(Arguments),
+    Realise(Arc<LazyCell>),
+    /// An item is ready, and there may be more.
+    Item(Value),
+    /// The sequence ends here.
+    End,
+    /// The cell becomes this sequence.
+    Become(Value),
+    /// Nothing yet.
+    Again,
+}
+
+impl RunThunk {
+    /// Realises the cell with the items so far and a rest.
+    fn finish(&mut self, host: &mut Host<'_>, rest: Value) -> Step {
+        if self.foreign {
+            host.strand.foreign -= 1;
+            self.foreign = false;
+        }
+        let items = std::mem::take(&mut self.items);
+        self.realise(sequence(items, rest));
+        self.thunk = None;
+        Step::Retry
+    }
+
+    fn realise(&mut self, value: Value) {
+        for other in self.others.drain(..) {
+            other.realise(value.clone());
+        }
+        self.cell.realise(value);
+    }
+
+    /// Goes on with the thunk of a cell that this one is to become, so that a long row of them needs no stack.
+    fn take_over(&mut self, cell: Arc<LazyCell>, host: &mut Host<'_>) -> Result<()> {
+        let Some(thunk) = cell.take_thunk() else {
+            return Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself"));
+        };
+        if !self.foreign && host.strand.ancestors.contains(&cell.creator()) {
+            host.strand.foreign += 1;
+            self.foreign = true;
+        }
+        let before = std::mem::replace(&mut self.cell, cell);
+        // A cell that nobody else holds need not become anything.
+        if Arc::strong_count(&before) > 1 {
+            host.shared.meter.note(16);
+            self.others.push(before);
+        }
+        self.room = room(&thunk);
+        self.thunk = Some(thunk);
+        self.current = None;
+        Ok(())
+    }
+
+    /// Realises the cell with the items so far and whatever the thunk will give.
+    fn finish_with_rest(&mut self, host: &mut Host<'_>) -> Step {
+        let rest = match self.thunk.take() {
+            Some(thunk) if !thunk.is_spent() => host.shared.cell(*thunk, self.cell.creator()),
+            _ => Value::Nil,
+        };
+        self.finish(host, rest)
+    }
+}
+
+fn sequence(mut items: Vec<Value>, rest: Value) -> Value {
+    match items.len() {
+        0 => rest,
+        1 => Value::List(List::cons(items.remove(0), rest)),
+        _ => Sequence::chunk(Vector::from(items), 0, rest).map_or(Value::Nil, Value::Sequence),
+    }
+}
+
+impl Work for RunThunk {
+    fn step(&mut self, host: &mut Host<'_>, mut incoming: Option<Value>) -> Result<Step> {
+        loop {
+            let Some(thunk) = &mut self.thunk else { return Ok(Step::Retry) };
+            host.shared.meter.work(1)?;
+            let first = self.items.is_empty();
+            match thunk.turn(&mut self.current, incoming.take())? {
+                Turn::Call(arguments) => {
+                    if let (Arguments::One(argument), Some(function)) = (&arguments, thunk.function())
+                        && let Some(result) = call_in_place(function, std::slice::from_ref(argument), host)
+                    {
+                        incoming = Some(result?);
+                        continue;
+                    }
+                    return Ok(Step::Repeat(arguments));
+                }
+                Turn::Realise(cell) if first => return Ok(Step::Realise(cell)),
+                // What comes next is not ready: that is for the next cell.
+                Turn::Realise(_) => return Ok(self.finish_with_rest(host)),
+                Turn::Item(item) => {
+                    host.shared.meter.note(48);
+                    self.items.push(item);
+                    if self.items.len() >= self.room {
+                        return Ok(self.finish_with_rest(host));
+                    }
+                }
+                Turn::End => return Ok(self.finish(host, Value::Nil)),
+                Turn::Become(Value::Lazy(cell)) => match cell.realised() {
+                    Some(value) => return Ok(self.finish(host, value)),
+                    None => self.take_over(cell, host)?,
+                },
+                Turn::Become(value) => return Ok(self.finish(host, value)),
+                Turn::Again => {}
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &Error) -> Option<Step> {
+        // The items before the one that failed stand; whoever wants that one will meet the error again.
+        if !self.items.is_empty() && super::unwind::is_catchable(error) && self.room > 1 {
+            let thunk = self.thunk.take()?;
+            let restored = thunk.with_current(self.current.take());
+            let rest = Value::Lazy(LazyCell::new(restored, self.cell.creator()));
+            let items = std::mem::take(&mut self.items);
+            self.realise(sequence(items, rest));
+            return Some(Step::Retry);
+        }
+        for other in self.others.drain(..) {
+            let current = Cursor::Lazy(self.cell.clone());
+            other.restore_thunk(Box::new(Thunk::Concat { current, sources: Cursor::End }));
+        }
+        if let Some(thunk) = self.thunk.take() {
+            self.cell.restore_thunk(Box::new(thunk.with_current(self.current.take())));
+        }
+        None
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&Value::Lazy(self.cell.clone()));
+        self.items.iter().for_each(&mut *look);
+        if let Some(current) = &self.current {
+            look(current);
+        }
+        if let Some(thunk) = &self.thunk {
+            thunk.each(look);
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        self.thunk.as_ref().and_then(|thunk| thunk.function())
+    }
+
+    fn leaves_foreign(&self) -> bool {
+        self.foreign
+    }
+}
+
+/// The cursor with an item put back before it.
+fn put_back(item: Value, cursor: Cursor) -> Cursor {
+    Cursor::List(List::cons(item, cursor.into_value()))
+}
+
+impl Thunk {
+    /// Whether nothing can come any more, known without looking into a cell.
+    fn is_spent(&self) -> bool {
+        match self {
+            Thunk::Map { source, .. }
+            | Thunk::MapIndexed { source, .. }
+            | Thunk::Filter { source, .. }
+            | Thunk::Keep { source, .. }
+            | Thunk::TakeWhile { source, .. } => source.left() == Some(0),
+            Thunk::Take { count, source } => *count == 0 || source.left() == Some(0),
+            Thunk::Repeat { count, .. } => *count == 0,
+            Thunk::Concat { current, sources } => current.left() == Some(0) && sources.left() == Some(0),
+            _ => false,
+        }
+    }
+
+    /// The thunk with the item whose function failed put back, so that it is tried again.
+    fn with_current(self, current: Option<Value>) -> Thunk {
+        let Some(item) = current else { return self };
+        match self {
+            Thunk::Map { function, source } => Thunk::Map { function, source: put_back(item, source) },
+            Thunk::MapIndexed { function, index, source } => {
+                Thunk::MapIndexed { function, index: index - 1, source: put_back(item, source) }
+            }
+            Thunk::Filter { predicate, wanted, source } => {
+                Thunk::Filter { predicate, wanted, source: put_back(item, source) }
+            }
+            Thunk::Keep { function, source } => Thunk::Keep { function, source: put_back(item, source) },
+            Thunk::TakeWhile { predicate, source } => {
+                Thunk::TakeWhile { predicate, source: put_back(item, source) }
+            }
+            Thunk::MapMany { function, sources } => {
+                let items = match item {
+                    Value::Vector(items) => items.into_items(),
+                    _ => Vec::new(),
+                };
+                let sources =
+                    items.into_iter().zip(sources).map(|(item, source)| put_back(item, source)).collect();
+                Thunk::MapMany { function, sources }
+            }
+            other => other,
+        }
+    }
+
+    /// Takes one turn. `current` holds the item whose function is being called.
+    fn turn(&mut self, current: &mut Option<Value>, incoming: Option<Value>) -> Result<Turn> {
+        Ok(match self {
+            Thunk::Call(_) => match incoming {
+                None => Turn::Call(Arguments::None),
+                Some(value) => match to_sequence(value)? {
+                    Some(value) => Turn::Become(value),
+                    None => Turn::End,
+                },
+            },
+            Thunk::Map { source, .. } => match incoming {
+                Some(value) => {
+                    *current = None;
+                    Turn::Item(value)
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::MapIndexed { index, source, .. } => match incoming {
+                Some(value) => {
+                    *current = None;
+                    Turn::Item(value)
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Some(item.clone());
+                        *index += 1;
+                        Turn::Call(Arguments::Two(Value::Integer(*index - 1), item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::MapMany { sources, .. } => match incoming {
+                Some(value) => {
+                    *current = None;
+                    Turn::Item(value)
+                }
+                None => {
+                    // All of them must have an item before any moves.
+                    let mut moved = sources.clone();
+                    let mut items = Vec::with_capacity(moved.len());
+                    for source in &mut moved {
+                        match source.next() {
+                            Next::Item(item) => items.push(item),
+                            Next::End => return Ok(Turn::End),
+                            Next::Blocked(cell) => return Ok(Turn::Realise(cell)),
+                        }
+                    }
+                    *sources = moved;
+                    *current = Some(Value::vector(items.clone()));
+                    Turn::Call(Arguments::Many(items))
+                }
+            },
+            Thunk::Filter { wanted, source, .. } => match incoming {
+                Some(answer) => {
+                    let item = current.take().unwrap_or_default();
+                    if answer.is_truthy() == *wanted { Turn::Item(item) } else { Turn::Again }
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::Keep { source, .. } => match incoming {
+                Some(value) => {
+                    *current = None;
+                    if value.is_nil() { Turn::Again } else { Turn::Item(value) }
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::TakeWhile { source, .. } => match incoming {
+                Some(answer) => {
+                    let item = current.take().unwrap_or_default();
+                    if answer.is_truthy() {
+                        Turn::Item(item)
+                    } else {
+                        *source = Cursor::End;
+                        Turn::End
+                    }
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::Take { count, source } => {
+                if *count == 0 {
+                    return Ok(Turn::End);
+                }
+                match source.next() {
+                    Next::Item(item) => {
+                        *count -= 1;
+                        Turn::Item(item)
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                }
+            }
+            Thunk::Concat { current: cursor, sources } => match cursor.next() {
+                Next::Item(item) => Turn::Item(item),
+                Next::Blocked(cell) => Turn::Realise(cell),
+                Next::End => match sources.next() {
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                    Next::Item(source) => match Cursor::new(&source) {
+                        Some(next) => {
+                            *cursor = next;
+                            Turn::Again
+                        }
+                        None => return Err(crate::library::type_error("concat", "a sequence", &source)),
+                    },
+                },
+            },
+            Thunk::Iterate { value, .. } => match incoming {
+                // The first item is there; every other is the function applied to the one before.
+                None => Turn::Call(Arguments::One(value.clone())),
+                Some(next) => {
+                    *value = next.clone();
+                    Turn::Item(next)
+                }
+            },
+            Thunk::Repeat { value, count } => {
+                if *count == 0 {
+                    return Ok(Turn::End);
+                }
+                if *count != u64::MAX {
+                    *count -= 1;
+                }
+                Turn::Item(value.clone())
+            }
+            Thunk::Cycle { all, source } => match source.next() {
+                Next::Item(item) => Turn::Item(item),
+                Next::Blocked(cell) => Turn::Realise(cell),
+                Next::End => {
+                    *source = Cursor::new(all).unwrap_or(Cursor::End);
+                    match source.next() {
+                        Next::Item(item) => Turn::Item(item),
+                        Next::Blocked(cell) => Turn::Realise(cell),
+                        Next::End => Turn::End,
+                    }
+                }
+            },
+        })
+    }
+}
+
+/// A value as what a lazy cell may become: a sequence, or nothing if it is empty.
+fn to_sequence(value: Value) -> Result<Option<Value>> {
+    Ok(match value {
+        Value::Nil => None,
+        Value::Lazy(_) | Value::Sequence(_) => Some(value),
+        Value::List(list) => (!list.is_empty()).then_some(Value::List(list)),
+        other => match Cursor::new(&other) {
+            Some(cursor) => Some(cursor.into_value()).filter(|value| !value.is_nil()),
+            None => return Err(crate::library::type_error("lazy-seq", "a sequence", &other)),
+        },
+    })
+}

@@ -1,0 +1,152 @@
+//! Errors on their way out: to a handler, to a frame that knows what to do, or out of the fiber.
+
+use std::sync::Arc;
+
+use super::fiber::{Fiber, Frame, Pending, Raised};
+use crate::error::{Error, ErrorKind};
+use crate::value::{Exception, Value};
+
+/// Whether a program may catch an error. What ran into a limit ends the program: it has used up what it was given.
+pub(super) fn is_catchable(error: &Error) -> bool {
+    !matches!(
+        error.kind(),
+        ErrorKind::FuelExceeded
+            | ErrorKind::MemoryExceeded
+            | ErrorKind::ToolCallLimitExceeded
+            | ErrorKind::PrintLimitExceeded
+            | ErrorKind::ParallelismExceeded
+            | ErrorKind::Internal
+    )
+}
+
+/// A thrown value on its way out.
+pub(super) fn raise(value: Value) -> Raised {
+    let error = match &value {
+        Value::Exception(exception) => match exception.error() {
+            Some(error) => error.clone(),
+            None => {
+                let message =
+                    exception.message().map_or_else(|| exception.class().to_owned(), |text| text.to_string());
+                Error::new(exception.kind(), message)
+            }
+        },
+        other => {
+            Error::new(ErrorKind::Type, format!("throw: expected an exception, got {}", other.type_name()))
+        }
+    };
+    let thrown = matches!(value, Value::Exception(_)).then_some(value);
+    Raised { error, thrown }
+}
+
+impl Fiber {
+    /// Finds who handles an error. Gives whether anybody does; else the fiber is done.
+    pub(super) fn unwind(&mut self, mut raised: Raised) -> bool {
+        let catchable = is_catchable(&raised.error);
+        while let Some(top) = self.frames.len().checked_sub(1) {
+            if let Frame::Code(frame) = &mut self.frames[top] {
+                // The innermost code that a person wrote is where the error is.
+                let body = frame.closure.body(frame.arity);
+                if raised.error.location().is_none()
+                    && let Some(source) = &body.source
+                    && let Some(span) = body.spans.get(frame.pc.saturating_sub(1))
+                {
+                    raised.error = raised.error.at(*span).locate(source);
+                }
+                if let Some(handler) = self.handlers.last()
+                    && handler.frame == top
+                {
+                    let (pc, height) = (handler.pc, handler.height);
+                    self.handlers.pop();
+                    if catchable {
+                        frame.pc = pc;
+                        self.stack.truncate(height);
+                        self.stack.push(exception(raised));
+                        self.pending = Pending::Run;
+                        return true;
+                    }
+                    continue;
+                }
+            }
+            let Some(frame) = self.frames.pop() else { break };
+            if let Frame::Native(mut work, floor) = frame {
+                let foreign = work.leaves_foreign();
+                let recovered = work.failed(&raised.error);
+                if foreign {
+                    self.strand.foreign = self.strand.foreign.saturating_sub(1);
+                }
+                match recovered {
+                    Some(super::work::Step::Retry) => {
+                        self.stack.truncate(floor);
+                        self.pending = Pending::Resume;
+                        return true;
+                    }
+                    Some(super::work::Step::Return(value)) => {
+                        self.stack.truncate(floor);
+                        self.pending = Pending::Deliver(value);
+                        return true;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.stack.clear();
+        self.handlers.clear();
+        self.pending = Pending::Done(Err(raised));
+        false
+    }
+}
+
+/// What `catch` binds.
+pub(super) fn exception(raised: Raised) -> Value {
+    match raised.thrown {
+        Some(value) => value,
+        None => {
+            let class = class_of(raised.error.kind());
+            Value::Exception(Arc::new(Exception::caught(raised.error, class)))
+        }
+    }
+}
+
+/// The Java class a kind of error is taken for.
+fn class_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Arithmetic => "java.lang.ArithmeticException",
+        ErrorKind::Type | ErrorKind::NotCallable => "java.lang.ClassCastException",
+        ErrorKind::Arity => "clojure.lang.ArityException",
+        ErrorKind::IndexOutOfBounds => "java.lang.IndexOutOfBoundsException",
+        ErrorKind::InvalidText => "java.lang.NumberFormatException",
+        ErrorKind::InvalidArgument | ErrorKind::NoMatchingClause | ErrorKind::InvalidRegex => {
+            "java.lang.IllegalArgumentException"
+        }
+        ErrorKind::Assertion => "java.lang.AssertionError",
+        ErrorKind::Tool => "clojure.lang.ExceptionInfo",
+        ErrorKind::StackExceeded => "java.lang.StackOverflowError",
+        _ => "java.lang.RuntimeException",
+    }
+}
+
+/// Whether an exception is of a class, as `catch` and `instance?` see it.
+pub(crate) fn is_instance(exception: &Value, class: &str) -> bool {
+    let Value::Exception(exception) = exception else { return false };
+    let wanted = class.rsplit('.').next().unwrap_or(class);
+    let own = exception.class().rsplit('.').next().unwrap_or_default();
+    let is_error = matches!(own, "AssertionError" | "StackOverflowError" | "Error");
+    match wanted {
+        "Throwable" | "Object" => true,
+        "Error" => is_error,
+        "Exception" => !is_error,
+        "RuntimeException" => !is_error && own != "Exception" && own != "IOException",
+        "IExceptionInfo" => own == "ExceptionInfo",
+        wanted if wanted == own => true,
+        "IllegalArgumentException" => {
+            matches!(own, "ArityException" | "NumberFormatException" | "PatternSyntaxException")
+        }
+        // An argument of a type that is not taken is one of several classes in Clojure, nil mostly another.
+        "NullPointerException" | "UnsupportedOperationException" => own == "ClassCastException",
+        "StringIndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => {
+            own == "IndexOutOfBoundsException"
+        }
+        "DateTimeParseException" => own == "NumberFormatException",
+        _ => false,
+    }
+}

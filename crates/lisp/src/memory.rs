@@ -1,0 +1,119 @@
+//! What outlives a program: its definitions and the cells of its atoms.
+//!
+//! A memory is a value. A program starts from one and, if it succeeds, leaves another; a program that fails leaves
+//! nothing, because the memory before it is still there. Cloning is cheap.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use crate::compile::Names;
+use crate::value::{AtomRef, Value};
+
+/// A definition: the value a name has now.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The name, without `user/`.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: Value,
+    /// The docstring of the latest definition.
+    pub doc: Option<Arc<str>>,
+    /// When the name was first defined, among all names.
+    pub order: u32,
+    /// The type of what it returned last, if it is a function that has been called.
+    pub returned: Option<Arc<str>>,
+}
+
+/// Definitions and atoms.
+#[derive(Clone, Default)]
+pub struct Memory {
+    pub(crate) names: Names,
+    /// By the number of the name. A name may be known without being defined.
+    pub(crate) slots: imbl::Vector<Option<Definition>>,
+    pub(crate) atoms: OrdMap<u64, (AtomRef, Value)>,
+    /// The next stamp of a function or number of an atom.
+    pub(crate) next_stamp: u64,
+    pub(crate) next_order: u32,
+}
+
+impl Memory {
+    /// A memory without anything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The definition of a name.
+    pub fn get(&self, name: &str) -> Option<&Definition> {
+        let number = self.names.globals.number(name)?;
+        self.slots.get(number as usize)?.as_ref()
+    }
+
+    /// All definitions, in the order in which they were first made.
+    pub fn definitions(&self) -> Vec<&Definition> {
+        let mut all: Vec<&Definition> = self.slots.iter().flatten().collect();
+        all.sort_by_key(|definition| definition.order);
+        all
+    }
+
+    /// How many definitions there are.
+    pub fn len(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.iter().flatten().next().is_none()
+    }
+
+    /// Defines a name from outside.
+    pub fn define(&mut self, name: &str, value: Value, doc: Option<&str>) {
+        let number = self.names.globals.number_or_add(name);
+        self.set(number, value, doc.map(Into::into));
+    }
+
+    /// Forgets a definition. Its number stays taken.
+    pub fn forget(&mut self, name: &str) {
+        if let Some(number) = self.names.globals.number(name)
+            && let Some(slot) = self.slots.get_mut(number as usize)
+        {
+            *slot = None;
+        }
+    }
+
+    pub(crate) fn set(&mut self, number: u32, value: Value, doc: Option<Arc<str>>) {
+        while self.slots.len() <= number as usize {
+            self.slots.push_back(None);
+        }
+        let name = self.names.globals.name(number).cloned().unwrap_or_else(|| "".into());
+        let order = match &self.slots[number as usize] {
+            Some(definition) => definition.order,
+            None => {
+                self.next_order += 1;
+                self.next_order - 1
+            }
+        };
+        self.slots[number as usize] = Some(Definition { name, value, doc, order, returned: None });
+    }
+
+    /// The value of an atom's cell.
+    pub fn atom(&self, atom: &AtomRef) -> Option<&Value> {
+        self.atoms.get(&atom.number()).map(|(_, value)| value)
+    }
+
+    /// All atoms with their values, by number.
+    pub fn atoms(&self) -> impl Iterator<Item = (&AtomRef, &Value)> {
+        self.atoms.values().map(|(atom, value)| (atom, value))
+    }
+
+    /// Puts an atom back that was stored: the same number gives the same atom.
+    pub fn restore_atom(&mut self, number: u64, value: Value) -> AtomRef {
+        let atom = match self.atoms.get(&number) {
+            Some((atom, _)) => atom.clone(),
+            None => AtomRef::new(number),
+        };
+        self.next_stamp = self.next_stamp.max(number.saturating_add(1));
+        self.atoms.insert(number, (atom.clone(), value));
+        atom
+    }
+}

@@ -1,0 +1,203 @@
+//! Samples: a value shown in part, for people and models to recognise it by.
+//!
+//! Each collection shows its first items and then says how many there are, if that is known without walking it:
+//! `[1 2 3 ...] (5 items, showing first 3)`. Each string shows its first characters and then `...`. The strings in a
+//! map share the characters between them. Lengths are counted in Unicode scalars.
+
+use super::full::Style;
+use super::scalar::{escape_string, print_scalar};
+use crate::value::{Cursor, Map, Next, Value};
+
+/// How much of a value a sample shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Truncation {
+    /// Items of each collection.
+    pub items: usize,
+    /// Characters of each string.
+    pub characters: usize,
+}
+
+impl Truncation {
+    /// Samples of data and definitions.
+    pub const SAMPLE: Truncation = Truncation { items: 3, characters: 80 };
+    /// Arguments of tool calls.
+    pub const ARGUMENTS: Truncation = Truncation { items: 3, characters: 60 };
+    /// Everything: the text reads back as an equal value.
+    pub const NONE: Truncation = Truncation { items: usize::MAX, characters: usize::MAX };
+}
+
+/// A sample of a value: at most `limit` items of each collection, at most `printable_limit` characters of each string.
+///
+/// Nesting multiplies, so once the text is twenty times as long as a string may be, collections show nothing more.
+pub fn to_clojure(value: &Value, limit: usize, printable_limit: usize) -> String {
+    let mut sampler =
+        Sampler { out: String::new(), items: limit, enough: printable_limit.saturating_mul(20).max(2_000) };
+    sampler.value(value, printable_limit);
+    sampler.out
+}
+
+/// How many items there are and how many are shown, for a collection of which not all are.
+struct Shown {
+    shown: usize,
+    total: Option<usize>,
+}
+
+struct Sampler {
+    out: String,
+    items: usize,
+    /// From this many bytes on, collections are left empty.
+    enough: usize,
+}
+
+impl Sampler {
+    fn value(&mut self, value: &Value, characters: usize) {
+        match value {
+            Value::String(text) => self.string(text, characters),
+            Value::Vector(items) => {
+                let total = items.len();
+                let mut items = items.iter();
+                self.sequence("[", ']', Some(total), characters, || {
+                    items.next().cloned().map_or(Next::End, Next::Item)
+                });
+            }
+            Value::Set(set) => {
+                let mut items = set.iter();
+                let total = set.len();
+                self.sequence("#{", '}', Some(total), characters, || {
+                    items.next().cloned().map_or(Next::End, Next::Item)
+                });
+            }
+            Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
+                let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
+                self.sequence("(", ')', cursor.left(), characters, || cursor.next());
+            }
+            Value::Map(map) => self.map(map, characters),
+            Value::Exception(exception) => {
+                self.out.push_str("#error {:message ");
+                match exception.message() {
+                    Some(message) => self.string(message, characters),
+                    None => self.out.push_str("nil"),
+                }
+                if !exception.data().is_nil() {
+                    self.out.push_str(" :data ");
+                    self.value(exception.data(), characters);
+                }
+                self.out.push('}');
+            }
+            Value::Reduced(inner) => {
+                self.out.push_str("#reduced[");
+                self.value(inner, characters);
+                self.out.push(']');
+            }
+            scalar => self.scalar(scalar, characters),
+        }
+    }
+
+    /// Numbers, names and patterns have no inside to show less of, so a long one is cut like a string.
+    fn scalar(&mut self, value: &Value, characters: usize) {
+        let start = self.out.len();
+        if !print_scalar(value, Style::Readable, &mut self.out) {
+            self.out.push_str("#<");
+            self.out.push_str(value.type_name());
+            self.out.push('>');
+        }
+        if let Some(end) = cut(&self.out[start..], characters) {
+            self.out.truncate(start + end);
+            self.out.push_str("...");
+        }
+    }
+
+    fn string(&mut self, text: &str, characters: usize) {
+        match cut(text, characters) {
+            None => escape_string(text, &mut self.out),
+            Some(end) => {
+                escape_string(&text[..end], &mut self.out);
+                // Before the closing quote.
+                self.out.insert_str(self.out.len() - 1, "...");
+            }
+        }
+    }
+
+    fn sequence(
+        &mut self,
+        open: &str,
+        close: char,
+        total: Option<usize>,
+        characters: usize,
+        mut next: impl FnMut() -> Next,
+    ) {
+        self.out.push_str(open);
+        let mut shown = 0;
+        let cut = loop {
+            if total == Some(shown) {
+                break false;
+            }
+            if shown >= self.items || self.out.len() >= self.enough {
+                // With an unknown total, one look tells whether there is more; it realises nothing.
+                break total.is_some() || !matches!(next(), Next::End);
+            }
+            match next() {
+                Next::Item(item) => {
+                    if shown > 0 {
+                        self.out.push(' ');
+                    }
+                    self.value(&item, characters);
+                    shown += 1;
+                }
+                Next::End => break false,
+                Next::Blocked(_) => break true,
+            }
+        };
+        self.close(close, cut.then_some(Shown { shown, total }));
+    }
+
+    fn map(&mut self, map: &Map, characters: usize) {
+        let total = map.len();
+        let wanted = total.min(self.items);
+        let share = characters_of_each(characters, wanted);
+        self.out.push('{');
+        let mut shown = 0;
+        for (key, value) in map.iter().take(wanted) {
+            if self.out.len() >= self.enough {
+                break;
+            }
+            if shown > 0 {
+                self.out.push(' ');
+            }
+            self.value(key, characters);
+            self.out.push(' ');
+            self.value(value, share);
+            shown += 1;
+        }
+        self.close('}', (shown < total).then_some(Shown { shown, total: Some(total) }));
+    }
+
+    fn close(&mut self, close: char, cut: Option<Shown>) {
+        let Some(Shown { shown, total }) = cut else {
+            self.out.push(close);
+            return;
+        };
+        self.out.push_str(if shown > 0 { " ..." } else { "..." });
+        self.out.push(close);
+        if let Some(total) = total {
+            self.out.push_str(&format!(" ({total} items, showing first {shown})"));
+        }
+    }
+}
+
+/// The values of a map share the characters, ten of which go to each key; a value gets ten at least.
+fn characters_of_each(characters: usize, entries: usize) -> usize {
+    if characters == usize::MAX || entries == 0 {
+        return characters;
+    }
+    (characters.saturating_sub(10 * entries) / entries).max(10).min(characters)
+}
+
+/// Where to cut a text that is longer than so many characters.
+fn cut(text: &str, characters: usize) -> Option<usize> {
+    // A byte is at most one character, so nearly every text is seen to be short enough at once.
+    if text.len() <= characters {
+        return None;
+    }
+    text.char_indices().nth(characters).map(|(end, _)| end)
+}

@@ -1,0 +1,151 @@
+//! Values that hold no others.
+
+use std::fmt::Write as _;
+
+use super::full::Style;
+use super::number::double_text;
+use super::temporal::temporal_text;
+use crate::reader::NAMED_CHARACTERS;
+use crate::value::{Closure, Value};
+
+/// Writes a string with the quotes around it and the escapes of Clojure in it.
+pub(super) fn escape_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut plain_from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\t' => "\\t",
+            b'\r' => "\\r",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            _ => continue,
+        };
+        out.push_str(&text[plain_from..at]);
+        out.push_str(escape);
+        plain_from = at + 1;
+    }
+    out.push_str(&text[plain_from..]);
+    out.push('"');
+}
+
+fn character(character: char, out: &mut String) {
+    out.push('\\');
+    match NAMED_CHARACTERS.iter().find(|(named, _)| *named == character) {
+        Some((_, name)) => out.push_str(name),
+        None => out.push(character),
+    }
+}
+
+/// Writes a value that holds no others. Gives `false`, having written nothing, for one that does.
+pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> bool {
+    let readable = style != Style::Raw;
+    match value {
+        Value::Nil => out.push_str("nil"),
+        Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
+        Value::Integer(value) => write_to(out, value),
+        Value::BigInteger(value) => {
+            write_to(out, value);
+            out.push('N');
+        }
+        Value::Ratio(value) => {
+            write_to(out, &value.numerator);
+            out.push('/');
+            write_to(out, &value.denominator);
+        }
+        Value::Float(value) if value.is_nan() => out.push_str("##NaN"),
+        Value::Float(value) if value.is_infinite() => {
+            out.push_str(if *value > 0.0 { "##Inf" } else { "##-Inf" })
+        }
+        Value::Float(value) => out.push_str(&double_text(*value)),
+        Value::Character(value) if readable => character(*value, out),
+        Value::Character(value) => out.push(*value),
+        Value::String(text) if readable => escape_string(text, out),
+        Value::String(text) => out.push_str(text),
+        Value::Keyword(name) => {
+            out.push(':');
+            out.push_str(name.full());
+        }
+        Value::Symbol(name) => out.push_str(name.full()),
+        Value::Var(name) => {
+            out.push_str("#'");
+            out.push_str(name.full());
+        }
+        Value::Regex(pattern) => {
+            out.push_str("#\"");
+            regex_text(&pattern.source, out);
+            out.push('"');
+        }
+        Value::Temporal(temporal) => {
+            let (tag, text) = super::temporal::tagged_text(temporal);
+            out.push('#');
+            out.push_str(tag.name());
+            out.push(' ');
+            escape_string(&text, out);
+        }
+        Value::Native(native) => {
+            out.push_str("#fn[");
+            out.push_str(native.name);
+            out.push(']');
+        }
+        Value::Tool(name) => {
+            out.push_str("#fn[tool/");
+            out.push_str(name.name());
+            out.push(']');
+        }
+        Value::Closure(closure) => function(closure, out),
+        Value::Atom(atom) => {
+            out.push_str("#atom[");
+            write_to(out, &atom.number());
+            out.push(']');
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// A scalar as `str` gives it, or nothing if `str` writes it as everybody else does.
+pub(super) fn print_str_scalar(value: &Value, out: &mut String) -> bool {
+    match value {
+        Value::Nil => {}
+        Value::String(text) => out.push_str(text),
+        Value::Character(value) => out.push(*value),
+        Value::BigInteger(value) => write_to(out, value),
+        Value::Float(value) => out.push_str(&double_text(*value)),
+        Value::Regex(pattern) => out.push_str(&pattern.source),
+        Value::Temporal(temporal) => out.push_str(&temporal_text(temporal)),
+        _ => return false,
+    }
+    true
+}
+
+/// A function with the parameters of its arities: `#fn[x y]`, `#fn[x | x & more]`.
+fn function(closure: &Closure, out: &mut String) {
+    out.push_str("#fn[");
+    for (at, parameters) in closure.parameters().enumerate() {
+        if at > 0 {
+            out.push_str(" | ");
+        }
+        out.push_str(parameters.trim_matches(['[', ']']));
+    }
+    out.push(']');
+}
+
+/// A pattern made of a string may hold a quote that no literal could.
+fn regex_text(source: &str, out: &mut String) {
+    let mut escaped = false;
+    for character in source.chars() {
+        if character == '"' && !escaped {
+            out.push('\\');
+        }
+        escaped = character == '\\' && !escaped;
+        out.push(character);
+    }
+}
+
+fn write_to(out: &mut String, value: &dyn std::fmt::Display) {
+    // Writing to a string does not fail.
+    let _ = write!(out, "{value}");
+}

@@ -1,0 +1,83 @@
+//! Dates, instants and durations as Java writes them.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::reader::Tag;
+use crate::value::Temporal;
+
+/// The text of `toString`, which `str` gives.
+pub(crate) fn temporal_text(temporal: &Temporal) -> String {
+    match temporal {
+        Temporal::LocalDate(date) => date.to_string(),
+        Temporal::Instant(instant) => instant_text(*instant),
+        Temporal::Duration(duration) => duration_text(*duration),
+        Temporal::Date(milliseconds) => match Timestamp::from_millisecond(*milliseconds) {
+            Ok(instant) => instant.to_zoned(TimeZone::UTC).strftime("%a %b %d %H:%M:%S UTC %Y").to_string(),
+            Err(_) => milliseconds.to_string(),
+        },
+        Temporal::Uuid(text) => text.to_string(),
+    }
+}
+
+/// The tag and the text of a literal that reads back as the same value.
+pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
+    match temporal {
+        Temporal::LocalDate(_) => (Tag::LocalDate, temporal_text(temporal)),
+        Temporal::Instant(_) => (Tag::Instant, temporal_text(temporal)),
+        Temporal::Duration(_) => (Tag::Duration, temporal_text(temporal)),
+        Temporal::Uuid(_) => (Tag::Uuid, temporal_text(temporal)),
+        Temporal::Date(milliseconds) => {
+            let text = match Timestamp::from_millisecond(*milliseconds) {
+                Ok(instant) => {
+                    instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3f-00:00").to_string()
+                }
+                Err(_) => milliseconds.to_string(),
+            };
+            (Tag::Inst, text)
+        }
+    }
+}
+
+/// `Instant.toString`: seconds always, the fraction in groups of three digits.
+fn instant_text(instant: Timestamp) -> String {
+    let seconds = instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    let nanoseconds = instant.as_nanosecond().rem_euclid(1_000_000_000);
+    match nanoseconds {
+        0 => format!("{seconds}Z"),
+        n if n % 1_000_000 == 0 => format!("{seconds}.{:03}Z", n / 1_000_000),
+        n if n % 1_000 == 0 => format!("{seconds}.{:06}Z", n / 1_000),
+        n => format!("{seconds}.{n:09}Z"),
+    }
+}
+
+/// `Duration.toString`: hours are the largest unit, and each part has its own sign.
+fn duration_text(duration: SignedDuration) -> String {
+    let nanoseconds = duration.as_nanos();
+    if nanoseconds == 0 {
+        return "PT0S".to_owned();
+    }
+    let seconds = nanoseconds / 1_000_000_000;
+    let fraction = nanoseconds % 1_000_000_000;
+    let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    let mut text = String::from("PT");
+    // Writing to a string does not fail.
+    if hours != 0 {
+        let _ = write!(text, "{hours}H");
+    }
+    if minutes != 0 {
+        let _ = write!(text, "{minutes}M");
+    }
+    if rest != 0 || fraction != 0 {
+        let sign = if rest < 0 || fraction < 0 { "-" } else { "" };
+        let _ = write!(text, "{sign}{}", rest.abs());
+        if fraction != 0 {
+            let digits = format!("{:09}", fraction.abs());
+            let _ = write!(text, ".{}", digits.trim_end_matches('0'));
+        }
+        text.push('S');
+    }
+    text
+}

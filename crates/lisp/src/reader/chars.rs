@@ -1,0 +1,134 @@
+//! Which bytes mean what to the reader, and which texts may be names.
+
+/// Separates tokens and means nothing: space, tab, newline, carriage return, form feed, vertical tab and comma.
+pub(super) fn is_space(byte: u8) -> bool {
+    CLASSES[byte as usize] & SPACE != 0
+}
+
+/// Ends a token that is being read. As in Clojure, `#`, `'` and `%` do not.
+pub(super) fn ends_token(byte: u8) -> bool {
+    CLASSES[byte as usize] & (SPACE | TERMINATING) != 0
+}
+
+const SPACE: u8 = 1;
+const TERMINATING: u8 = 2;
+
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let spaces = b" \t\n\r\x0b\x0c,";
+    let mut i = 0;
+    while i < spaces.len() {
+        classes[spaces[i] as usize] = SPACE;
+        i += 1;
+    }
+    // `\x1c` to `\x1f` are white space in Java and so in Clojure.
+    let mut control = 0x1c;
+    while control < 0x20 {
+        classes[control] = SPACE;
+        control += 1;
+    }
+    let terminating = b"\"();[]{}@^`~\\";
+    let mut i = 0;
+    while i < terminating.len() {
+        classes[terminating[i] as usize] = TERMINATING;
+        i += 1;
+    }
+    classes
+};
+
+/// Why a text is not a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NameFault {
+    Empty,
+    Colon,
+    Slash,
+    Character(char),
+}
+
+/// Checks a text that would be a symbol, or a keyword without its colon. A leading digit is not looked at: it is
+/// fine in a keyword, and a token that begins with one is read as a number long before.
+pub(super) fn check_name(text: &str) -> Result<(), NameFault> {
+    if text.is_empty() {
+        return Err(NameFault::Empty);
+    }
+    let mut slashes = 0;
+    let mut last = 0;
+    for &byte in text.as_bytes() {
+        match byte {
+            b'/' => slashes += 1,
+            b':' if last == b':' || last == 0 || last == b'/' => return Err(NameFault::Colon),
+            // What is not ASCII, and bytes that cannot stand in a token, are looked at as characters.
+            0x80.. => return check_wide_name(text),
+            0..0x20 | 0x7f => return check_wide_name(text),
+            _ if ends_token(byte) => return Err(NameFault::Character(byte as char)),
+            _ => {}
+        }
+        if byte == b'/' && last == b':' {
+            return Err(NameFault::Colon);
+        }
+        last = byte;
+    }
+    if last == b':' {
+        return Err(NameFault::Colon);
+    }
+    check_slashes(text, slashes)
+}
+
+fn check_slashes(text: &str, slashes: usize) -> Result<(), NameFault> {
+    let fine = match slashes {
+        0 => true,
+        1 => text == "/" || (!text.starts_with('/') && !text.ends_with('/')),
+        // The function `/` of a namespace: `clojure.core//`.
+        2 => text.ends_with("//") && text.len() > 2,
+        _ => false,
+    };
+    if fine { Ok(()) } else { Err(NameFault::Slash) }
+}
+
+fn check_wide_name(text: &str) -> Result<(), NameFault> {
+    let mut slashes = 0;
+    for character in text.chars() {
+        if character == '/' {
+            slashes += 1;
+        }
+        let refused = match u8::try_from(character) {
+            Ok(byte) if byte < 0x80 => ends_token(byte) || character.is_control(),
+            _ => character.is_whitespace() || character.is_control() || is_invisible(character),
+        };
+        if refused {
+            return Err(NameFault::Character(character));
+        }
+    }
+    if text.starts_with(':')
+        || text.ends_with(':')
+        || text.contains("::")
+        || text.contains(":/")
+        || text.contains("/:")
+    {
+        return Err(NameFault::Colon);
+    }
+    check_slashes(text, slashes)
+}
+
+/// Characters that leave no trace on a screen: two names that differ by one of them could not be told apart.
+pub(super) fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Whether the text, with a colon before it, reads as a keyword.
+pub fn is_keyword_name(text: &str) -> bool {
+    check_name(text).is_ok()
+}
+
+/// Whether the text reads as a symbol.
+pub fn is_symbol_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let signed = bytes.next().is_some_and(|byte| byte == b'+' || byte == b'-');
+    let first = if signed { bytes.next() } else { text.bytes().next() };
+    let number = first.is_some_and(|byte| byte.is_ascii_digit())
+        || text.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let other = text.starts_with([':', '#', '\'', '%']) || matches!(text, "nil" | "true" | "false");
+    !number && !other && check_name(text).is_ok()
+}

@@ -1,0 +1,319 @@
+//! What the reader gives: forms, each with the place in the text it came from.
+//!
+//! A form is syntax, not a value: numbers keep the kind they were written in, maps keep the order of their entries
+//! and nothing has been looked up. Short notations are written out while reading, so whoever compiles forms meets
+//! only these lists:
+//!
+//! | text | form |
+//! |---|---|
+//! | `'x` | `(quote x)` |
+//! | `#'x` | `(var x)` |
+//! | `@x` | `(clojure.core/deref x)` |
+//! | `#(f % %2 %&)` | `(fn* [%1 %2 & %&] (f %1 %2 %&))` |
+//!
+//! Cloning a form is cheap, because children are shared. Dropping one never recurses, however deep it is nested,
+//! so that forms built by expanding others need no limit of their own to be safe to drop.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use num_bigint::BigInt;
+
+/// A piece of the source: byte offsets, the end exclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Span {
+    /// Where the piece begins.
+    pub start: u32,
+    /// Where it has ended.
+    pub end: u32,
+}
+
+impl Span {
+    /// The piece from `start` up to `end`.
+    pub const fn new(start: u32, end: u32) -> Self {
+        Self { start, end }
+    }
+
+    /// The smallest piece that covers both.
+    pub fn to(self, other: Span) -> Span {
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// The text of this piece, or nothing if the piece does not lie in `source`.
+    pub fn text(self, source: &str) -> Option<&str> {
+        source.get(self.start as usize..self.end as usize)
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.start, self.end)
+    }
+}
+
+/// The name of a symbol or, without its colon, of a keyword. Equal names of one text share their storage.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// A name as it is written, `namespace/name` or `name`.
+    pub fn new(full: impl Into<Arc<str>>) -> Self {
+        Self(full.into())
+    }
+
+    /// The whole text.
+    pub fn full(&self) -> &str {
+        &self.0
+    }
+
+    /// The whole text, shared.
+    pub fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
+
+    /// What stands before the slash. The name `/` has no namespace.
+    pub fn namespace(&self) -> Option<&str> {
+        self.slash().map(|at| &self.0[..at])
+    }
+
+    /// What stands after the slash, or everything.
+    pub fn name(&self) -> &str {
+        self.slash().map_or(&*self.0, |at| &self.0[at + 1..])
+    }
+
+    fn slash(&self) -> Option<usize> {
+        self.0.bytes().position(|byte| byte == b'/').filter(|&at| at > 0 && at + 1 < self.0.len())
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One form and where it stands.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Form {
+    /// What it is.
+    pub kind: FormKind,
+    /// Where it was read. A form made by an expansion carries the place of the text it came from.
+    pub span: Span,
+}
+
+impl Form {
+    /// A form at a place.
+    pub fn new(kind: FormKind, span: Span) -> Self {
+        Self { kind, span }
+    }
+
+    /// The symbol of this name.
+    pub fn symbol(name: &str, span: Span) -> Self {
+        Self::new(FormKind::Symbol(Name::new(name)), span)
+    }
+
+    /// The list of these forms.
+    pub fn list(items: impl Into<Forms>, span: Span) -> Self {
+        Self::new(FormKind::List(items.into()), span)
+    }
+
+    /// The vector of these forms.
+    pub fn vector(items: impl Into<Forms>, span: Span) -> Self {
+        Self::new(FormKind::Vector(items.into()), span)
+    }
+
+    /// The whole name, if this is a symbol.
+    pub fn as_symbol(&self) -> Option<&Name> {
+        match &self.kind {
+            FormKind::Symbol(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the symbol `name`, written exactly so.
+    pub fn is_symbol(&self, name: &str) -> bool {
+        self.as_symbol().is_some_and(|symbol| symbol.full() == name)
+    }
+
+    /// The items, if this is a list.
+    pub fn as_list(&self) -> Option<&[Form]> {
+        match &self.kind {
+            FormKind::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is a vector.
+    pub fn as_vector(&self) -> Option<&[Form]> {
+        match &self.kind {
+            FormKind::Vector(items) => Some(items),
+            _ => None,
+        }
+    }
+}
+
+/// The kinds of form there are.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FormKind {
+    /// `nil`
+    Nil,
+    /// `true`, `false`
+    Boolean(bool),
+    /// `12`, `0x1f`, `017`, `2r101`: whatever fits 64 bits and has no suffix.
+    Integer(i64),
+    /// An integer beyond 64 bits, or any with the suffix `N`.
+    BigInteger(Arc<BigInt>),
+    /// `1/3`: in lowest terms, the denominator at least 2. `4/2` is read as the integer it is.
+    Ratio(Arc<(BigInt, BigInt)>),
+    /// `1.5`, `1e9`, `##Inf`, `##-Inf`, `##NaN`
+    Double(f64),
+    /// `\a`, `\newline`, `\u03bb`, `\o101`
+    Character(char),
+    /// `"text"`, its escapes resolved.
+    String(Arc<str>),
+    /// `#"pattern"`, as it was written.
+    Regex(Arc<str>),
+    /// `:name`, `:namespace/name`, without the colon.
+    Keyword(Name),
+    /// `name`, `namespace/name`
+    Symbol(Name),
+    /// `(a b)`
+    List(Forms),
+    /// `[a b]`
+    Vector(Forms),
+    /// `{k v}`: keys and values in turn, so always an even number. Keys that are written alike are refused.
+    Map(Forms),
+    /// `#{a b}`. Items that are written alike are refused.
+    Set(Forms),
+    /// `#inst "..."`: a tag the reader knows and the one form behind it, which is always a string.
+    Tagged(Tag, Arc<str>),
+}
+
+impl FormKind {
+    /// What stands inside, if this is a collection.
+    pub fn children(&self) -> Option<&Forms> {
+        match self {
+            FormKind::List(items) | FormKind::Vector(items) | FormKind::Map(items) | FormKind::Set(items) => {
+                Some(items)
+            }
+            _ => None,
+        }
+    }
+
+    fn children_mut(&mut self) -> Option<&mut Forms> {
+        match self {
+            FormKind::List(items) | FormKind::Vector(items) | FormKind::Map(items) | FormKind::Set(items) => {
+                Some(items)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The tags of tagged literals. Whether the text behind one is valid is checked when a value is made of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Tag {
+    /// `#inst "2026-01-02T03:04:05.000Z"`: a `java.util.Date`.
+    Inst,
+    /// `#uuid "..."`
+    Uuid,
+    /// `#time/date "2026-01-02"`: a `LocalDate`.
+    LocalDate,
+    /// `#time/instant "2026-01-02T03:04:05Z"`: an `Instant`.
+    Instant,
+    /// `#time/duration "PT1H"`: a `Duration`.
+    Duration,
+}
+
+impl Tag {
+    /// All tags.
+    pub const ALL: [Tag; 5] = [Tag::Inst, Tag::Uuid, Tag::LocalDate, Tag::Instant, Tag::Duration];
+
+    /// The tag as it is written, without the hash.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tag::Inst => "inst",
+            Tag::Uuid => "uuid",
+            Tag::LocalDate => "time/date",
+            Tag::Instant => "time/instant",
+            Tag::Duration => "time/duration",
+        }
+    }
+
+    /// The tag that is written so.
+    pub fn from_name(name: &str) -> Option<Tag> {
+        Tag::ALL.into_iter().find(|tag| tag.name() == name)
+    }
+}
+
+/// The forms inside a collection: shared when cloned, dropped without recursion.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Forms(Option<Arc<[Form]>>);
+
+impl Deref for Forms {
+    type Target = [Form];
+
+    fn deref(&self) -> &[Form] {
+        self.0.as_deref().unwrap_or(&[])
+    }
+}
+
+impl From<Vec<Form>> for Forms {
+    fn from(mut items: Vec<Form>) -> Self {
+        Forms::split_off(&mut items, 0)
+    }
+}
+
+impl<const N: usize> From<[Form; N]> for Forms {
+    fn from(items: [Form; N]) -> Self {
+        items.into_iter().collect()
+    }
+}
+
+impl FromIterator<Form> for Forms {
+    fn from_iter<I: IntoIterator<Item = Form>>(items: I) -> Self {
+        items.into_iter().collect::<Vec<Form>>().into()
+    }
+}
+
+impl Forms {
+    /// Takes what `items` holds from `start` on, with one allocation of the right size.
+    pub(super) fn split_off(items: &mut Vec<Form>, start: usize) -> Self {
+        // The empty collection allocates nothing.
+        if items.len() <= start { Forms(None) } else { Forms(Some(items.drain(start..).collect())) }
+    }
+
+    /// Whether dropping these forms would drop others that hold forms themselves.
+    fn is_nested(&self) -> bool {
+        self.iter().any(|form| form.kind.children().is_some_and(|children| children.0.is_some()))
+    }
+}
+
+impl Drop for Forms {
+    fn drop(&mut self) {
+        if !self.is_nested() {
+            return;
+        }
+        // What would be the call stack of a recursive drop is this vector.
+        let mut pending = vec![self.0.take()];
+        while let Some(taken) = pending.pop() {
+            let Some(mut shared) = taken else { continue };
+            // Only the last owner tears a list down; for any other this is just a count going down.
+            let Some(items) = Arc::get_mut(&mut shared) else { continue };
+            for item in items {
+                if let Some(children) = item.kind.children_mut()
+                    && children.is_nested()
+                {
+                    pending.push(children.0.take());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! From text to forms.
+//!
+//! [`read_all`] reads a program, [`Reader`] one form after the other, and [`repair`] mends text as models write it
+//! before either. Every form knows its place. Reading evaluates nothing, resolves nothing and never panics, whatever
+//! the bytes; text beyond the [`ReadLimits`] is refused with a typed error.
+//!
+//! What Clojure's reader has and this one refuses, each with a hint: syntax quote, reader conditionals, `#=`,
+//! namespaced maps, `::` keywords, decimals, unknown tags. Metadata that says nothing to this language (type hints,
+//! flags, and a map before the name that is being defined) is read and dropped.
+//!
+//! For a prompt that takes several lines, [`completeness`] tells text that could go on from text that is wrong.
+
+mod chars;
+mod duplicates;
+mod form;
+mod limits;
+mod names;
+mod number;
+mod parser;
+mod repair;
+mod short_fn;
+mod text;
+
+pub use chars::{is_keyword_name, is_symbol_name};
+pub use form::{Form, FormKind, Forms, Name, Span, Tag};
+pub use limits::ReadLimits;
+pub use repair::repair;
+pub(crate) use text::NAMED_CHARACTERS;
+
+use crate::error::{Error, ErrorKind, Result};
+use parser::Parser;
+
+/// Reads every form of a text. Its errors are located.
+pub fn read_all(source: &str, limits: &ReadLimits) -> Result<Vec<Form>> {
+    let mut reader = Reader::new(source, limits)?;
+    let mut forms = Vec::new();
+    while let Some(form) = reader.next_form()? {
+        forms.push(form);
+    }
+    Ok(forms)
+}
+
+/// Reads the forms of a text one by one.
+pub struct Reader<'a> {
+    parser: Parser<'a>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the beginning of a text.
+    pub fn new(source: &'a str, limits: &ReadLimits) -> Result<Self> {
+        Ok(Self { parser: Parser::new(source, *limits)? })
+    }
+
+    /// The next form, or nothing at the end of the text. After an error nothing more should be read.
+    pub fn next_form(&mut self) -> Result<Option<Form>> {
+        self.parser.next_form()
+    }
+
+    /// How many bytes have been read: after a form, where it ended.
+    pub fn offset(&self) -> usize {
+        self.parser.offset()
+    }
+}
+
+/// Whether a text can be run as it stands.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Completeness {
+    /// Every form is closed.
+    Complete,
+    /// The last form is open: another line may close it. Carries the error that reading would give now.
+    Incomplete(Error),
+    /// No further text could mend it.
+    Invalid(Error),
+}
+
+/// Tells text that could go on from text that is wrong, for a prompt that asks for another line.
+pub fn completeness(source: &str, limits: &ReadLimits) -> Completeness {
+    match read_all(source, limits) {
+        Ok(_) => Completeness::Complete,
+        Err(error) if error.kind() == ErrorKind::IncompleteForm => Completeness::Incomplete(error),
+        Err(error) => Completeness::Invalid(error),
+    }
+}

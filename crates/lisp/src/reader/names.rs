@@ -1,0 +1,24 @@
+//! Shares the storage of names that occur more than once in a text.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::form::Name;
+
+/// The names met so far.
+#[derive(Default)]
+pub(super) struct Names {
+    known: HashSet<Arc<str>>,
+}
+
+impl Names {
+    /// The name of this text, with the storage of the first one that was equal.
+    pub(super) fn share(&mut self, text: &str) -> Name {
+        if let Some(known) = self.known.get(text) {
+            return Name::new(known.clone());
+        }
+        let fresh: Arc<str> = text.into();
+        self.known.insert(fresh.clone());
+        Name::new(fresh)
+    }
+}

@@ -1,0 +1,524 @@
+//! The parser: one pass over the bytes with a stack of its own.
+//!
+//! Open brackets and prefixes such as `'` or `#_` are frames on that stack, so nesting is bounded by a number and never
+//! by the stack of the thread. Finished forms wait in one vector until the bracket around them closes.
+
+use super::Name;
+use super::chars::{NameFault, check_name, ends_token, is_space};
+use super::form::{Form, FormKind, Forms, Span, Tag};
+use super::limits::ReadLimits;
+use super::names::Names;
+use super::number::read_number;
+use super::short_fn::ShortFn;
+use super::{duplicates, text};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Reads forms from a text, one after the other.
+pub(super) struct Parser<'a> {
+    source: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    limits: ReadLimits,
+    names: Names,
+    /// Finished forms whose surrounding form is still open.
+    items: Vec<Form>,
+    open: Vec<Frame>,
+    /// The arguments met so far, while inside of `#()`.
+    short_fn: Option<ShortFn>,
+}
+
+/// Something that has begun and waits for forms.
+struct Frame {
+    kind: FrameKind,
+    /// Where it began.
+    start: usize,
+    /// How many finished forms there were then.
+    base: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FrameKind {
+    List,
+    Vector,
+    Map,
+    Set,
+    ShortFn,
+    Quote,
+    Var,
+    Deref,
+    Discard,
+    /// Waits for what follows `^`.
+    Metadata,
+    /// Waits for the form the metadata is about; `true` if that may only be a symbol.
+    Annotated(bool),
+    Tagged(Tag),
+}
+
+impl FrameKind {
+    /// The text that opens it and, for brackets, the one that closes it.
+    fn delimiters(self) -> (&'static str, Option<u8>) {
+        match self {
+            FrameKind::List => ("(", Some(b')')),
+            FrameKind::Vector => ("[", Some(b']')),
+            FrameKind::Map => ("{", Some(b'}')),
+            FrameKind::Set => ("#{", Some(b'}')),
+            FrameKind::ShortFn => ("#(", Some(b')')),
+            FrameKind::Quote => ("'", None),
+            FrameKind::Var => ("#'", None),
+            FrameKind::Deref => ("@", None),
+            FrameKind::Discard => ("#_", None),
+            FrameKind::Metadata | FrameKind::Annotated(_) => ("^", None),
+            FrameKind::Tagged(tag) => (tag.name(), None),
+        }
+    }
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(source: &'a str, limits: ReadLimits) -> Result<Self> {
+        if source.len() > limits.bytes || u32::try_from(source.len()).is_err() {
+            return Err(Error::new(
+                ErrorKind::SizeExceeded,
+                format!("a program of {} bytes is longer than the {} allowed", source.len(), limits.bytes),
+            ));
+        }
+        let limits = limits.with_depth(limits.depth.min(ReadLimits::DEEPEST));
+        Ok(Self {
+            source,
+            bytes: source.as_bytes(),
+            at: 0,
+            limits,
+            names: Names::default(),
+            items: Vec::new(),
+            open: Vec::new(),
+            short_fn: None,
+        })
+    }
+
+    /// How far the text has been read.
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// The next form at the top level, or nothing at the end.
+    pub(super) fn next_form(&mut self) -> Result<Option<Form>> {
+        let result = self.read();
+        // An error leaves nothing half read behind: the next call would start afresh.
+        self.items.clear();
+        self.open.clear();
+        self.short_fn = None;
+        result.map_err(|error| error.locate(self.source))
+    }
+
+    fn read(&mut self) -> Result<Option<Form>> {
+        loop {
+            self.skip_blanks();
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return if self.open.is_empty() { Ok(None) } else { Err(self.incomplete()) };
+            };
+            let finished = match byte {
+                b'(' => self.begin(FrameKind::List, 1)?,
+                b'[' => self.begin(FrameKind::Vector, 1)?,
+                b'{' => self.begin(FrameKind::Map, 1)?,
+                b')' | b']' | b'}' => Some(self.close(byte)?),
+                b'\'' => self.begin(FrameKind::Quote, 1)?,
+                b'@' => self.begin(FrameKind::Deref, 1)?,
+                b'^' => self.begin(FrameKind::Metadata, 1)?,
+                b'#' => self.dispatch()?,
+                b'"' => Some(self.string()?),
+                b'\\' => Some(self.character()?),
+                b':' => Some(self.keyword()?),
+                b'`' | b'~' => return Err(self.no_macros(byte)),
+                _ => Some(self.atom()?),
+            };
+            if let Some(form) = finished
+                && let Some(form) = self.deliver(form)?
+            {
+                return Ok(Some(form));
+            }
+        }
+    }
+
+    /// Hands a finished form to what waits for it. Gives it back when nothing does: it is a form of the top level.
+    fn deliver(&mut self, mut form: Form) -> Result<Option<Form>> {
+        loop {
+            let Some(frame) = self.open.last() else { return Ok(Some(form)) };
+            if frame.kind.delimiters().1.is_some() {
+                self.items.push(form);
+                return Ok(None);
+            }
+            let (kind, start) = (frame.kind, frame.start);
+            self.open.pop();
+            let span = Span::new(start as u32, form.span.end);
+            let opener = Span::new(start as u32, start as u32 + 1);
+            form = match kind {
+                FrameKind::Quote => self.call("quote", opener, form, span),
+                FrameKind::Var => {
+                    if form.as_symbol().is_none() {
+                        return Err(Error::new(ErrorKind::Parse, "`#'` takes a name").at(form.span));
+                    }
+                    self.call("var", opener, form, span)
+                }
+                FrameKind::Deref => self.call("clojure.core/deref", opener, form, span),
+                FrameKind::Discard => return Ok(None),
+                FrameKind::Metadata => {
+                    let only_symbols = metadata_rule(&form)?;
+                    self.open.push(Frame {
+                        kind: FrameKind::Annotated(only_symbols),
+                        start,
+                        base: self.items.len(),
+                    });
+                    return Ok(None);
+                }
+                FrameKind::Annotated(true) if form.as_symbol().is_none() => {
+                    return Err(Error::new(ErrorKind::Unsupported, "values carry no metadata")
+                        .at(span)
+                        .hint("leave out the `^{...}`"));
+                }
+                FrameKind::Annotated(_) => form,
+                FrameKind::Tagged(tag) => match form.kind {
+                    FormKind::String(text) => Form::new(FormKind::Tagged(tag, text), span),
+                    _ => {
+                        let message = format!("`#{}` is followed by a string", tag.name());
+                        return Err(Error::new(ErrorKind::Parse, message).at(form.span));
+                    }
+                },
+                _ => form,
+            };
+        }
+    }
+
+    fn call(&mut self, function: &str, opener: Span, argument: Form, span: Span) -> Form {
+        let function = Form::new(FormKind::Symbol(self.names.share(function)), opener);
+        Form::list([function, argument], span)
+    }
+
+    fn skip_blanks(&mut self) {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            let comment = byte == b';' || (byte == b'#' && self.bytes.get(self.at + 1) == Some(&b'!'));
+            if comment {
+                let rest = &self.bytes[self.at..];
+                self.at += rest.iter().position(|&byte| byte == b'\n' || byte == b'\r').unwrap_or(rest.len());
+            } else if is_space(byte) {
+                self.at += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn begin(&mut self, kind: FrameKind, length: usize) -> Result<Option<Form>> {
+        if self.open.len() >= self.limits.depth {
+            return Err(Error::new(
+                ErrorKind::NestingExceeded,
+                format!("forms are nested deeper than the {} levels allowed", self.limits.depth),
+            )
+            .at(self.span(self.at, self.at + length)));
+        }
+        self.open.push(Frame { kind, start: self.at, base: self.items.len() });
+        self.at += length;
+        Ok(None)
+    }
+
+    fn close(&mut self, closer: u8) -> Result<Form> {
+        let place = self.span(self.at, self.at + 1);
+        let closer_text = closer as char;
+        let Some(frame) = self.open.last() else {
+            return Err(Error::new(ErrorKind::Parse, format!("`{closer_text}` closes nothing"))
+                .at(place)
+                .hint("there is one closing bracket too many, or an opening one is missing before it"));
+        };
+        let (opener, wanted) = frame.kind.delimiters();
+        let Some(wanted) = wanted else {
+            return Err(Error::new(ErrorKind::Parse, format!("`{opener}` is followed by no form")).at(place));
+        };
+        if wanted != closer {
+            let (line, column) = line_and_column(self.source, frame.start);
+            let message = format!(
+                "`{closer_text}` cannot close the `{opener}` of line {line}, column {column}: expected `{}`",
+                wanted as char
+            );
+            return Err(Error::new(ErrorKind::Parse, message).at(place));
+        }
+        let (kind, start, base) = (frame.kind, frame.start, frame.base);
+        self.open.pop();
+        self.at += 1;
+        let span = self.span(start, self.at);
+        let inside = &self.items[base..];
+        match kind {
+            FrameKind::Map if !inside.len().is_multiple_of(2) => {
+                let message =
+                    format!("a map literal holds keys and values in pairs, this one {} forms", inside.len());
+                return Err(Error::new(ErrorKind::Parse, message).at(span));
+            }
+            FrameKind::Map => refuse_duplicate(duplicates::find(inside, 2), self.source, "key of this map")?,
+            FrameKind::Set => refuse_duplicate(duplicates::find(inside, 1), self.source, "item of this set")?,
+            _ => {}
+        }
+        let items = Forms::split_off(&mut self.items, base);
+        Ok(match kind {
+            FrameKind::Vector => Form::new(FormKind::Vector(items), span),
+            FrameKind::Map => Form::new(FormKind::Map(items), span),
+            FrameKind::Set => Form::new(FormKind::Set(items), span),
+            FrameKind::ShortFn => {
+                let arguments = self.short_fn.take().unwrap_or_default();
+                arguments.write_out(Form::new(FormKind::List(items), span), &mut self.names)
+            }
+            _ => Form::new(FormKind::List(items), span),
+        })
+    }
+
+    /// What follows a `#`.
+    fn dispatch(&mut self) -> Result<Option<Form>> {
+        let refuse = |parser: &Self, message: &str, hint: &str| {
+            let end = parser.source.ceil_char_boundary(parser.at + 2);
+            Err(Error::new(ErrorKind::Unsupported, message).at(parser.span(parser.at, end)).hint(hint))
+        };
+        match self.bytes.get(self.at + 1) {
+            Some(b'{') => self.begin(FrameKind::Set, 2),
+            Some(b'(') => {
+                if self.short_fn.is_some() {
+                    return Err(Error::new(ErrorKind::Parse, "`#()` inside of `#()`")
+                        .at(self.span(self.at, self.at + 2))
+                        .hint("write the inner one as `(fn [x] ...)`"));
+                }
+                let begun = self.begin(FrameKind::ShortFn, 2)?;
+                self.short_fn = Some(ShortFn::default());
+                Ok(begun)
+            }
+            Some(b'\'') => self.begin(FrameKind::Var, 2),
+            Some(b'_') => self.begin(FrameKind::Discard, 2),
+            Some(b'"') => self.regex().map(Some),
+            Some(b'#') => self.symbolic_number().map(Some),
+            Some(b'?') => refuse(self, "there are no reader conditionals", "write the form itself"),
+            Some(b'=') => refuse(self, "nothing is evaluated while reading", "write the form without `#=`"),
+            Some(b':') => {
+                refuse(self, "there are no namespaced maps", "write each key in full, such as `:a/b`")
+            }
+            Some(b'^') => refuse(self, "there is no metadata with `#^`", "leave it out"),
+            Some(b'<') => refuse(self, "`#<` begins what cannot be read", "use the value itself"),
+            Some(&byte) if byte.is_ascii_alphabetic() => self.tagged(),
+            _ => {
+                let end = self.source.ceil_char_boundary(self.at + 2);
+                Err(Error::new(ErrorKind::Parse, "a `#` that begins nothing").at(self.span(self.at, end)))
+            }
+        }
+    }
+
+    fn tagged(&mut self) -> Result<Option<Form>> {
+        let end = self.token_end(self.at + 1);
+        let name = &self.source[self.at + 1..end];
+        let Some(tag) = Tag::from_name(name) else {
+            let known: Vec<String> = Tag::ALL.iter().map(|tag| format!("#{}", tag.name())).collect();
+            return Err(Error::new(ErrorKind::Unsupported, format!("unknown tag `#{name}`"))
+                .at(self.span(self.at, end))
+                .hint(format!("the tags are {}", known.join(", "))));
+        };
+        self.begin(FrameKind::Tagged(tag), end - self.at)
+    }
+
+    fn symbolic_number(&mut self) -> Result<Form> {
+        let end = self.token_end(self.at + 2);
+        let span = self.span(self.at, end);
+        let value = match &self.source[self.at + 2..end] {
+            "Inf" => f64::INFINITY,
+            "-Inf" => f64::NEG_INFINITY,
+            "NaN" => f64::NAN,
+            other => {
+                return Err(Error::new(ErrorKind::Parse, format!("unknown number `##{other}`"))
+                    .at(span)
+                    .hint("there are ##Inf, ##-Inf and ##NaN"));
+            }
+        };
+        self.at = end;
+        Ok(Form::new(FormKind::Double(value), span))
+    }
+
+    /// The end of the quoted text whose first quote stands at `quote`, and whether it holds a backslash.
+    fn quoted_end(&self, quote: usize) -> Result<(usize, bool)> {
+        let mut at = quote + 1;
+        let mut escaped = false;
+        loop {
+            match self.bytes.get(at) {
+                Some(b'"') => return Ok((at, escaped)),
+                Some(b'\\') => {
+                    escaped = true;
+                    at += 2;
+                }
+                Some(_) => at += 1,
+                None => {
+                    let (line, column) = line_and_column(self.source, quote);
+                    return Err(Error::new(
+                        ErrorKind::IncompleteForm,
+                        format!(
+                            "the text ends inside the string that begins in line {line}, column {column}"
+                        ),
+                    )
+                    .at(self.span(quote, quote + 1))
+                    .hint("close it with `\"`; a quote inside of a string is written `\\\"`"));
+                }
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<Form> {
+        let start = self.at;
+        let (end, escaped) = self.quoted_end(start)?;
+        let inside = &self.source[start + 1..end];
+        let text = if escaped { text::unescape(inside, start + 1)? } else { inside.into() };
+        self.at = end + 1;
+        Ok(Form::new(FormKind::String(text), self.span(start, end + 1)))
+    }
+
+    fn regex(&mut self) -> Result<Form> {
+        let start = self.at;
+        let (end, _) = self.quoted_end(start + 1)?;
+        self.at = end + 1;
+        Ok(Form::new(FormKind::Regex(self.source[start + 2..end].into()), self.span(start, end + 1)))
+    }
+
+    fn character(&mut self) -> Result<Form> {
+        let start = self.at;
+        let Some(first) = self.source[start + 1..].chars().next() else {
+            return Err(Error::new(ErrorKind::IncompleteForm, "the text ends after a backslash")
+                .at(self.span(start, start + 1)));
+        };
+        let end = self.token_end(start + 1 + first.len_utf8());
+        let span = self.span(start, end);
+        let character = text::read_character(&self.source[start + 1..end]).map_err(|error| error.at(span))?;
+        self.at = end;
+        Ok(Form::new(FormKind::Character(character), span))
+    }
+
+    fn keyword(&mut self) -> Result<Form> {
+        let start = self.at;
+        let end = self.token_end(start + 1);
+        let span = self.span(start, end);
+        let name = &self.source[start + 1..end];
+        if let Some(rest) = name.strip_prefix(':') {
+            return Err(Error::new(ErrorKind::Unsupported, "a keyword has one colon")
+                .at(span)
+                .hint(format!("there are no namespaces to resolve `::` in: write `:{rest}`")));
+        }
+        check_name(name).map_err(|fault| name_error("keyword", &self.source[start..end], fault).at(span))?;
+        self.at = end;
+        Ok(Form::new(FormKind::Keyword(self.names.share(name)), span))
+    }
+
+    /// A number, a symbol, or one of the three words that are values.
+    fn atom(&mut self) -> Result<Form> {
+        let start = self.at;
+        let end = self.token_end(start);
+        let token = &self.source[start..end];
+        let span = self.span(start, end);
+        let kind = match token.as_bytes() {
+            [b'0'..=b'9', ..] | [b'+' | b'-', b'0'..=b'9', ..] => {
+                read_number(token, self.limits.number_digits).map_err(|error| error.at(span))?
+            }
+            b"nil" => FormKind::Nil,
+            b"true" => FormKind::Boolean(true),
+            b"false" => FormKind::Boolean(false),
+            _ => FormKind::Symbol(self.symbol(token).map_err(|error| error.at(span))?),
+        };
+        self.at = end;
+        Ok(Form::new(kind, span))
+    }
+
+    fn symbol(&mut self, token: &str) -> Result<Name> {
+        if let Some(arguments) = &mut self.short_fn
+            && let Some(place) = token.strip_prefix('%')
+        {
+            let name = arguments.note(place)?;
+            return Ok(self.names.share(name.as_deref().unwrap_or(token)));
+        }
+        let digits = token.trim_start_matches(['-', '+']).strip_prefix('.');
+        if digits.is_some_and(|digits| digits.starts_with(|first: char| first.is_ascii_digit())) {
+            return Err(Error::new(ErrorKind::Parse, format!("`{token}` is not a number"))
+                .hint("a double has a digit before the point: `0.5`"));
+        }
+        check_name(token).map_err(|fault| name_error("name", token, fault))?;
+        Ok(self.names.share(token))
+    }
+
+    fn token_end(&self, from: usize) -> usize {
+        let rest = &self.bytes[from.min(self.bytes.len())..];
+        from + rest.iter().position(|&byte| ends_token(byte)).unwrap_or(rest.len())
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        // The length of the text was checked to fit.
+        Span::new(start as u32, end as u32)
+    }
+
+    fn no_macros(&self, byte: u8) -> Error {
+        Error::new(
+            ErrorKind::Unsupported,
+            format!("`{}` is for writing macros, and there are none", byte as char),
+        )
+        .at(self.span(self.at, self.at + 1))
+        .hint("build data with `list`, `vector` or `'(...)`, and code with `fn`")
+    }
+
+    /// The text ends although something is open.
+    fn incomplete(&self) -> Error {
+        let missing: String =
+            self.open.iter().rev().filter_map(|frame| frame.kind.delimiters().1).map(char::from).collect();
+        let Some(frame) = self.open.last() else {
+            return Error::new(ErrorKind::Internal, "nothing is open at the end of the text");
+        };
+        let (opener, closer) = frame.kind.delimiters();
+        let (line, column) = line_and_column(self.source, frame.start);
+        let message = match closer {
+            Some(_) => {
+                format!("the text ends before the `{opener}` of line {line}, column {column} is closed")
+            }
+            None => format!("the text ends after the `{opener}` of line {line}, column {column}"),
+        };
+        let error = Error::new(ErrorKind::IncompleteForm, message)
+            .at(self.span(frame.start, (frame.start + opener.len()).min(self.source.len())));
+        match missing.len() {
+            0 => error,
+            1..=20 => error.hint(format!("still missing: `{missing}`")),
+            count => error.hint(format!("{count} closing brackets are missing")),
+        }
+    }
+}
+
+/// Whether metadata may only stand before a symbol. Type hints and flags say nothing that this language could use, so
+/// they are dropped wherever they stand; a map would have to be kept by a value, which none can.
+fn metadata_rule(metadata: &Form) -> Result<bool> {
+    match metadata.kind {
+        FormKind::Symbol(_) | FormKind::String(_) | FormKind::Keyword(_) => Ok(false),
+        FormKind::Map(_) => Ok(true),
+        _ => Err(Error::new(
+            ErrorKind::Parse,
+            "`^` is followed by a type hint, a flag such as `:private` or a map",
+        )
+        .at(metadata.span)),
+    }
+}
+
+fn refuse_duplicate(duplicate: Option<&Form>, source: &str, what: &str) -> Result<()> {
+    let Some(form) = duplicate else { return Ok(()) };
+    let shown: String = form.span.text(source).unwrap_or_default().chars().take(40).collect();
+    Err(Error::new(ErrorKind::Parse, format!("`{shown}` is written twice as a {what}")).at(form.span))
+}
+
+fn name_error(what: &str, token: &str, fault: NameFault) -> Error {
+    let shown: String = token.chars().take(40).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let error = Error::new(ErrorKind::Parse, format!("`{shown}` is not a {what}"));
+    match fault {
+        NameFault::Empty => error.hint("a colon is followed by a name"),
+        NameFault::Colon => error.hint("a colon stands at the beginning of a keyword, or inside of a name"),
+        NameFault::Slash => error.hint("a slash stands once, between a namespace and a name"),
+        NameFault::Character(character) => {
+            error.hint(format!("the character U+{:04X} cannot stand in a name", character as u32))
+        }
+    }
+}
+
+/// Line and column of an offset, both counted from 1.
+fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
+    let before = &source[..offset];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.bytes().filter(|&byte| byte == b'\n').count() + 1, before[line_start..].chars().count() + 1)
+}

@@ -1,0 +1,57 @@
+//! `#(...)`: which arguments its body names, and the function it stands for.
+
+use super::form::{Form, FormKind, Span};
+use super::names::Names;
+use crate::error::{Error, ErrorKind, Result};
+
+/// As many arguments as a function of Clojure takes.
+const MOST: usize = 20;
+
+/// The arguments met while reading the body.
+#[derive(Default)]
+pub(super) struct ShortFn {
+    /// The highest `%n`.
+    highest: usize,
+    /// Whether `%&` occurs.
+    rest: bool,
+}
+
+impl ShortFn {
+    /// Notes an argument, given without its `%`. Says what it is called in the function if that is another name.
+    pub(super) fn note(&mut self, place: &str) -> Result<Option<String>> {
+        match place {
+            "" => {
+                self.highest = self.highest.max(1);
+                Ok(Some("%1".to_owned()))
+            }
+            "&" => {
+                self.rest = true;
+                Ok(None)
+            }
+            _ => match place.parse::<usize>() {
+                Ok(number)
+                    if (1..=MOST).contains(&number) && place.bytes().all(|byte| byte.is_ascii_digit()) =>
+                {
+                    self.highest = self.highest.max(number);
+                    // `%01` is the argument `%1` too.
+                    Ok(Some(format!("%{number}")))
+                }
+                _ => Err(Error::new(ErrorKind::Parse, format!("`%{place}` is no argument of `#()`"))
+                    .hint(format!("the arguments are %, %1 to %{MOST} and %&"))),
+            },
+        }
+    }
+
+    /// The function with this body.
+    pub(super) fn write_out(self, body: Form, names: &mut Names) -> Form {
+        let span = body.span;
+        let opener = Span::new(span.start, span.start + 2);
+        let mut symbol = |name: &str| Form::new(FormKind::Symbol(names.share(name)), opener);
+        let mut parameters: Vec<Form> =
+            (1..=self.highest).map(|number| symbol(&format!("%{number}"))).collect();
+        if self.rest {
+            parameters.extend([symbol("&"), symbol("%&")]);
+        }
+        Form::list([symbol("fn*"), Form::vector(parameters, opener), body], span)
+    }
+}

@@ -1,0 +1,127 @@
+//! Strings and characters: their escapes, resolved.
+
+use std::sync::Arc;
+
+use super::form::Span;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Resolves the escapes in the inside of a string literal, whose first byte stands at `offset` in the source.
+pub(super) fn unescape(inside: &str, offset: usize) -> Result<Arc<str>> {
+    let mut text = String::with_capacity(inside.len());
+    let mut rest = inside;
+    while let Some(at) = rest.find('\\') {
+        text.push_str(&rest[..at]);
+        let place = offset + (inside.len() - rest.len()) + at;
+        let escape = &rest[at + 1..];
+        let (character, length) =
+            read_escape(escape).map_err(|error| error.at(span(place, 1 + escape_length(escape))))?;
+        text.push(character);
+        rest = &escape[length..];
+    }
+    text.push_str(rest);
+    Ok(text.into())
+}
+
+fn span(start: usize, length: usize) -> Span {
+    Span::new(start as u32, (start + length) as u32)
+}
+
+fn escape_length(escape: &str) -> usize {
+    escape.chars().next().map_or(0, char::len_utf8)
+}
+
+/// Reads one escape, without its backslash, and says how many bytes it took.
+fn read_escape(escape: &str) -> Result<(char, usize)> {
+    let bytes = escape.as_bytes();
+    let simple = match bytes.first() {
+        Some(b'n') => '\n',
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'u') => return read_unicode(escape),
+        Some(b'0'..=b'7') => return read_octal(bytes),
+        _ => {
+            let shown: String = escape.chars().take(1).collect();
+            return Err(Error::new(ErrorKind::Parse, format!("`\\{shown}` is not an escape in a string"))
+                .hint(format!("write `\\\\{shown}` for a backslash, or a regex as `#\"\\{shown}\"`")));
+        }
+    };
+    Ok((simple, 1))
+}
+
+fn read_octal(bytes: &[u8]) -> Result<(char, usize)> {
+    let length = bytes.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+    let code = bytes[..length].iter().fold(0u32, |sum, byte| sum * 8 + u32::from(byte - b'0'));
+    match char::from_u32(code) {
+        Some(character) if code <= 0o377 => Ok((character, length)),
+        _ => Err(Error::new(ErrorKind::Parse, "an octal escape goes up to `\\377`")),
+    }
+}
+
+/// `uXXXX`; two of them may be the halves of one character, as Java writes those beyond the first plane.
+fn read_unicode(escape: &str) -> Result<(char, usize)> {
+    let unit = hex_unit(escape)
+        .ok_or_else(|| Error::new(ErrorKind::Parse, "`\\u` needs four hexadecimal digits"))?;
+    if let Some(character) = char::from_u32(unit) {
+        return Ok((character, 5));
+    }
+    let second = escape[5..].strip_prefix('\\').and_then(hex_unit);
+    if let Some(second) = second
+        && (0xd800..0xdc00).contains(&unit)
+        && (0xdc00..0xe000).contains(&second)
+        && let Some(character) = char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (second - 0xdc00))
+    {
+        return Ok((character, 11));
+    }
+    Err(Error::new(ErrorKind::Parse, format!("`\\u{}` is half of a character", &escape[1..5]))
+        .hint("write the character itself"))
+}
+
+fn hex_unit(escape: &str) -> Option<u32> {
+    let digits = escape.strip_prefix('u')?.get(..4)?;
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+}
+
+/// Reads what follows the backslash of a character literal.
+pub(super) fn read_character(token: &str) -> Result<char> {
+    let mut characters = token.chars();
+    if let (Some(character), None) = (characters.next(), characters.next()) {
+        return Ok(character);
+    }
+    if let Some(character) = named_character(token) {
+        return Ok(character);
+    }
+    let refused = || Error::new(ErrorKind::Parse, format!("`\\{token}` is not a character"));
+    if token.len() == 5
+        && let Some(unit) = hex_unit(token)
+    {
+        return char::from_u32(unit)
+            .ok_or_else(|| refused().hint("it is half of a character: write the character itself"));
+    }
+    if let Some(digits) = token.strip_prefix('o')
+        && digits.len() <= 3
+        && let Ok(code) = u32::from_str_radix(digits, 8)
+        && code <= 0o377
+        && let Some(character) = char::from_u32(code)
+    {
+        return Ok(character);
+    }
+    Err(refused().hint(format!("a text of several characters is a string: \"{token}\"")))
+}
+
+/// The characters with a name.
+pub(crate) const NAMED_CHARACTERS: [(char, &str); 6] = [
+    ('\n', "newline"),
+    (' ', "space"),
+    ('\t', "tab"),
+    ('\u{8}', "backspace"),
+    ('\u{c}', "formfeed"),
+    ('\r', "return"),
+];
+
+fn named_character(name: &str) -> Option<char> {
+    NAMED_CHARACTERS.iter().find(|(_, known)| *known == name).map(|(character, _)| *character)
+}

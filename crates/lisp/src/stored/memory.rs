@@ -1,0 +1,153 @@
+//! Documents: a value by itself, or a whole memory.
+
+use std::collections::HashMap;
+
+use serde_json::{Value as Json, json};
+
+use super::functions::FunctionReader;
+use super::read::Reader;
+use super::write::Writer;
+use super::{VERSION, damaged};
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::inputs::Inputs;
+use crate::limits::Limits;
+use crate::memory::Memory;
+use crate::value::Value;
+
+/// A value takes this many bytes at least, so memory bounds the parts a document may have.
+const BYTES_OF_CELL: usize = 16;
+
+fn writer(limits: &Limits) -> Writer {
+    Writer::new(limits.memory_bytes / BYTES_OF_CELL)
+}
+
+/// A value as a JSON document.
+pub fn store_value(value: &Value, limits: &Limits) -> Result<Json> {
+    let mut writer = writer(limits);
+    let root = writer.cell(value)?;
+    Ok(json!({"version": VERSION, "nodes": writer.into_nodes(), "root": root}))
+}
+
+/// The value of a document. Functions in it are compiled against the inputs; names they mention are added to the
+/// memory of the inputs, as are the atoms.
+pub fn restore_value(document: &Json, engine: &Engine, inputs: &mut Inputs) -> Result<Value> {
+    check_version(document)?;
+    let mut memory = inputs.memory.clone();
+    let mut reader = reader(engine, inputs, &mut memory);
+    reader.table(field(document, "nodes")?)?;
+    let value = reader.cell(field(document, "root")?)?;
+    inputs.memory = memory;
+    Ok(value)
+}
+
+/// A memory as a JSON document: definitions with their docstrings and order, atoms, and the numbering of names.
+pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
+    let mut writer = writer(limits);
+    let mut definitions = Vec::new();
+    for definition in memory.definitions() {
+        definitions.push(json!({
+            "name": &*definition.name,
+            "value": writer.cell(&definition.value)?,
+            "doc": definition.doc.as_deref(),
+            "returned": definition.returned.as_deref(),
+        }));
+    }
+    let mut atoms = Vec::new();
+    for (atom, value) in memory.atoms() {
+        atoms.push(json!([atom.number(), writer.cell(value)?]));
+    }
+    let names: Vec<&str> = memory.names.globals.iter().map(|name| &**name).collect();
+    let data: Vec<&str> = memory.names.data.iter().map(|name| &**name).collect();
+    Ok(json!({
+        "version": VERSION,
+        "nodes": writer.into_nodes(),
+        "names": names,
+        "data": data,
+        "definitions": definitions,
+        "atoms": atoms,
+        "next_stamp": memory.next_stamp,
+    }))
+}
+
+/// The memory of a document. Functions in it are compiled against the data and tools of the inputs.
+pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Result<Memory> {
+    check_version(document)?;
+    let mut memory = Memory::new();
+    // Names first: functions refer to definitions that come after them.
+    for name in texts(document, "names")? {
+        memory.names.globals.number_or_add(name);
+    }
+    for name in texts(document, "data")? {
+        memory.names.data.number_or_add(name);
+    }
+    memory.next_stamp = field(document, "next_stamp")?.as_u64().ok_or_else(|| damaged("no next stamp"))?;
+    let mut definitions = Vec::new();
+    let mut cells = Vec::new();
+    {
+        let mut reader = reader(engine, inputs, &mut memory);
+        reader.table(field(document, "nodes")?)?;
+        for definition in array(document, "definitions")? {
+            let name = definition
+                .get("name")
+                .and_then(Json::as_str)
+                .ok_or_else(|| damaged("a definition has no name"))?;
+            let value = reader.cell(definition.get("value").unwrap_or(&Json::Null))?;
+            definitions.push((name, value, definition));
+        }
+        for atom in array(document, "atoms")? {
+            let number = atom.get(0).and_then(Json::as_u64).ok_or_else(|| damaged("not an atom"))?;
+            cells.push((number, reader.cell(atom.get(1).unwrap_or(&Json::Null))?));
+        }
+    }
+    for (name, value, definition) in definitions {
+        let text = |key: &str| definition.get(key).and_then(Json::as_str);
+        memory.define(name, value, text("doc"));
+        let number = memory.names.globals.number_or_add(name) as usize;
+        if let Some(Some(slot)) = memory.slots.get_mut(number) {
+            slot.returned = text("returned").map(Into::into);
+        }
+    }
+    for (number, value) in cells {
+        memory.restore_atom(number, value);
+    }
+    Ok(memory)
+}
+
+fn reader<'a>(engine: &'a Engine, inputs: &'a Inputs, memory: &'a mut Memory) -> Reader<'a> {
+    let functions = FunctionReader {
+        builtins: &engine.inner().builtins,
+        library: &engine.inner().library_code,
+        data: &inputs.data,
+        tools: &inputs.tools,
+        compiled: HashMap::new(),
+    };
+    Reader::new(&inputs.limits, memory, functions)
+}
+
+fn check_version(document: &Json) -> Result<()> {
+    match document.get("version").and_then(Json::as_u64) {
+        Some(VERSION) => Ok(()),
+        Some(version) => Err(Error::new(
+            ErrorKind::InvalidStored,
+            format!("a stored value is of version {version}, this program reads version {VERSION}"),
+        )),
+        None => Err(damaged("it has no version")),
+    }
+}
+
+fn field<'a>(document: &'a Json, name: &str) -> Result<&'a Json> {
+    document.get(name).ok_or_else(|| damaged(&format!("it has no {name:?}")))
+}
+
+fn array<'a>(document: &'a Json, name: &str) -> Result<&'a [Json]> {
+    field(document, name)?
+        .as_array()
+        .map(Vec::as_slice)
+        .ok_or_else(|| damaged(&format!("{name:?} is no array")))
+}
+
+fn texts<'a>(document: &'a Json, name: &str) -> Result<Vec<&'a str>> {
+    let texts: Option<Vec<&str>> = array(document, name)?.iter().map(Json::as_str).collect();
+    texts.ok_or_else(|| damaged(&format!("{name:?} holds something that is no text")))
+}

@@ -1,0 +1,147 @@
+//! From values to a table.
+
+use std::collections::HashMap;
+
+use serde_json::{Value as Json, json};
+
+use super::cells::scalar_cell;
+use super::functions::function_node;
+use crate::error::{Error, ErrorKind, Result};
+use crate::value::{Closure, Cursor, Exception, Next, Value};
+
+/// Values nested deeper than this are refused rather than walked.
+const DEEPEST: u32 = 1_000;
+
+/// Collects the compound values of a document.
+pub(super) struct Writer {
+    nodes: Vec<Json>,
+    /// Where a compound value has been put, by its kind and address.
+    known: HashMap<(u8, u64), usize>,
+    cells: usize,
+    most_cells: usize,
+    /// Values whose addresses are keys of `known` are kept alive, so that no address is used twice.
+    kept: Vec<Value>,
+}
+
+impl Writer {
+    /// A writer of at most so many cells.
+    pub(super) fn new(most_cells: usize) -> Self {
+        Self { nodes: Vec::new(), known: HashMap::new(), cells: 0, most_cells, kept: Vec::new() }
+    }
+
+    pub(super) fn into_nodes(self) -> Vec<Json> {
+        self.nodes
+    }
+
+    /// The cell of a value, after putting what it holds into the table.
+    pub(super) fn cell(&mut self, value: &Value) -> Result<Json> {
+        self.cells += 1;
+        if self.cells > self.most_cells {
+            return Err(Error::new(
+                ErrorKind::SizeExceeded,
+                format!("a value to be stored has more than {} parts", self.most_cells),
+            ));
+        }
+        if let Some(cell) = scalar_cell(value) {
+            return Ok(cell);
+        }
+        if value.depth() > DEEPEST {
+            return Err(Error::new(
+                ErrorKind::NestingExceeded,
+                format!("a value to be stored is nested more than {DEEPEST} deep"),
+            ));
+        }
+        let key = identity(value);
+        if let Some(index) = key.and_then(|key| self.known.get(&key)) {
+            return Ok(json!(["r", index]));
+        }
+        let node = self.node(value)?;
+        let index = self.nodes.len();
+        self.nodes.push(node);
+        if let Some(key) = key {
+            self.known.insert(key, index);
+            self.kept.push(value.clone());
+        }
+        Ok(json!(["r", index]))
+    }
+
+    fn node(&mut self, value: &Value) -> Result<Json> {
+        Ok(match value {
+            Value::Vector(items) if items.is_entry() => self.items("e", items.iter())?,
+            Value::Vector(items) => self.items("v", items.iter())?,
+            Value::Set(items) => self.items("set", items.iter())?,
+            Value::Map(map) => {
+                let letter = if map.is_flexible() { "fm" } else { "m" };
+                self.items(letter, map.iter().flat_map(|(key, value)| [key, value]))?
+            }
+            Value::List(list) if list.is_proper() => self.sequence("l", value)?,
+            Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => self.sequence("s", value)?,
+            Value::Closure(closure) => self.function(closure)?,
+            Value::Exception(exception) => self.exception(exception)?,
+            Value::Reduced(inner) => json!(["red", self.cell(inner)?]),
+            other => {
+                return Err(Error::new(
+                    ErrorKind::NotRepresentable,
+                    format!("a value of type {} cannot be stored", other.type_name()),
+                ));
+            }
+        })
+    }
+
+    fn items<'v>(&mut self, letter: &str, items: impl Iterator<Item = &'v Value>) -> Result<Json> {
+        let mut node = vec![json!(letter)];
+        for item in items {
+            node.push(self.cell(item)?);
+        }
+        Ok(Json::Array(node))
+    }
+
+    fn sequence(&mut self, letter: &str, value: &Value) -> Result<Json> {
+        let mut node = vec![json!(letter)];
+        let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
+        loop {
+            match cursor.next() {
+                Next::Item(item) => node.push(self.cell(&item)?),
+                Next::End => return Ok(Json::Array(node)),
+                Next::Blocked(_) => {
+                    return Err(Error::new(
+                        ErrorKind::NotRepresentable,
+                        "a sequence that has not been realised cannot be stored",
+                    ));
+                }
+            }
+        }
+    }
+
+    fn function(&mut self, closure: &Closure) -> Result<Json> {
+        let mut captured = Vec::with_capacity(closure.captured().len());
+        for value in closure.captured().iter() {
+            captured.push(self.cell(value)?);
+        }
+        function_node(closure, captured)
+    }
+
+    fn exception(&mut self, exception: &Exception) -> Result<Json> {
+        let data = self.cell(exception.data())?;
+        let cause = self.cell(exception.cause())?;
+        let message = exception.message().map(|text| text.as_str());
+        Ok(json!(["x", exception.kind().name(), exception.class(), message, data, cause]))
+    }
+}
+
+/// What makes a compound value the same one: its kind and address, or the stamp of a function. Nothing for values that
+/// are made anew wherever they are looked at.
+fn identity(value: &Value) -> Option<(u8, u64)> {
+    let (kind, address) = match value {
+        Value::Vector(items) => (0, items.address() as u64),
+        Value::Map(map) => (1, map.address() as u64),
+        Value::Set(set) => (2, set.address() as u64),
+        Value::List(list) => (3, list.address() as u64),
+        Value::Sequence(sequence) => (4, sequence.address() as u64),
+        Value::Lazy(cell) => (5, std::sync::Arc::as_ptr(cell).addr() as u64),
+        Value::Closure(closure) => (6, closure.stamp().0),
+        Value::Exception(exception) => (7, std::sync::Arc::as_ptr(exception).addr() as u64),
+        _ => return None,
+    };
+    Some((kind, address))
+}

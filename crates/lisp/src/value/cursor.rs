@@ -1,0 +1,148 @@
+//! Walking anything that has items, one at a time, stopping where a lazy cell has yet to be realised.
+//!
+//! This is how every loop of the machine and the library reads a collection. A cursor holds what is left, never the
+//! beginning, so that a long sequence may be dropped behind it.
+
+use std::sync::Arc;
+
+use super::sequence::View;
+use super::{LazyCell, List, Sequence, Value, Vector};
+
+/// A position in a collection.
+#[derive(Clone)]
+pub enum Cursor {
+    /// Nothing is left.
+    End,
+    /// The items of a vector from an index on, then what a value holds.
+    Items(Vector, usize, Value),
+    /// A range of integers: next, step, how many are left.
+    Range(i64, i64, u64),
+    /// A list cell or the empty list.
+    List(List),
+    /// A lazy cell that has not been looked at yet.
+    Lazy(Arc<LazyCell>),
+}
+
+/// What a cursor finds.
+pub enum Next {
+    /// The next item.
+    Item(Value),
+    /// There are no more.
+    End,
+    /// The next item is inside this cell, which has to be realised first.
+    Blocked(Arc<LazyCell>),
+}
+
+impl Cursor {
+    /// A cursor at the beginning of a collection, a string, a sequence or `nil`. Nothing for other values.
+    pub fn new(value: &Value) -> Option<Cursor> {
+        Some(match value {
+            Value::Nil => Cursor::End,
+            Value::Vector(items) => Cursor::Items(items.clone(), 0, Value::Nil),
+            Value::List(list) => Cursor::List(list.clone()),
+            Value::Sequence(sequence) => Cursor::of_sequence(sequence),
+            Value::Lazy(cell) => Cursor::Lazy(cell.clone()),
+            Value::Map(map) => Cursor::Items(Vector::from(map.entries()), 0, Value::Nil),
+            Value::Set(set) => {
+                Cursor::Items(Vector::from(set.iter().cloned().collect::<Vec<_>>()), 0, Value::Nil)
+            }
+            Value::String(text) => Cursor::Items(
+                Vector::from(text.chars().map(Value::Character).collect::<Vec<_>>()),
+                0,
+                Value::Nil,
+            ),
+            _ => return None,
+        })
+    }
+
+    fn of_sequence(sequence: &Sequence) -> Cursor {
+        match sequence.view() {
+            View::Items { items, from, rest, .. } => Cursor::Items(items.clone(), *from, rest.clone()),
+            View::Range { start, step, count } => Cursor::Range(*start, *step, *count),
+        }
+    }
+
+    /// The next item, and moves behind it. A blocked cursor does not move.
+    #[inline]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a blocked cursor is not at its end, so it is no iterator"
+    )]
+    pub fn next(&mut self) -> Next {
+        loop {
+            match self {
+                Cursor::End => return Next::End,
+                Cursor::Items(items, at, rest) => {
+                    if let Some(item) = items.get(*at) {
+                        *at += 1;
+                        return Next::Item(item.clone());
+                    }
+                    let rest = std::mem::take(rest);
+                    *self = Cursor::new(&rest).unwrap_or(Cursor::End);
+                }
+                Cursor::Range(next, step, left) => {
+                    if *left == 0 {
+                        return Next::End;
+                    }
+                    let item = *next;
+                    *next = next.saturating_add(*step);
+                    if *left != u64::MAX {
+                        *left -= 1;
+                    }
+                    return Next::Item(Value::Integer(item));
+                }
+                Cursor::List(list) => {
+                    let Some(node) = list.node() else { return Next::End };
+                    let item = node.first().clone();
+                    let rest = node.rest().clone();
+                    *self = Cursor::new(&rest).unwrap_or(Cursor::End);
+                    return Next::Item(item);
+                }
+                Cursor::Lazy(cell) => match cell.realised() {
+                    None => return Next::Blocked(cell.clone()),
+                    Some(value) => *self = Cursor::new(&value).unwrap_or(Cursor::End),
+                },
+            }
+        }
+    }
+
+    /// How many items are left, if that is known without walking.
+    pub fn left(&self) -> Option<usize> {
+        match self {
+            Cursor::End => Some(0),
+            Cursor::Items(items, at, Value::Nil) => Some(items.len().saturating_sub(*at)),
+            Cursor::Range(_, _, u64::MAX) => None,
+            Cursor::Range(_, _, left) => usize::try_from(*left).ok(),
+            Cursor::List(list) => list.count(),
+            _ => None,
+        }
+    }
+
+    /// What is left, as a sequence: possibly empty, possibly lazy.
+    pub fn into_value(self) -> Value {
+        match self {
+            Cursor::End => Value::Nil,
+            Cursor::Items(items, at, rest) => match Sequence::chunk(items, at, rest.clone()) {
+                Some(sequence) => Value::Sequence(sequence),
+                None => rest,
+            },
+            Cursor::Range(next, step, left) => {
+                Sequence::range(next, step, left).map_or(Value::Nil, Value::Sequence)
+            }
+            Cursor::List(list) => Value::List(list),
+            Cursor::Lazy(cell) => Value::Lazy(cell),
+        }
+    }
+
+    pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
+        match self {
+            Cursor::End | Cursor::Range(..) => {}
+            Cursor::Items(items, _, rest) => {
+                look(&Value::Vector(items.clone()));
+                look(rest);
+            }
+            Cursor::List(list) => look(&Value::List(list.clone())),
+            Cursor::Lazy(cell) => look(&Value::Lazy(cell.clone())),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `=` of Clojure.
+//!
+//! Sequences of every kind are equal item by item, numbers only within their kind (`(= 1 1.0)` is false), functions
+//! and atoms by identity, and NaN equals nothing. The values must be realised.
+
+use super::{Cursor, Map, Next, Value, number};
+
+/// Whether two values are equal. Both must be realised.
+pub fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Keyword(a), Value::Keyword(b)) => a == b,
+        (Value::String(a), Value::String(b)) => a == b,
+        (Value::Integer(a), Value::Integer(b)) => a == b,
+        (Value::Float(a), Value::Float(b)) => a == b,
+        (Value::Nil, Value::Nil) => true,
+        (Value::Nil, _) | (_, Value::Nil) => false,
+        (
+            Value::Integer(_) | Value::BigInteger(_) | Value::Ratio(_) | Value::Float(_),
+            Value::Integer(_) | Value::BigInteger(_) | Value::Ratio(_) | Value::Float(_),
+        ) => number::same_kind_equal(a, b),
+        (Value::Vector(a), Value::Vector(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| equal(a, b))
+        }
+        (
+            Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_),
+            Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_),
+        ) => equal_sequences(a, b),
+        (Value::Map(a), Value::Map(b)) => equal_maps(a, b),
+        (Value::Set(a), Value::Set(b)) => {
+            a.len() == b.len() && (a.address() == b.address() || a.iter().all(|item| b.contains(item)))
+        }
+        (Value::Exception(a), Value::Exception(b)) => std::sync::Arc::ptr_eq(a, b),
+        (Value::Regex(a), Value::Regex(b)) => std::sync::Arc::ptr_eq(a, b),
+        _ => a == b,
+    }
+}
+
+fn equal_maps(a: &Map, b: &Map) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    a.address() == b.address()
+        || a.iter().all(|(key, value)| b.get_exact(key).is_some_and(|other| equal(value, other)))
+}
+
+fn equal_sequences(a: &Value, b: &Value) -> bool {
+    let (mut left, mut right) =
+        (Cursor::new(a).unwrap_or(Cursor::End), Cursor::new(b).unwrap_or(Cursor::End));
+    if let (Some(left), Some(right)) = (left.left(), right.left())
+        && left != right
+    {
+        return false;
+    }
+    loop {
+        match (left.next(), right.next()) {
+            (Next::Item(a), Next::Item(b)) => {
+                if !equal(&a, &b) {
+                    return false;
+                }
+            }
+            (Next::End, Next::End) => return true,
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Lazy cells: sequences whose contents are computed when somebody looks.
+//!
+//! A cell is pending, then being realised by a frame of the machine, then realised for good. Only the machine
+//! realises cells; everybody else can merely ask what is there already.
+//!
+//! A cell is the one thing that can come to hold itself: its function may read a definition that the cell is part of.
+//! The machine therefore keeps track of the cells whose function might, and empties them when the program is over.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::reclaim::reclaim;
+use super::{Cursor, Shape, Value};
+
+/// A lazy sequence: a cell that is or will become a sequence.
+pub struct LazyCell {
+    state: Mutex<State>,
+    /// The fiber that made it: a branch of `pmap` may not run the effects of a cell from outside.
+    creator: u32,
+}
+
+enum State {
+    Pending(Box<Thunk>),
+    /// Being realised, or emptied.
+    Taken,
+    Realised(Value),
+}
+
+/// How a cell gets its contents. Each of these is run by the frame of the same name.
+pub(crate) enum Thunk {
+    /// Calls a function of no arguments, which gives a sequence.
+    Call(Value),
+    /// Applies a function to the items of one sequence.
+    Map { function: Value, source: Cursor },
+    /// Applies a function to the items of several sequences, until one of them ends.
+    MapMany { function: Value, sources: Vec<Cursor> },
+    /// Applies a function to the index and the item.
+    MapIndexed { function: Value, index: i64, source: Cursor },
+    /// Keeps the items for which the predicate gives what is `wanted`.
+    Filter { predicate: Value, wanted: bool, source: Cursor },
+    /// Keeps the results that are not `nil`.
+    Keep { function: Value, source: Cursor },
+    /// Joins sequences: the rest of one, then those that a source gives.
+    Concat { current: Cursor, sources: Cursor },
+    /// The first items.
+    Take { count: u64, source: Cursor },
+    /// The items up to the first for which the predicate does not hold.
+    TakeWhile { predicate: Value, source: Cursor },
+    /// A value, then the function applied to it, and so on.
+    Iterate { function: Value, value: Value },
+    /// One value over and over, `u64::MAX` times meaning for ever.
+    Repeat { value: Value, count: u64 },
+    /// The items of a collection over and over.
+    Cycle { all: Value, source: Cursor },
+}
+
+impl LazyCell {
+    /// The bytes a cell takes, with its thunk.
+    pub(crate) const BYTES: usize = 160;
+
+    pub(crate) fn new(thunk: Thunk, creator: u32) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Pending(Box::new(thunk))), creator })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the cell has become: `nil`, a list or a sequence, never another lazy cell. Nothing while it is pending.
+    pub fn realised(&self) -> Option<Value> {
+        match &*self.state() {
+            State::Realised(value) => Some(value.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the cell has become something.
+    pub fn is_realised(&self) -> bool {
+        matches!(&*self.state(), State::Realised(_))
+    }
+
+    /// Takes the thunk out, to run it. Nothing if it is taken already: then the cell depends on itself.
+    pub(crate) fn take_thunk(&self) -> Option<Box<Thunk>> {
+        let mut state = self.state();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Pending(thunk) => Some(thunk),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    /// Puts a thunk back whose run has failed.
+    pub(crate) fn restore_thunk(&self, thunk: Box<Thunk>) {
+        *self.state() = State::Pending(thunk);
+    }
+
+    /// Looks at the thunk, for walks over everything that is alive.
+    pub(crate) fn inspect(&self, look: &mut dyn FnMut(&Thunk)) {
+        if let State::Pending(thunk) = &*self.state() {
+            look(thunk);
+        }
+    }
+
+    /// Sets what the cell has become.
+    pub(crate) fn realise(&self, value: Value) {
+        debug_assert!(!matches!(value, Value::Lazy(_)));
+        *self.state() = State::Realised(value);
+    }
+
+    /// Takes everything out. Only for cells nobody will look at again.
+    pub(crate) fn empty(&self) {
+        let state = std::mem::replace(&mut *self.state(), State::Taken);
+        state.release();
+    }
+
+    pub(crate) fn creator(&self) -> u32 {
+        self.creator
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        Shape::LAZY
+    }
+}
+
+impl State {
+    /// Hands everything to the queue of things to drop.
+    fn release(self) {
+        match self {
+            State::Pending(thunk) => thunk.release(),
+            State::Realised(value) => reclaim(value),
+            State::Taken => {}
+        }
+    }
+}
+
+impl Drop for LazyCell {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(state, State::Taken).release();
+    }
+}
+
+impl Thunk {
+    /// Hands everything the thunk holds to the queue, because thunks hold cells that hold thunks.
+    fn release(self) {
+        match self {
+            Thunk::Call(function) => reclaim(function),
+            Thunk::Map { function, source }
+            | Thunk::MapIndexed { function, source, .. }
+            | Thunk::Filter { predicate: function, source, .. }
+            | Thunk::Keep { function, source }
+            | Thunk::TakeWhile { predicate: function, source } => {
+                reclaim(function);
+                reclaim(source.into_value());
+            }
+            Thunk::MapMany { function, sources } => {
+                reclaim(function);
+                sources.into_iter().for_each(|source| reclaim(source.into_value()));
+            }
+            Thunk::Concat { current, sources } => {
+                reclaim(current.into_value());
+                reclaim(sources.into_value());
+            }
+            Thunk::Take { source, .. } => reclaim(source.into_value()),
+            Thunk::Iterate { function, value } => {
+                reclaim(function);
+                reclaim(value);
+            }
+            Thunk::Repeat { value, .. } => reclaim(value),
+            Thunk::Cycle { all, source } => {
+                reclaim(all);
+                reclaim(source.into_value());
+            }
+        }
+    }
+
+    /// The function the thunk calls, if it calls one.
+    pub(crate) fn function(&self) -> Option<&Value> {
+        match self {
+            Thunk::Call(function)
+            | Thunk::Map { function, .. }
+            | Thunk::MapMany { function, .. }
+            | Thunk::MapIndexed { function, .. }
+            | Thunk::Filter { predicate: function, .. }
+            | Thunk::Keep { function, .. }
+            | Thunk::TakeWhile { predicate: function, .. }
+            | Thunk::Iterate { function, .. } => Some(function),
+            Thunk::Concat { .. } | Thunk::Take { .. } | Thunk::Repeat { .. } | Thunk::Cycle { .. } => None,
+        }
+    }
+
+    /// Every value the thunk holds.
+    pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
+        match self {
+            Thunk::Call(function) => look(function),
+            Thunk::Map { function, source }
+            | Thunk::MapIndexed { function, source, .. }
+            | Thunk::Filter { predicate: function, source, .. }
+            | Thunk::Keep { function, source }
+            | Thunk::TakeWhile { predicate: function, source } => {
+                look(function);
+                source.each(look);
+            }
+            Thunk::MapMany { function, sources } => {
+                look(function);
+                sources.iter().for_each(|source| source.each(look));
+            }
+            Thunk::Concat { current, sources } => {
+                current.each(look);
+                sources.each(look);
+            }
+            Thunk::Take { source, .. } => source.each(look),
+            Thunk::Iterate { function, value } => {
+                look(function);
+                look(value);
+            }
+            Thunk::Repeat { value, .. } => look(value),
+            Thunk::Cycle { all, source } => {
+                look(all);
+                source.each(look);
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The values a program computes with.
+//!
+//! A [`Value`] is sixteen bytes and cheap to clone: anything larger is shared. Values are immutable, except that a lazy
+//! cell is realised in place, which no program can see. There are no cycles between values: an atom is the number of
+//! a cell of the memory, a function that calls itself finds itself through its frame, and a global through its slot.
+//!
+//! What every collection guarantees: it knows a bound on its nesting depth, so recursion over values is bounded by
+//! the limit that was checked when they were built, and dropping one never overflows the stack (see [`Shape`] and
+//! `reclaim`).
+
+mod atom;
+mod compare;
+mod cursor;
+mod equality;
+mod exception;
+mod function;
+mod keys;
+mod lazy;
+mod list;
+mod map;
+pub(crate) mod number;
+mod order;
+mod ratio;
+mod reclaim;
+mod sequence;
+mod set;
+mod shape;
+mod temporal;
+mod text;
+mod vector;
+
+use std::sync::Arc;
+
+pub use atom::AtomRef;
+pub use compare::compare;
+pub use cursor::{Cursor, Next};
+pub use equality::equal;
+pub use exception::Exception;
+pub use function::{Closure, Stamp};
+pub use lazy::LazyCell;
+pub(crate) use lazy::Thunk;
+pub use list::{List, ListNode};
+pub use map::Map;
+use num_bigint::BigInt;
+pub use ratio::Ratio;
+pub use sequence::Sequence;
+pub use set::Set;
+pub(crate) use shape::Shape;
+pub use temporal::Temporal;
+pub use text::{Keyword, Symbol, Text};
+pub use vector::Vector;
+
+use crate::library::Native;
+
+/// A regular expression: the text it was made of, and what it was compiled to.
+#[derive(Debug)]
+pub struct Pattern {
+    /// The pattern as it was written.
+    pub source: Box<str>,
+    /// The compiled pattern.
+    pub(crate) regex: crate::library::CompiledPattern,
+}
+
+/// A value of the language.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Value {
+    /// `nil`
+    #[default]
+    Nil,
+    /// `true`, `false`
+    Boolean(bool),
+    /// A 64 bit integer.
+    Integer(i64),
+    /// A double.
+    Float(f64),
+    /// A character.
+    Character(char),
+    /// An integer of any size. It may be small: `1N` stays what it is.
+    BigInteger(Arc<BigInt>),
+    /// An exact fraction in lowest terms, the denominator at least 2.
+    Ratio(Arc<Ratio>),
+    /// A string.
+    String(Text),
+    /// A keyword.
+    Keyword(Keyword),
+    /// A symbol.
+    Symbol(Symbol),
+    /// A linked list, or a value put before another sequence by `cons`. The empty list too.
+    List(List),
+    /// A view into a vector or a range of integers, possibly continued by another sequence.
+    Sequence(Sequence),
+    /// A lazy sequence.
+    Lazy(Arc<LazyCell>),
+    /// A vector, or an entry of a map.
+    Vector(Vector),
+    /// A map.
+    Map(Map),
+    /// A set.
+    Set(Set),
+    /// A function written in the language.
+    Closure(Arc<Closure>),
+    /// A function of the library.
+    Native(&'static Native),
+    /// A tool, as a function.
+    Tool(Symbol),
+    /// A reference to a definition: `#'name`.
+    Var(Symbol),
+    /// An atom: the number of a cell of the memory.
+    Atom(AtomRef),
+    /// A regular expression.
+    Regex(Arc<Pattern>),
+    /// A date, an instant or a duration.
+    Temporal(Arc<Temporal>),
+    /// An exception: what `ex-info` makes and `catch` binds.
+    Exception(Arc<Exception>),
+    /// A value that ends a reduction: what `reduced` makes.
+    Reduced(Arc<Value>),
+}
+
+impl Value {
+    /// A string.
+    pub fn string(text: impl Into<Box<str>>) -> Value {
+        Value::String(Text::new(text))
+    }
+
+    /// A keyword, its name given without the colon.
+    pub fn keyword(name: impl Into<Box<str>>) -> Value {
+        Value::Keyword(Keyword::new(name))
+    }
+
+    /// A symbol.
+    pub fn symbol(name: impl Into<Box<str>>) -> Value {
+        Value::Symbol(Symbol::new(name))
+    }
+
+    /// A vector of these values.
+    pub fn vector(items: Vec<Value>) -> Value {
+        Value::Vector(Vector::from(items))
+    }
+
+    /// A list of these values.
+    pub fn list(items: Vec<Value>) -> Value {
+        Value::List(List::from(items))
+    }
+
+    /// Everything but `nil` and `false`.
+    pub fn is_truthy(&self) -> bool {
+        !matches!(self, Value::Nil | Value::Boolean(false))
+    }
+
+    /// Whether this is `nil`.
+    pub fn is_nil(&self) -> bool {
+        matches!(self, Value::Nil)
+    }
+
+    /// How many collections a path from here to the innermost value crosses. 0 for what is no collection.
+    #[inline]
+    pub fn depth(&self) -> u32 {
+        match self {
+            Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::String(_) => 0,
+            other => other.shape().depth(),
+        }
+    }
+
+    /// Whether this is or may hold a lazy cell.
+    #[inline]
+    pub fn may_hold_lazy(&self) -> bool {
+        match self {
+            Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::String(_) => false,
+            other => other.shape().may_hold_lazy(),
+        }
+    }
+
+    /// What this is called in messages: `integer`, `string`, `vector`, `function` and so on.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Nil => "nil",
+            Value::Boolean(_) => "boolean",
+            Value::Integer(_) | Value::BigInteger(_) => "integer",
+            Value::Float(_) => "float",
+            Value::Ratio(_) => "ratio",
+            Value::Character(_) => "char",
+            Value::String(_) => "string",
+            Value::Keyword(_) => "keyword",
+            Value::Symbol(_) => "symbol",
+            Value::List(_) => "list",
+            Value::Sequence(_) | Value::Lazy(_) => "seq",
+            Value::Vector(_) => "vector",
+            Value::Map(_) => "map",
+            Value::Set(_) => "set",
+            Value::Closure(_) | Value::Native(_) | Value::Tool(_) => "function",
+            Value::Var(_) => "var",
+            Value::Atom(_) => "atom",
+            Value::Regex(_) => "regex",
+            Value::Temporal(temporal) => temporal.type_name(),
+            Value::Exception(_) => "exception",
+            Value::Reduced(_) => "reduced",
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Value::Boolean(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Value::Integer(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Value::Float(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Value::string(value)
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Value::string(value)
+    }
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Nil => f.write_str("nil"),
+            Value::Boolean(value) => write!(f, "{value}"),
+            Value::Integer(value) => write!(f, "{value}"),
+            Value::Float(value) => write!(f, "{value:?}"),
+            Value::Character(value) => write!(f, "{value:?}"),
+            Value::String(text) => write!(f, "{text:?}"),
+            Value::Keyword(name) => write!(f, ":{name:?}"),
+            Value::Symbol(name) => write!(f, "{name:?}"),
+            other => write!(f, "#<{}>", other.type_name()),
+        }
+    }
+}

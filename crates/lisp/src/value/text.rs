@@ -1,0 +1,165 @@
+//! Strings, and the names of keywords and symbols.
+//!
+//! A string is immutable UTF-8. Its length and its indices, as seen by a program, are those of Java: UTF-16 code
+//! units. The length is counted once, and where it equals the number of bytes the text is ASCII and indexing is free.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// An immutable string.
+#[derive(Clone)]
+pub struct Text(Arc<TextData>);
+
+struct TextData {
+    text: Box<str>,
+    units: usize,
+}
+
+impl Text {
+    /// A string of this text.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        let text = text.into();
+        let units = if text.is_ascii() { text.len() } else { text.chars().map(char::len_utf16).sum() };
+        Self(Arc::new(TextData { text, units }))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The length as Java counts it: UTF-16 code units.
+    pub fn units(&self) -> usize {
+        self.0.units
+    }
+
+    /// Whether every character is one byte and one code unit.
+    pub fn is_ascii(&self) -> bool {
+        self.0.units == self.0.text.len()
+    }
+
+    /// Where the string is stored; equal for two handles to one string.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    /// The order of Java: by UTF-16 code units.
+    pub fn order(&self, other: &Text) -> Ordering {
+        if self.is_ascii() || other.is_ascii() {
+            // Where one side is ASCII, bytes and code units order alike.
+            return self.as_str().cmp(other.as_str());
+        }
+        self.as_str().encode_utf16().cmp(other.as_str().encode_utf16())
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Text) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Text {}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+macro_rules! identifiers {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $name(Arc<Identifier>);
+
+        impl $name {
+            /// The name as it is written, `namespace/name` or `name`, without a colon.
+            pub fn new(full: impl Into<Box<str>>) -> Self {
+                Self(Arc::new(Identifier::new(full.into())))
+            }
+
+            /// The whole text, without a colon.
+            pub fn full(&self) -> &str {
+                &self.0.full
+            }
+
+            /// What stands before the slash.
+            pub fn namespace(&self) -> Option<&str> {
+                self.0.slash.map(|at| &self.0.full[..at as usize])
+            }
+
+            /// What stands after the slash, or everything.
+            pub fn name(&self) -> &str {
+                self.0.slash.map_or(&*self.0.full, |at| &self.0.full[at as usize + 1..])
+            }
+
+            /// Where the name is stored; equal for two handles to one name.
+            pub(crate) fn address(&self) -> usize {
+                Arc::as_ptr(&self.0).addr()
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                Arc::ptr_eq(&self.0, &other.0) || self.0.full == other.0.full
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $name {
+            /// Names without a namespace first, then by namespace, then by name, as Clojure does.
+            fn cmp(&self, other: &Self) -> Ordering {
+                if Arc::ptr_eq(&self.0, &other.0) {
+                    return Ordering::Equal;
+                }
+                match (self.0.slash, other.0.slash) {
+                    (None, None) => self.0.full.cmp(&other.0.full),
+                    _ => (self.namespace(), self.name()).cmp(&(other.namespace(), other.name())),
+                }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.full())
+            }
+        }
+    )*};
+}
+
+struct Identifier {
+    full: Box<str>,
+    slash: Option<u32>,
+}
+
+impl Identifier {
+    fn new(full: Box<str>) -> Self {
+        let slash = full.bytes().position(|byte| byte == b'/').filter(|&at| at > 0 && at + 1 < full.len());
+        Self { slash: slash.and_then(|at| u32::try_from(at).ok()), full }
+    }
+}
+
+identifiers! {
+    /// The name of a keyword.
+    Keyword
+    /// The name of a symbol.
+    Symbol
+}

@@ -1,0 +1,235 @@
+//! Vectors, and entries of maps, which are vectors of two.
+//!
+//! A vector is built flat: one block of memory, which is compact and fast to read. One that is changed in place stays
+//! flat. Changing a shared vector copies it while it is small; a large one becomes a persistent tree, whose changes
+//! share nearly everything.
+
+use std::sync::Arc;
+
+use super::{Shape, Value};
+
+/// Up to how many items a shared vector is copied to be changed.
+const SMALL: usize = 64;
+
+/// A vector.
+#[derive(Clone)]
+pub struct Vector(Arc<Node>);
+
+#[derive(Clone)]
+struct Node {
+    items: Items,
+    shape: Shape,
+    entry: bool,
+}
+
+#[derive(Clone)]
+enum Items {
+    Flat(Vec<Value>),
+    Tree(imbl::Vector<Value>),
+}
+
+impl Default for Vector {
+    fn default() -> Self {
+        Vector::from(Vec::new())
+    }
+}
+
+impl From<Vec<Value>> for Vector {
+    fn from(items: Vec<Value>) -> Self {
+        let shape = Shape::of(&items);
+        Self(Arc::new(Node { items: Items::Flat(items), shape, entry: false }))
+    }
+}
+
+impl Vector {
+    /// An entry of a map: a vector of two for which `map-entry?`, `key` and `val` hold.
+    pub fn entry(key: Value, value: Value) -> Self {
+        let shape = Shape::EMPTY.with(&key).with(&value);
+        Self(Arc::new(Node { items: Items::Flat(vec![key, value]), shape, entry: true }))
+    }
+
+    /// Whether this came out of a map as an entry.
+    pub fn is_entry(&self) -> bool {
+        self.0.entry
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        match &self.0.items {
+            Items::Flat(items) => items.len(),
+            Items::Tree(items) => items.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at an index.
+    pub fn get(&self, index: usize) -> Option<&Value> {
+        match &self.0.items {
+            Items::Flat(items) => items.get(index),
+            Items::Tree(items) => items.get(index),
+        }
+    }
+
+    /// The last item.
+    pub fn last(&self) -> Option<&Value> {
+        self.len().checked_sub(1).and_then(|index| self.get(index))
+    }
+
+    /// The items in order.
+    pub fn iter(&self) -> Iter<'_> {
+        self.iter_from(0)
+    }
+
+    /// The items from an index on.
+    pub fn iter_from(&self, from: usize) -> Iter<'_> {
+        match &self.0.items {
+            Items::Flat(items) => Iter::Flat(items.get(from..).unwrap_or(&[]).iter()),
+            Items::Tree(items) => Iter::Tree(items.iter().skip(from)),
+        }
+    }
+
+    /// Puts a value behind the last.
+    pub fn push(&mut self, value: Value) {
+        let node = self.change();
+        node.shape = node.shape.with(&value);
+        match &mut node.items {
+            Items::Flat(items) => items.push(value),
+            Items::Tree(items) => items.push_back(value),
+        }
+    }
+
+    /// Takes the last value off.
+    pub fn pop(&mut self) -> Option<Value> {
+        let node = self.change();
+        let popped = match &mut node.items {
+            Items::Flat(items) => items.pop(),
+            Items::Tree(items) => items.pop_back(),
+        };
+        if let Some(value) = &popped {
+            node.forget(value);
+        }
+        popped
+    }
+
+    /// Replaces the item at an index, or adds one right behind the last. Gives whether the index is one of these.
+    pub fn set(&mut self, index: usize, value: Value) -> bool {
+        if index == self.len() {
+            self.push(value);
+            return true;
+        }
+        if index > self.len() {
+            return false;
+        }
+        let node = self.change();
+        node.shape = node.shape.with(&value);
+        let old = match &mut node.items {
+            Items::Flat(items) => std::mem::replace(&mut items[index], value),
+            Items::Tree(items) => items.set(index, value),
+        };
+        node.forget(&old);
+        true
+    }
+
+    /// How many bytes a change of one item allocates at most.
+    pub(crate) fn change_cost(&self) -> usize {
+        match &self.0.items {
+            _ if Arc::strong_count(&self.0) == 1 => 64,
+            Items::Flat(items) if items.len() <= SMALL => 96 + 16 * items.len(),
+            // A shared flat block that is too large to copy becomes a tree once.
+            Items::Flat(items) => 8192 + 24 * items.len(),
+            Items::Tree(_) => 6144,
+        }
+    }
+
+    /// How many bytes the vector itself takes, without what its items hold.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.0.items {
+            Items::Flat(items) => 64 + 16 * items.capacity(),
+            Items::Tree(items) => 2048 + 20 * items.len(),
+        }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.0.shape
+    }
+
+    /// Where the vector is stored; equal for two handles to one vector.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    /// The items as an owned block, without copying if nobody else holds the vector.
+    pub(crate) fn into_items(self) -> Vec<Value> {
+        match Arc::try_unwrap(self.0) {
+            Ok(Node { items: Items::Flat(items), .. }) => items,
+            Ok(Node { items: Items::Tree(items), .. }) => items.into_iter().collect(),
+            Err(shared) => Vector(shared).iter().cloned().collect(),
+        }
+    }
+
+    fn change(&mut self) -> &mut Node {
+        if Arc::strong_count(&self.0) > 1
+            && let Items::Flat(items) = &self.0.items
+            && items.len() > SMALL
+        {
+            let items = Items::Tree(items.iter().cloned().collect());
+            self.0 = Arc::new(Node { items, shape: self.0.shape, entry: false });
+        }
+        let node = Arc::make_mut(&mut self.0);
+        // A changed entry is a vector like any other.
+        node.entry = false;
+        node
+    }
+}
+
+impl Node {
+    /// Brings the depth up to date after `removed` has left.
+    fn forget(&mut self, removed: &Value) {
+        self.shape = self.shape.without(removed);
+        if self.shape.depends_on(removed) {
+            self.shape = match &self.items {
+                Items::Flat(items) => Shape::of(items),
+                Items::Tree(items) => Shape::of(items),
+            };
+        }
+    }
+}
+
+/// The items of a vector in order.
+pub enum Iter<'a> {
+    #[doc(hidden)]
+    Flat(std::slice::Iter<'a, Value>),
+    #[doc(hidden)]
+    Tree(std::iter::Skip<imbl::vector::Iter<'a, Value, imbl::shared_ptr::DefaultSharedPtr>>),
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a Value;
+
+    fn next(&mut self) -> Option<&'a Value> {
+        match self {
+            Iter::Flat(items) => items.next(),
+            Iter::Tree(items) => items.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Iter::Flat(items) => items.size_hint(),
+            Iter::Tree(items) => items.size_hint(),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Vector {
+    type Item = &'a Value;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}

@@ -1,0 +1,112 @@
+//! Dates, instants, durations.
+
+use backstitch_lisp::{ErrorKind, Limits, read_edn};
+
+use crate::support::{fails, gives};
+
+#[test]
+fn local_dates() {
+    gives(r#"(str (LocalDate/parse "2026-01-31"))"#, r#""2026-01-31""#);
+    gives(r#"(java.time.LocalDate/parse "2026-01-31")"#, r##"#time/date "2026-01-31""##);
+    gives(r#"(str (.plusMonths (LocalDate/parse "2026-01-31") 1))"#, r#""2026-02-28""#);
+    gives(r#"(str (.minusDays (LocalDate/of 2024 3 1) 1))"#, r#""2024-02-29""#);
+    gives(
+        r#"[(.toEpochDay (LocalDate/parse "1970-01-11")) (.getYear (LocalDate/of 2026 5 6)) (.getMonthValue (LocalDate/of 2026 5 6)) (.getDayOfMonth (LocalDate/of 2026 5 6))]"#,
+        "[10 2026 5 6]",
+    );
+    gives(
+        r#"[(.isBefore (LocalDate/of 2026 1 1) (LocalDate/of 2026 1 2)) (.isAfter (LocalDate/of 2026 1 1) (LocalDate/of 2026 1 2))]"#,
+        "[true false]",
+    );
+    gives(r#"(= (LocalDate/of 2026 1 1) (LocalDate/parse "2026-01-01"))"#, "true");
+    for text in ["2026-13-01", "2026-02-30", "20260101", "x", "", "2026-01-01T00:00:00"] {
+        fails(&format!("(LocalDate/parse {text:?})"), "invalid_text");
+    }
+    fails("(LocalDate/parse nil)", "type_error");
+    fails("(LocalDate/of 2026 2 30)", "invalid_argument");
+    fails("(.plusDays (LocalDate/of 2026 1 1) 100000000000)", "invalid_argument");
+    fails("(.plusDays \"2026-01-01\" 1)", "type_error");
+    fails("(.isBefore (LocalDate/of 2026 1 1) nil)", "type_error");
+}
+
+#[test]
+fn instants_and_durations() {
+    gives(r#"(.toEpochMilli (Instant/parse "1970-01-01T00:00:01.5Z"))"#, "1500");
+    gives(r#"(str (Instant/parse "2026-01-02T03:04:05+01:00"))"#, r#""2026-01-02T02:04:05Z""#);
+    gives(r#"(str (Instant/ofEpochMilli 1500))"#, r#""1970-01-01T00:00:01.500Z""#);
+    gives(
+        r#"(.toMillis (Duration/between (Instant/ofEpochMilli 0) (Instant/ofEpochMilli 90061001)))"#,
+        "90061001",
+    );
+    gives(
+        r#"[(.toDays (Duration/ofHours 49)) (.toHours (Duration/ofMinutes 119)) (.toMinutes (Duration/ofSeconds -90))]"#,
+        "[2 1 -1]",
+    );
+    gives(
+        r#"[(str (Duration/ofSeconds 5400)) (str (Duration/ofMillis -1500)) (str (Duration/ofDays 2)) (str Duration/ZERO)]"#,
+        r#"["PT1H30M" "PT-1.5S" "PT48H" "PT0S"]"#,
+    );
+    gives(r#"(.toMinutes (Duration/parse "P1DT1H30M"))"#, "1530");
+    fails(r#"(Instant/parse "2026-01-02")"#, "invalid_text");
+    fails(r#"(Instant/parse "2026-01-02 03:04:05Z")"#, "invalid_text");
+    fails(r#"(Duration/parse "P1M")"#, "invalid_text");
+    fails("(Duration/between (LocalDate/of 2026 1 1) (LocalDate/of 2026 1 2))", "type_error");
+    fails("(Duration/between (java.util.Date. 0) (java.util.Date. 1))", "type_error");
+    gives("(str (.plusDays (LocalDate/of 2026 1 1) 1.9))", r#""2026-01-02""#);
+    fails("(Duration/ofDays 9223372036854775807)", "arithmetic_error");
+    fails("(.toEpochMilli nil)", "type_error");
+}
+
+#[test]
+fn dates_of_java_util() {
+    gives("(.getTime (java.util.Date. 1500))", "1500");
+    gives("(str (java.util.Date. 0))", r#""Thu Jan 01 00:00:00 UTC 1970""#);
+    gives("(java.util.Date. 1500)", r##"#inst "1970-01-01T00:00:01.500-00:00""##);
+    gives(r#"(.getTime (java.util.Date. "Thu Jan 01 00:00:01 UTC 1970"))"#, "1000");
+    gives(
+        r#"[(.getTime (java.util.Date. "1 Jan 1970")) (.getTime (java.util.Date. "Jan 2, 1970"))]"#,
+        "[0 86400000]",
+    );
+    fails(r#"(java.util.Date. "1970-01-01T00:00:01Z")"#, "invalid_text");
+    fails("(java.util.Date. 1.5)", "type_error");
+    fails("(.isBefore (java.util.Date. 0) (java.util.Date. 1))", "type_error");
+    fails("(.before (LocalDate/of 2026 1 1) (LocalDate/of 2026 1 2))", "type_error");
+    gives(r#"(.getTime (java.util.Date. "Thu, 1 Jan 1970 00:00:01 GMT"))"#, "1000");
+    gives(
+        r##"[(.getTime #inst "1970-01-01") (inst-ms #inst "1970-01-01T01:00:00.000+01:00") (inst? #inst "2026-01-02")]"##,
+        "[0 0 true]",
+    );
+    gives(
+        "[(.before (java.util.Date. 1) (java.util.Date. 2)) (.after (java.util.Date. 1) (java.util.Date. 2))]",
+        "[true false]",
+    );
+    fails(r#"(java.util.Date. "x")"#, "invalid_text");
+    fails("(java.util.Date. 9223372036854775807)", "invalid_argument");
+}
+
+#[test]
+fn uuids() {
+    gives(
+        r#"(parse-uuid "123E4567-e89b-12d3-a456-426614174000")"#,
+        r##"#uuid "123e4567-e89b-12d3-a456-426614174000""##,
+    );
+    gives(r#"(parse-uuid "x")"#, "nil");
+    fails("(parse-uuid nil)", "type_error");
+}
+
+#[test]
+fn literals_hold_what_their_tag_says() {
+    let limits = Limits::default();
+    for text in [
+        "#inst \"x\"",
+        "#uuid \"x\"",
+        "#time/date \"2026-1-2\"",
+        "#time/instant \"2026\"",
+        "#time/duration \"1h\"",
+    ] {
+        assert_eq!(read_edn(text, &limits).unwrap_err().kind(), ErrorKind::InvalidText, "{text}");
+    }
+    for text in ["#inst \"2026\"", "#inst \"2026-01\"", "#inst \"2026-01-02T03:04:05\""] {
+        assert!(read_edn(text, &limits).is_ok(), "{text}");
+    }
+}

@@ -1,0 +1,24 @@
+//! The tests of the language, in one binary.
+
+mod dates;
+mod errors;
+mod format;
+mod forms;
+mod generate;
+mod json;
+mod limits;
+mod maps;
+mod math;
+mod namespaces;
+mod printer;
+mod reader;
+mod reader_mutation;
+mod reference;
+mod regex;
+mod repair;
+mod sequences;
+mod stored;
+mod strings;
+mod support;
+mod suspend;
+mod types;

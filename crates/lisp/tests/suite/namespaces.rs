@@ -1,0 +1,142 @@
+//! Which name means what: locals, definitions, the library, tools and data.
+
+use backstitch_lisp::{Inputs, Limits, Map, Memory, Outcome, Tools, Value, from_json, to_edn};
+
+use crate::support::engine;
+
+fn data(json: serde_json::Value) -> Map {
+    match from_json(&json, &Limits::default()) {
+        Ok(Value::Map(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+fn inputs() -> Inputs {
+    let mut memory = Memory::new();
+    memory.define("mine", Value::Integer(7), Some("a number"));
+    memory.define("both", Value::Integer(1), None);
+    Inputs {
+        data: data(serde_json::json!({"rows": [{"id": 1}, {"id": 2}], "both": 2, "clash": 3, "count": 9})),
+        tools: Tools::new().with("clash", ["x"]).with("fetch", ["x"]),
+        memory,
+        history: vec![Value::Integer(1), Value::Integer(2), Value::Integer(3)],
+        ..Inputs::default()
+    }
+}
+
+fn run(source: &str, inputs: Inputs) -> Result<String, String> {
+    let program = engine().compile(source, &inputs).map_err(|error| error.render())?;
+    match engine().start(&program, inputs).run() {
+        Outcome::Finished(finished) => {
+            finished.result.map(|value| to_edn(&value)).map_err(|error| error.render())
+        }
+        Outcome::Suspended(requests) => Ok(format!("asks {}", requests[0].path())),
+    }
+}
+
+#[track_caller]
+fn gives(source: &str, expected: &str) {
+    assert_eq!(run(source, inputs()).as_deref(), Ok(expected), "{source}");
+}
+
+#[track_caller]
+fn fails(source: &str, text: &str) {
+    match run(source, inputs()) {
+        Ok(value) => panic!("{source} gives {value}"),
+        Err(error) => assert!(error.contains(text), "{source}\n{error}"),
+    }
+}
+
+#[test]
+fn bare_names_fall_back_to_tools_and_data() {
+    gives("(count rows)", "2");
+    gives("(fetch 1)", "asks 0");
+    gives("(map fetch [1])", "asks 0");
+    fails("clash", "ambiguous_reference");
+    fails("(clash 1)", "ambiguous_reference");
+    gives("data/clash", "3");
+    gives("(tool/clash 1)", "asks 0");
+}
+
+#[test]
+fn nearer_names_win_and_full_names_bypass_them() {
+    gives("both", "1");
+    gives("data/both", "2");
+    gives("user/both", "1");
+    gives("(let [both 5] [both user/both data/both])", "[5 1 2]");
+    gives("(let [rows 1] [rows (count data/rows)])", "[1 2]");
+    // A builtin wins over data of the same name.
+    gives("(count [1 2])", "2");
+    gives("data/count", "9");
+    gives("(def clash 4) clash", "4");
+    gives("(let [inc dec] (inc 5))", "4");
+    gives("(let [inc dec] (clojure.core/inc 5))", "6");
+    gives("mine", "7");
+}
+
+#[test]
+fn unknown_names_are_explained() {
+    fails("(ffirts [[1]])", "did you mean `ffirst`");
+    fails("row", "rows");
+    fails("(join \",\" [1])", "str/join");
+    fails("(tool/fetsh 1)", "available tools: clash, fetch");
+    fails("user/nothing", "unbound_var");
+    fails("(foo.bar/baz 1)", "no namespace");
+    fails("(clojure.string/upper 1)", "upper-case");
+    fails("(.nope \"a\")", "there is no method");
+    gives("data/missing", "nil");
+}
+
+#[test]
+fn history() {
+    gives("[*1 *2 *3]", "[3 2 1]");
+    assert_eq!(run("[*1 *2]", Inputs::default()).as_deref(), Ok("[nil nil]"));
+}
+
+#[test]
+fn json_maps_answer_to_both_spellings() {
+    gives("(map :id rows)", "(1 2)");
+    gives("(map (fn [r] (get r \"id\")) rows)", "(1 2)");
+    gives("(get (assoc (first rows) :x 1) \"x\")", "1");
+    gives("(assoc (first rows) \"id\" 9)", "{:id 9}");
+    gives("(get {:a 1} \"a\")", "nil");
+    gives("(let [{:strs [id]} (first rows)] id)", "1");
+}
+
+#[test]
+fn memory_grows_and_failures_roll_back() {
+    let run_on = |memory: Memory, source: &str| {
+        let inputs = Inputs { memory, ..Inputs::default() };
+        let program = engine().compile(source, &inputs).unwrap();
+        match engine().start(&program, inputs).run() {
+            Outcome::Finished(finished) => *finished,
+            _ => panic!("it waits"),
+        }
+    };
+    let first =
+        run_on(Memory::new(), "(def a 1) (defn f \"adds\" [x] (+ x a)) (def counter (atom 0)) (def a 2)");
+    let names: Vec<String> =
+        first.memory.definitions().iter().map(|definition| definition.name.to_string()).collect();
+    assert_eq!(names, ["a", "f", "counter"]);
+    assert_eq!(first.memory.get("f").unwrap().doc.as_deref(), Some("adds"));
+
+    let second = run_on(first.memory.clone(), "(swap! counter inc) (def g (fn [] (f 10))) [(g) @counter]");
+    assert_eq!(to_edn(&second.result.unwrap()), "[12 1]");
+
+    let failed = run_on(second.memory.clone(), "(swap! counter inc) (def a 100) (/ 1 0)");
+    assert!(failed.result.is_err());
+    let third = run_on(failed.memory, "[(g) @counter]");
+    assert_eq!(to_edn(&third.result.unwrap()), "[12 1]");
+
+    assert_eq!(second.memory.get("g").unwrap().returned.as_deref(), Some("integer"));
+    assert_eq!(first.memory.get("f").unwrap().returned, None);
+
+    // Redefining reaches the functions that were there before.
+    let fourth = run_on(second.memory, "(def a 5) (g)");
+    assert_eq!(to_edn(&fourth.result.unwrap()), "15");
+    // Functions that are kept hold nothing lazy.
+    let kept = run_on(Memory::new(), "(def f (let [xs (map inc [1 2])] (fn [] xs))) (f)");
+    assert_eq!(to_edn(&kept.result.unwrap()), "(2 3)");
+    let again = run_on(kept.memory, "(f)");
+    assert_eq!(to_edn(&again.result.unwrap()), "(2 3)");
+}

@@ -1,0 +1,120 @@
+//! One run of a handler, under guard.
+//!
+//! The handler runs in a task of its own, so that a panic ends only it. When it has to stop (its own timeout, the
+//! evaluation's deadline, a cancellation, a lost lease) its context is revoked first, so that it can do nothing more, then
+//! it is told, aborted and waited for. Files are put back only after it has ended; one that does not end within the grace
+//! period is reported, and the session cannot go on.
+
+use std::any::Any;
+use std::time::Duration;
+
+use backstitch_core::session::Draft;
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+/// How long a stopped handler may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// The handler answered; the draft holds what it changed.
+    Answered(Box<ToolResult>, Box<Draft>),
+    /// The handler failed; the draft still holds what it logged.
+    Failed(ToolError, Option<Box<Draft>>),
+    /// It panicked with this message.
+    Panicked(String, Option<Box<Draft>>),
+    /// It was stopped.
+    Stopped(Stop, Option<Box<Draft>>),
+    /// It was stopped and does not end.
+    Stuck(Stop),
+}
+
+/// Why a handler was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It took longer than its tool may.
+    Timeout,
+    /// The evaluation's deadline has passed.
+    Deadline,
+    /// Someone asked.
+    Cancelled,
+}
+
+/// Limits of one run.
+pub(super) struct Bounds {
+    pub(super) timeout: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) cancel: CancellationToken,
+    /// Tells the handler that it has to stop.
+    pub(super) stop: CancellationToken,
+    pub(super) grace: Option<Duration>,
+}
+
+pub(super) async fn run(
+    tool: &Tool,
+    context: ToolContext,
+    arguments: Map<String, Value>,
+    bounds: Bounds,
+) -> Ended {
+    let handler = tool.handler.clone();
+    let given = context.clone();
+    let mut task = tokio::spawn(async move { handler.call(given, arguments).await });
+    // Whoever waits for this may be dropped, and then nobody is left to use what the handler does.
+    let _guard = StopWhenDropped { context: context.clone(), task: task.abort_handle() };
+
+    let stop = tokio::select! {
+        biased;
+        ended = &mut task => return answered(ended, &context),
+        () = bounds.cancel.cancelled() => Stop::Cancelled,
+        () = after(bounds.deadline) => Stop::Deadline,
+        () = after(bounds.timeout) => Stop::Timeout,
+    };
+
+    // From here on nothing that it does counts, whether it notices or not.
+    let draft = context.revoke().map(Box::new);
+    bounds.stop.cancel();
+    task.abort();
+    match tokio::time::timeout(bounds.grace.unwrap_or(GRACE), &mut task).await {
+        Ok(_) => Ended::Stopped(stop, draft),
+        Err(_) => Ended::Stuck(stop),
+    }
+}
+
+struct StopWhenDropped {
+    context: ToolContext,
+    task: tokio::task::AbortHandle,
+}
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.context.revoke();
+        self.task.abort();
+    }
+}
+
+fn answered(ended: Result<ToolOutcome, tokio::task::JoinError>, context: &ToolContext) -> Ended {
+    let draft = context.revoke().map(Box::new);
+    match (ended, draft) {
+        (Ok(Ok(result)), Some(draft)) => Ended::Answered(Box::new(result), draft),
+        (Ok(Ok(_)), None) => Ended::Failed(ToolError::Revoked, None),
+        (Ok(Err(error)), draft) => Ended::Failed(error, draft),
+        (Err(join), draft) => match join.try_into_panic() {
+            Ok(payload) => Ended::Panicked(panic_message(payload), draft),
+            Err(_) => Ended::Stopped(Stop::Cancelled, draft),
+        },
+    }
+}
+
+async fn after(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn panic_message(payload: Box<dyn Any + Send>) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

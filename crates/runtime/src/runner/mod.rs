@@ -1,0 +1,372 @@
+//! The tool runner: the one door through which any tool runs.
+//!
+//! Whoever calls a tool, a model's answer, a program, an outside agent, calls it here, and so every call is a transaction
+//! over session state and files: its intent is durable before it starts; it works on a draft; and it ends either with one
+//! batch that holds all that it did, or with everything put back and one batch that says why. Telemetry comes strictly
+//! after that and can undo nothing.
+
+mod arguments;
+mod attempt;
+mod files;
+mod host;
+mod request;
+mod result;
+mod settle;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::budget::{Amounts, Reservation};
+use backstitch_core::execution::{CallResources, CompositeSnapshot, SnapshotMetadata, SnapshotPhase};
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{
+    Batch, CallStarted, Effect, IdempotencyKey, PauseReason, Paused, WorkspaceRoot,
+};
+use backstitch_core::message::Retry;
+use backstitch_core::session::SessionError;
+use backstitch_core::tool::{Approval, ContextParts, Tool, ToolContext, ToolError};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::RuntimeError;
+use crate::live::{Commit, LiveSession};
+use crate::telemetry::Telemetry;
+use arguments::{Refusal, Validators};
+use attempt::{Bounds, Ended, Stop};
+use files::Hold;
+use host::Host;
+pub use request::{CallEnd, CallRequest, DuplicateTool, Tools};
+use result::{Failure, Speaker};
+
+/// How often a call that conflicts with another is run again.
+const CONFLICT_RETRIES: u32 = 3;
+
+/// Runs tools, each call as a transaction.
+pub struct ToolRunner {
+    live: Arc<LiveSession>,
+    tools: Tools,
+    validators: Validators,
+    telemetry: Telemetry,
+    prompt_name: String,
+    adapter: String,
+    grace: Option<Duration>,
+    cancel: CancellationToken,
+}
+
+/// One attempt of a call, on its way.
+struct Started {
+    tool: Tool,
+    call: CallRequest,
+    arguments: Map<String, Value>,
+    intent: CallStarted,
+    /// Whether the intent is in the journal; that of a pure call rides with its outcome.
+    intent_recorded: bool,
+    before: Option<WorkspaceRoot>,
+    pre: CompositeSnapshot,
+    resources: CallResources,
+    started: Duration,
+    /// How often it ran into another call before.
+    conflicts: u32,
+}
+
+/// What becomes of an attempt.
+enum Settled {
+    End(CallEnd),
+    /// Another call has changed meanwhile what this one overwrites.
+    Conflict,
+}
+
+impl ToolRunner {
+    /// A runner of these tools on this session.
+    pub fn new(live: Arc<LiveSession>, tools: Tools) -> Self {
+        Self {
+            live,
+            tools,
+            validators: Validators::default(),
+            telemetry: Telemetry::default(),
+            prompt_name: String::new(),
+            adapter: "direct".to_owned(),
+            grace: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Publishes telemetry here.
+    #[must_use]
+    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Says on whose behalf tools run, for telemetry: the prompt that offers them, and what speaks to the model.
+    #[must_use]
+    pub fn on_behalf_of(mut self, prompt_name: impl Into<String>, adapter: impl Into<String>) -> Self {
+        self.prompt_name = prompt_name.into();
+        self.adapter = adapter.into();
+        self
+    }
+
+    /// Says how long a stopped handler may take to end.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = Some(grace);
+        self
+    }
+
+    /// Cancelling this stops all calls of this runner.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// The tools.
+    pub fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Arc<LiveSession> {
+        &self.live
+    }
+
+    /// Runs the calls of one turn side by side. Those that use files wait for each other in this order. The answers stand in
+    /// the order of the calls; an error of the runtime itself, after which nothing can go on, comes first.
+    pub async fn run_all(&self, calls: Vec<CallRequest>) -> Result<Vec<CallEnd>, RuntimeError> {
+        let ends = futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await;
+        ends.into_iter().collect()
+    }
+
+    /// Runs a call.
+    pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+        let Some(tool) = self.tools.get(&call.name).cloned() else {
+            let known: Vec<_> = self.tools.iter().map(|tool| tool.name().as_str()).collect();
+            let message = format!("there is no tool {:?}; there are: {}", call.name, known.join(", "));
+            return self.refuse(&call, Failure::by_runtime("unknown_tool", message, Retry::Refused)).await;
+        };
+        let arguments = match self.validators.check(&tool.spec, &call.arguments) {
+            Ok(arguments) => arguments,
+            Err(Refusal(message)) => {
+                let failure = Failure::by_runtime("invalid_arguments", message, Retry::Allowed);
+                return self.refuse(&call, failure).await;
+            }
+        };
+        // Nothing may be awaited before the hold: it is granted in the order in which it is asked for.
+        let hold = Hold::take(self.live.workspace(), &self.live.files, tool.spec.workspace).await;
+        if tool.spec.approval == Approval::Needed && !call.approved {
+            self.pause(&call, PauseReason::Approval, format!("{} needs approval", tool.name())).await?;
+            return Ok(CallEnd::NeedsApproval);
+        }
+
+        if let Some(deadline) = self.live.deadline(call.evaluation_id)
+            && self.live.clock().now() >= deadline
+        {
+            let message =
+                format!("{} was not started, because the evaluation's deadline has passed", tool.name());
+            let failure = Failure::by_runtime("deadline_exceeded", message, Retry::Refused);
+            return match self.refuse(&call, failure).await? {
+                CallEnd::Failed(message) => Ok(CallEnd::DeadlineExceeded(message)),
+                other => Ok(other),
+            };
+        }
+
+        let mut request = call;
+        for conflicts in 0.. {
+            let Some(mut started) = self.start(&tool, &request, arguments.clone(), &hold).await? else {
+                return Ok(CallEnd::BudgetExhausted);
+            };
+            started.conflicts = conflicts;
+            match self.attempt(started, &hold).await? {
+                Settled::End(end) => return Ok(end),
+                Settled::Conflict => request.attempt += 1,
+            }
+        }
+        unreachable!("invariant: the loop ends by returning")
+    }
+
+    /// Makes a call's intent durable. `None` when the budget does not allow it; then the session is paused.
+    async fn start(
+        &self,
+        tool: &Tool,
+        call: &CallRequest,
+        arguments: Map<String, Value>,
+        hold: &Hold,
+    ) -> Result<Option<Started>, RuntimeError> {
+        let captured = hold.capture().await?;
+        let before = captured.as_ref().map(|captured| captured.root);
+        let live = &self.live;
+        let as_in_message = call.arguments.object() == Some(&arguments);
+        let intent_recorded = tool.spec.effect != Effect::Pure;
+
+        let started = live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let evaluation = state.view.evaluation(call.evaluation_id);
+                let limits = evaluation.and_then(|one| one.start.as_ref()).and_then(|start| start.budget);
+                let one_call = Amounts { calls: 1, ..Amounts::ZERO };
+                let mut batch = Batch::at(live.clock().now());
+                if let Some(limits) = limits
+                    && let Err(exceeded) = limits.check(state.view.ledger().committed().plus(one_call))
+                {
+                    batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
+                    return Ok((Commit { batch, prepared: None }, None));
+                }
+                let intent = CallStarted {
+                    call_id: call.call_id,
+                    evaluation_id: call.evaluation_id,
+                    name: call.name.clone(),
+                    arguments: (!as_in_message).then(|| arguments.clone()),
+                    arguments_object: None,
+                    effect: tool.spec.effect,
+                    idempotency_key: IdempotencyKey::new(live.id(), call.call_id),
+                    attempt: call.attempt,
+                    root: before,
+                    reservation: limits.map(|_| Reservation { id: session.ids().next(), amounts: one_call }),
+                    extra: Extra::default(),
+                };
+                if intent_recorded {
+                    batch.push(intent.clone());
+                    captured.into_iter().flat_map(|captured| captured.objects).for_each(|object| {
+                        batch.add_object(object);
+                    });
+                }
+                let metadata = SnapshotMetadata::of_call(call.call_id, &call.name, SnapshotPhase::PreTool);
+                let pre = settle::checkpoint_of(state, before, metadata)?;
+                let started = Started {
+                    tool: tool.clone(),
+                    call: call.clone(),
+                    arguments,
+                    intent,
+                    intent_recorded,
+                    before,
+                    pre,
+                    resources: state.execution.resources.for_call(),
+                    started: live.clock().monotonic(),
+                    conflicts: 0,
+                };
+                Ok((Commit { batch, prepared: None }, Some(started)))
+            })
+            .await?;
+        Ok(started)
+    }
+
+    /// Runs the handler and settles what comes of it.
+    async fn attempt(&self, started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
+        let live = &self.live;
+        let stop = CancellationToken::new();
+        let deadline = live.deadline(started.call.evaluation_id);
+        let (draft, seed) = {
+            let state = live.state().await;
+            (state.execution.session.draft(), state.view.created().seed)
+        };
+        let context = ToolContext::new(ContextParts {
+            session_id: live.id(),
+            evaluation_id: started.call.evaluation_id,
+            call_id: started.call.call_id,
+            tool: started.tool.name().clone(),
+            attempt: started.intent.attempt,
+            is_resume: started.call.is_resume,
+            idempotency_key: started.intent.idempotency_key.clone(),
+            draft,
+            workspace: started.tool.spec.workspace,
+            filesystem: live.workspace().map(|workspace| workspace.filesystem()),
+            resources: started.resources.clone(),
+            deadline,
+            clock: live.clock().clone(),
+            rng: seed.rng_for(started.call.call_id),
+            host: Arc::new(Host::new(live.clone(), self.telemetry.clone(), stop.clone())),
+        });
+        let bounds = Bounds {
+            timeout: started.tool.spec.timeout,
+            deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
+            cancel: self.cancel.clone(),
+            stop,
+            grace: self.grace,
+        };
+        let ended = attempt::run(&started.tool, context, started.arguments.clone(), bounds).await;
+        match ended {
+            Ended::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,
+            Ended::Failed(error, draft) => self.failed(started, hold, error, draft).await,
+            Ended::Panicked(message, draft) => {
+                let message = format!("{} panicked: {message}", started.tool.name());
+                let failure = Failure::by_runtime("panic", message, Retry::Refused);
+                self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
+            }
+            Ended::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
+            Ended::Stuck(stop) => {
+                let name = started.tool.name();
+                let reason =
+                    format!("{name} was stopped ({stop:?}) and does not end; its files cannot be put back");
+                started.resources.end(false);
+                Err(live.poison(reason).await)
+            }
+        }
+    }
+
+    async fn failed(
+        &self,
+        started: Started,
+        hold: &Hold,
+        error: ToolError,
+        draft: Option<Box<backstitch_core::session::Draft>>,
+    ) -> Result<Settled, RuntimeError> {
+        let speaker = Speaker::Tool;
+        let failure = match error {
+            ToolError::Failed { kind, message, retry, .. } => Failure { speaker, kind, message, retry },
+            ToolError::Validation { message } => {
+                Failure { speaker, kind: "validation".to_owned(), message, retry: Retry::Allowed }
+            }
+            ToolError::VisibilityExpansionRequired { sections, reason } => {
+                return self.never_ran(started, hold, sections, reason).await;
+            }
+            ToolError::DeadlineExceeded => return self.stopped(started, hold, Stop::Deadline, draft).await,
+            other => Failure::by_runtime("tool_failed", other.to_string(), Retry::Refused),
+        };
+        self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
+    }
+
+    async fn stopped(
+        &self,
+        started: Started,
+        hold: &Hold,
+        stop: Stop,
+        draft: Option<Box<backstitch_core::session::Draft>>,
+    ) -> Result<Settled, RuntimeError> {
+        let name = started.tool.name();
+        let (kind, message, retry, end): (_, _, _, fn(_) -> CallEnd) = match stop {
+            Stop::Timeout => {
+                let limit = started.tool.spec.timeout.unwrap_or_default();
+                let message = format!("{name} took longer than {limit:?} and was stopped");
+                ("timeout", message, Retry::Allowed, CallEnd::Failed)
+            }
+            Stop::Deadline => {
+                let message = format!("{name} was stopped, because the evaluation's deadline has passed");
+                ("deadline_exceeded", message, Retry::Refused, CallEnd::DeadlineExceeded)
+            }
+            Stop::Cancelled => {
+                let message = format!("{name} was cancelled before it was done");
+                ("cancelled", message, Retry::Allowed, CallEnd::Cancelled)
+            }
+        };
+        let failure = Failure::by_runtime(kind, message, retry);
+        self.rolled_back(started, hold, failure, draft, end).await
+    }
+
+    async fn pause(
+        &self,
+        call: &CallRequest,
+        reason: PauseReason,
+        detail: String,
+    ) -> Result<(), RuntimeError> {
+        self.live.record(vec![paused(call, reason, detail).into()]).await
+    }
+}
+
+fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
+    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), extra: Extra::default() }
+}
+
+/// Whether an error is another call's fault, so that running again may help.
+fn is_conflict(error: &RuntimeError) -> bool {
+    matches!(error, RuntimeError::Session(SessionError::Conflict { .. }))
+}

@@ -1,0 +1,132 @@
+//! What the runner is asked, and what it answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::InnerMessage;
+use backstitch_core::message::Arguments;
+use backstitch_core::tool::{Tool, ToolName};
+
+/// A call that is to run.
+#[derive(Debug, Clone)]
+pub struct CallRequest {
+    /// The call.
+    pub call_id: CallId,
+    /// The evaluation that it belongs to.
+    pub evaluation_id: EvaluationId,
+    /// The turn that its result belongs to.
+    pub turn: u64,
+    /// The step that its result belongs to.
+    pub step_num: Option<u64>,
+    /// The tool, as the model named it.
+    pub name: String,
+    /// The arguments, as the model gave them.
+    pub arguments: Arguments,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// Whether an earlier attempt was cut off by a crash.
+    pub is_resume: bool,
+    /// Whether a person has approved the call.
+    pub approved: bool,
+}
+
+impl CallRequest {
+    /// The first attempt of a call that nobody has approved yet.
+    pub fn new(call_id: CallId, evaluation_id: EvaluationId, name: &str, arguments: Arguments) -> Self {
+        Self {
+            call_id,
+            evaluation_id,
+            turn: 0,
+            step_num: None,
+            name: name.to_owned(),
+            arguments,
+            attempt: 1,
+            is_resume: false,
+            approved: false,
+        }
+    }
+
+    /// The turn and the step that its result belongs to.
+    #[must_use]
+    pub fn in_turn(mut self, turn: u64, step_num: Option<u64>) -> Self {
+        self.turn = turn;
+        self.step_num = step_num;
+        self
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone)]
+pub enum CallEnd {
+    /// It succeeded, and what it did stands. This is its result.
+    Succeeded(Arc<InnerMessage>),
+    /// It failed, and all that it did is rolled back. This is what the model is told.
+    Failed(Arc<InnerMessage>),
+    /// Sections of the prompt have to be open first. The call counts as never made.
+    VisibilityExpansion {
+        /// The sections.
+        sections: Vec<String>,
+        /// Why.
+        reason: String,
+    },
+    /// The evaluation's deadline has passed: the call is rolled back, and the evaluation has to end.
+    DeadlineExceeded(Arc<InnerMessage>),
+    /// It was cancelled: it is rolled back, and the session is paused.
+    Cancelled(Arc<InnerMessage>),
+    /// A person has to approve it: the session is paused.
+    NeedsApproval,
+    /// It would cost more than is left: the session is paused.
+    BudgetExhausted,
+}
+
+impl CallEnd {
+    /// What the model is told, when it is told something.
+    pub fn message(&self) -> Option<&Arc<InnerMessage>> {
+        match self {
+            Self::Succeeded(message)
+            | Self::Failed(message)
+            | Self::DeadlineExceeded(message)
+            | Self::Cancelled(message) => Some(message),
+            Self::VisibilityExpansion { .. } | Self::NeedsApproval | Self::BudgetExhausted => None,
+        }
+    }
+}
+
+/// The tools that can be called, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Tools {
+    tools: BTreeMap<ToolName, Tool>,
+}
+
+/// Two tools have one name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there are two tools called {name}")]
+pub struct DuplicateTool {
+    /// The name.
+    pub name: ToolName,
+}
+
+impl Tools {
+    /// These tools.
+    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Result<Self, DuplicateTool> {
+        let mut all = Self::default();
+        for tool in tools {
+            let name = tool.name().clone();
+            if all.tools.insert(name.clone(), tool).is_some() {
+                return Err(DuplicateTool { name });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        ToolName::new(name).ok().and_then(|name| self.tools.get(&name))
+    }
+
+    /// All tools, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.values()
+    }
+}

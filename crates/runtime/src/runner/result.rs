@@ -1,0 +1,93 @@
+//! What a model is told of a call.
+
+use backstitch_core::extra::Extra;
+use backstitch_core::message::{Content, Message, OptionResult, PolicyName, Retry, RoleHint};
+use backstitch_core::tool::{ToolResult, ValueInContext};
+use serde_json::{Map, Value, json};
+
+use super::request::CallRequest;
+
+/// The longest line about a result in lists.
+const LONGEST_SUMMARY: usize = 200;
+
+/// Who tells the model of a failure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The tool itself.
+    Tool,
+    /// The runtime, about a tool that could not or may not speak.
+    Runtime,
+}
+
+/// What went wrong, as the model is told.
+pub(super) struct Failure {
+    pub(super) speaker: Speaker,
+    pub(super) kind: String,
+    pub(super) message: String,
+    pub(super) retry: Retry,
+}
+
+impl Failure {
+    pub(super) fn by_runtime(kind: &str, message: impl Into<String>, retry: Retry) -> Self {
+        Self { speaker: Speaker::Runtime, kind: kind.to_owned(), message: message.into(), retry }
+    }
+}
+
+/// The message that tells of a success: the tool's sentence, its value, or both.
+pub(super) fn success(call: &CallRequest, result: ToolResult) -> Message {
+    let (shown, hidden) = match result.value_in_context {
+        ValueInContext::Included => (result.value, None),
+        ValueInContext::Excluded => (None, result.value),
+    };
+    let value = match (result.message.is_empty(), shown) {
+        (true, Some(value)) => value,
+        (false, Some(value)) => json!({"message": result.message, "value": value}),
+        (_, None) => Value::String(result.message),
+    };
+    let mut payload = OptionResult::new(call.call_id, call.name.as_str(), storable(value));
+    payload.parts = result.parts;
+    // Kept for whoever reads the journal; adapters send only fields that they know.
+    if let Some(hidden) = hidden {
+        let fields = Map::from_iter([("value_not_in_context".to_owned(), storable(hidden))]);
+        payload.extra = Extra::try_from(fields).unwrap_or_default();
+    }
+    message(call, Speaker::Tool, payload)
+}
+
+/// The message that tells of a failure.
+pub(super) fn failure(call: &CallRequest, failure: &Failure) -> Message {
+    let mut payload = OptionResult::new(call.call_id, call.name.as_str(), Value::Null);
+    payload.is_error = true;
+    payload.error_type = Some(failure.kind.clone());
+    payload.error_message = Some(failure.message.clone());
+    payload.retryable = Some(failure.retry == Retry::Allowed);
+    message(call, failure.speaker, payload)
+}
+
+/// A line about a result, for lists.
+pub(super) fn summary(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST_SUMMARY) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn message(call: &CallRequest, speaker: Speaker, payload: OptionResult) -> Message {
+    let policy = match speaker {
+        Speaker::Tool => PolicyName::new(&call.name).unwrap_or_else(|_| PolicyName::runtime()),
+        Speaker::Runtime => PolicyName::runtime(),
+    };
+    let mut message = Message::new(policy, Content::OptionResult(payload));
+    message.role_hint_for_llm = Some(RoleHint::Tool);
+    message.step_num = call.step_num;
+    message
+}
+
+/// A value that would not come back from the journal as it is becomes its own text.
+fn storable(value: Value) -> Value {
+    match backstitch_core::storable::check(&value) {
+        Ok(()) => value,
+        Err(_) => Value::String(value.to_string()),
+    }
+}

@@ -1,0 +1,64 @@
+//! Telemetry: told after the fact, best effort.
+//!
+//! Subscribers hear of what was committed. They come after the commit and can undo nothing: one that panics leaves a warning
+//! behind, and the others are told all the same.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use backstitch_core::id::CallId;
+use backstitch_core::slices::ToolInvoked;
+use backstitch_core::tool::Progress;
+
+/// What subscribers are told.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum TelemetryEvent {
+    /// A tool was invoked, and what came of it is committed.
+    ToolInvoked(Box<ToolInvoked>),
+    /// A call says how far it is. This is the one event that is not about something committed.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// How far it is.
+        progress: Progress,
+    },
+}
+
+type Subscriber = Arc<dyn Fn(&TelemetryEvent) + Send + Sync>;
+
+/// The bus. Clones are the same bus.
+#[derive(Clone, Default)]
+pub struct Telemetry {
+    subscribers: Arc<RwLock<Vec<Subscriber>>>,
+}
+
+impl Telemetry {
+    /// Tells this function of everything from now on, in the order in which it happens.
+    pub fn subscribe(&self, subscriber: impl Fn(&TelemetryEvent) + Send + Sync + 'static) {
+        self.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(subscriber));
+    }
+
+    pub(crate) fn publish(&self, invoked: &ToolInvoked) {
+        self.tell(&TelemetryEvent::ToolInvoked(Box::new(invoked.clone())));
+    }
+
+    pub(crate) fn publish_progress(&self, call: CallId, progress: Progress) {
+        self.tell(&TelemetryEvent::Progress { call, progress });
+    }
+
+    fn tell(&self, event: &TelemetryEvent) {
+        let subscribers = self.subscribers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for subscriber in subscribers {
+            if catch_unwind(AssertUnwindSafe(|| subscriber(event))).is_err() {
+                tracing::warn!("a subscriber of telemetry panicked; what it was told of stands");
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Telemetry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Telemetry").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,122 @@
+//! A live session in memory with an evaluation under way, and tools that do one thing each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::execution::Resources;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
+use backstitch_core::journal::{EvaluationStarted, Origin, SessionCreated};
+use backstitch_core::message::{Arguments, Content, Message, OptionCall, PolicyName, RoleHint};
+use backstitch_core::ports::{Owner, Workspace};
+use backstitch_core::rng::Seed;
+use backstitch_core::session::{Slice, SlicePolicy};
+use backstitch_core::time::FixedClock;
+use backstitch_core::tool::Tool;
+use backstitch_runtime::{CallEnd, CallRequest, LiveSession, Surroundings, ToolRunner, Tools};
+use backstitch_store::MemoryStore;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Working state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Finding(pub(crate) String);
+
+impl Slice for Finding {
+    const NAME: &'static str = "finding";
+}
+
+/// What a tool logs, whatever comes of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Diagnosis(pub(crate) String);
+
+impl Slice for Diagnosis {
+    const NAME: &'static str = "diagnosis";
+    const POLICY: SlicePolicy = SlicePolicy::Log;
+}
+
+pub(crate) struct Harness {
+    pub(crate) live: Arc<LiveSession>,
+    pub(crate) runner: Arc<ToolRunner>,
+    pub(crate) evaluation: EvaluationId,
+    ids: IdStream,
+}
+
+impl Harness {
+    pub(crate) async fn new(tools: Vec<Tool>) -> Self {
+        Self::with_workspace(tools, None).await
+    }
+
+    pub(crate) async fn with_workspace(tools: Vec<Tool>, workspace: Option<Arc<dyn Workspace>>) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), tools, workspace).await
+    }
+
+    pub(crate) async fn over(
+        store: Arc<MemoryStore>,
+        tools: Vec<Tool>,
+        workspace: Option<Arc<dyn Workspace>>,
+    ) -> Self {
+        let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+        let ids = IdStream::from_seed([1; 32], clock.clone());
+        let session_id: SessionId = ids.next();
+        let surroundings = Surroundings {
+            store,
+            clock: clock.clone(),
+            owner: Owner::new("test"),
+            resources: Resources::default(),
+            workspace,
+        };
+        let created = SessionCreated {
+            session_id,
+            created_at: ids.clock().now(),
+            origin: Origin::Root,
+            seed: Seed::new(7),
+            agent: Value::Null,
+            state: Vec::new(),
+            tags: BTreeMap::new(),
+            extra: Extra::default(),
+        };
+        let live = LiveSession::create(surroundings, created, |_| {}).await.unwrap();
+        let evaluation: EvaluationId = ids.next();
+        let started = EvaluationStarted {
+            evaluation_id: evaluation,
+            prompt_ns: "tests".into(),
+            prompt_key: "runner".into(),
+            fingerprint: None,
+            parent_evaluation: None,
+            budget: None,
+            deadline_millis: None,
+            extra: Extra::default(),
+        };
+        live.record(vec![started.into()]).await.unwrap();
+        let runner = ToolRunner::new(live.clone(), Tools::new(tools).unwrap());
+        let runner = runner.with_grace(std::time::Duration::from_millis(500));
+        Self { live, runner: Arc::new(runner), evaluation, ids }
+    }
+
+    /// Records that the model makes this call, as the loop would, and gives the request to run it.
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> CallRequest {
+        let call_id: CallId = self.ids.next();
+        let arguments = Arguments::from_object(arguments.as_object().cloned().unwrap());
+        let call = OptionCall::new(call_id, name, arguments.clone());
+        let mut message = Message::new(PolicyName::new("planner").unwrap(), Content::OptionCall(call));
+        message.role_hint_for_llm = Some(RoleHint::Assistant);
+        self.live.say(self.evaluation, 1, vec![message]).await.unwrap();
+        CallRequest::new(call_id, self.evaluation, name, arguments).in_turn(1, Some(0))
+    }
+
+    pub(crate) async fn run(&self, name: &str, arguments: Value) -> CallEnd {
+        let call = self.call(name, arguments).await;
+        self.runner.run(call).await.unwrap()
+    }
+
+    pub(crate) async fn findings(&self) -> Vec<String> {
+        let state = self.live.state().await;
+        state.execution.session.all::<Finding>().unwrap().iter().map(|finding| finding.0.clone()).collect()
+    }
+
+    pub(crate) async fn diagnoses(&self) -> Vec<String> {
+        let state = self.live.state().await;
+        state.execution.session.all::<Diagnosis>().unwrap().iter().map(|one| one.0.clone()).collect()
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of the runtime, in one binary.
+#![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
+
+mod files;
+mod harness;
+mod runner;

@@ -1,0 +1,360 @@
+//! The tool runner over session state: what stands, what is rolled back, what the model is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::journal::{CallOutcome, Effect, PauseReason, RecordBody};
+use backstitch_core::ports::Store;
+use backstitch_core::slices::ToolInvoked;
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_core::view::CallStatus;
+use backstitch_runtime::{CallEnd, Telemetry, ToolRunner, Tools};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::harness::{Diagnosis, Finding, Harness};
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    text: String,
+}
+
+fn note(context: &ToolContext, text: &str) -> Result<(), ToolError> {
+    context.session(|draft| {
+        draft.append(Finding(text.to_owned()))?;
+        draft.append(Diagnosis(format!("noted {text}")))?;
+        Ok::<_, ToolError>(())
+    })?
+}
+
+fn tool(name: &str, run: fn(ToolContext, Note) -> Run) -> Tool {
+    Tool::builder(name, "Takes a note.")
+        .unwrap()
+        .effect(Effect::Workspace)
+        .workspace(WorkspaceUse::None)
+        .timeout(Duration::from_millis(200))
+        .handler(run)
+}
+
+type Run = std::pin::Pin<Box<dyn Future<Output = Result<ToolResult, ToolError>> + Send>>;
+
+fn good() -> Tool {
+    tool("good", |context, Note { text }| {
+        Box::pin(async move {
+            note(&context, &text)?;
+            Ok(ToolResult::ok("noted").with_value(json!({"length": text.len()}))?)
+        })
+    })
+}
+
+fn error_of(end: &CallEnd) -> (String, String, bool) {
+    let result = end.message().unwrap().message.option_result().unwrap();
+    assert!(result.is_error);
+    let (kind, message) = (result.error_type.clone().unwrap(), result.error_message.clone().unwrap());
+    (kind, message, result.retryable.unwrap())
+}
+
+#[tokio::test]
+async fn what_a_successful_call_did_stands() {
+    let harness = Harness::new(vec![good()]).await;
+    let end = harness.run("good", json!({"text": "seam"})).await;
+    let CallEnd::Succeeded(message) = &end else { panic!("{end:?}") };
+    let result = message.message.option_result().unwrap();
+    assert_eq!(result.result.inline(), Some(&json!({"message": "noted", "value": {"length": 4}})));
+    assert_eq!(message.message.policy.as_str(), "good");
+    assert_eq!(harness.findings().await, ["seam"]);
+    assert_eq!(harness.diagnoses().await, ["noted seam"]);
+    let state = harness.live.state().await;
+    let checkpoint = state.execution.checkpoints.list_checkpoints().next().unwrap();
+    assert!(checkpoint.success && checkpoint.post_snapshot.is_some());
+    assert_eq!(checkpoint.pre_snapshot.session.all::<Finding>().unwrap().len(), 0);
+    assert_eq!(state.view.calls().next().unwrap().status(), CallStatus::Completed);
+    assert_eq!(state.execution.session.all::<ToolInvoked>().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_intent_is_in_the_journal_before_the_handler_runs() {
+    let store = Arc::new(backstitch_store::MemoryStore::new());
+    let seen = store.clone();
+    let spy = Tool::builder("spy", "Looks into the journal.").unwrap().workspace(WorkspaceUse::None).handler(
+        move |context: ToolContext, (): ()| {
+            let store = seen.clone();
+            async move {
+                let records =
+                    store.read(context.session_id(), backstitch_core::journal::Position::START, 100).await?;
+                let started = records.iter().any(|record| match &record.body {
+                    RecordBody::CallStarted(started) => started.call_id == context.call_id(),
+                    _ => false,
+                });
+                Ok(ToolResult::ok(format!("started: {started}")))
+            }
+        },
+    );
+    let harness = Harness::over(store, vec![spy], None).await;
+    let end = harness.run("spy", json!({})).await;
+    let message = end.message().unwrap();
+    assert_eq!(message.content(), "started: true");
+}
+
+/// Every way to fail leaves State as it was, keeps logs, and tells the model.
+#[tokio::test]
+async fn what_a_failed_call_did_is_gone() {
+    let failing: Vec<(&str, &str, bool, Tool)> = vec![
+        (
+            "error",
+            "tool_failed",
+            false,
+            tool("error", |context, Note { text }| {
+                Box::pin(async move {
+                    note(&context, &text)?;
+                    Err(ToolError::new("no thread left"))
+                })
+            }),
+        ),
+        (
+            "unsuccessful",
+            "tool_failed",
+            false,
+            tool("unsuccessful", |context, Note { text }| {
+                Box::pin(async move {
+                    note(&context, &text)?;
+                    Ok(ToolResult::failed("it did not hold"))
+                })
+            }),
+        ),
+        (
+            "panic",
+            "panic",
+            false,
+            tool("panic", |context, Note { text }| {
+                Box::pin(async move {
+                    note(&context, &text)?;
+                    panic!("the needle broke")
+                })
+            }),
+        ),
+        (
+            "timeout",
+            "timeout",
+            true,
+            tool("timeout", |context, Note { text }| {
+                Box::pin(async move {
+                    note(&context, &text)?;
+                    std::future::pending().await
+                })
+            }),
+        ),
+        (
+            "validation",
+            "validation",
+            true,
+            tool("validation", |context, Note { text }| {
+                Box::pin(async move {
+                    note(&context, &text)?;
+                    Err(ToolError::Validation { message: "too short".into() })
+                })
+            }),
+        ),
+    ];
+    for (name, kind, retryable, failing) in failing {
+        let harness = Harness::new(vec![good(), failing]).await;
+        harness.run("good", json!({"text": "before"})).await;
+        let before = harness.live.state().await.execution.session.snapshot().content_digest().unwrap();
+        let messages = harness.live.state().await.view.transcript().unwrap().all().len();
+        let end = harness.run(name, json!({"text": "during"})).await;
+        let (found, message, retry) = error_of(&end);
+        assert_eq!((found.as_str(), retry), (kind, retryable), "{name}: {message}");
+        assert_eq!(harness.findings().await, ["before"], "{name}");
+        assert_eq!(harness.diagnoses().await, ["noted before", "noted during"], "{name}");
+        let state = harness.live.state().await;
+        assert_eq!(
+            state.view.transcript().unwrap().all().len(),
+            messages + 2,
+            "{name}: the call and its error"
+        );
+        assert_ne!(
+            state.execution.session.snapshot().content_digest().unwrap(),
+            before,
+            "the transcript grew"
+        );
+        let call = state.view.calls().next_back().unwrap();
+        assert_eq!(call.status(), CallStatus::Failed, "{name}");
+        assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallOutcome::Failed);
+        let checkpoint = state.execution.checkpoints.list_checkpoints().next_back().unwrap();
+        assert!(!checkpoint.success && checkpoint.post_snapshot.is_none(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_validate_never_runs() {
+    let harness = Harness::new(vec![good()]).await;
+    for (name, arguments, kind) in
+        [("good", json!({"txet": "x"}), "invalid_arguments"), ("goood", json!({}), "unknown_tool")]
+    {
+        let end = harness.run(name, arguments).await;
+        let (found, message, _) = error_of(&end);
+        assert_eq!(found, kind);
+        assert!(message.contains("good"), "{message}");
+        assert_eq!(end.message().unwrap().message.policy.as_str(), "runtime");
+        let state = harness.live.state().await;
+        assert!(state.view.calls().next_back().unwrap().intent.is_none());
+    }
+    assert!(harness.findings().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_rolled_back_and_pauses_the_session() {
+    let slow = tool("slow", |context, Note { text }| {
+        Box::pin(async move {
+            note(&context, &text)?;
+            context.cancelled().await;
+            // Too late: the context is revoked, so this has no effect.
+            let late = note(&context, "late");
+            assert!(matches!(late, Err(ToolError::Revoked)));
+            Ok(ToolResult::ok("done"))
+        })
+    });
+    let harness = Harness::new(vec![slow.clone()]).await;
+    let cancel = CancellationToken::new();
+    let runner =
+        ToolRunner::new(harness.live.clone(), Tools::new([slow]).unwrap()).with_cancellation(cancel.clone());
+    let call = harness.call("slow", json!({"text": "x"})).await;
+    let running = tokio::spawn(async move { runner.run(call).await });
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    cancel.cancel();
+    let end = running.await.unwrap().unwrap();
+    assert!(matches!(end, CallEnd::Cancelled(_)), "{end:?}");
+    assert!(harness.findings().await.is_empty());
+    let state = harness.live.state().await;
+    assert_eq!(state.view.pause().unwrap().reason, PauseReason::Asked);
+}
+
+#[tokio::test]
+async fn a_handler_that_does_not_end_poisons_the_session() {
+    let stuck = tool("stuck", |_, _| {
+        Box::pin(async move {
+            // Blocks its thread for longer than the grace period, so that it cannot be stopped.
+            std::thread::sleep(Duration::from_millis(1_500));
+            Ok(ToolResult::ok("late"))
+        })
+    });
+    let harness = Harness::new(vec![stuck, good()]).await;
+    let call = harness.call("stuck", json!({"text": "x"})).await;
+    let runner = harness.runner.clone();
+    let error = tokio::task::spawn_blocking(move || {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(runner.run(call)).unwrap_err()
+    })
+    .await
+    .unwrap();
+    assert!(error.to_string().contains("poisoned"), "{error}");
+    let state = harness.live.state().await;
+    assert_eq!(state.view.pause().unwrap().reason, PauseReason::Poisoned);
+}
+
+#[tokio::test]
+async fn approval_pauses_before_anything_starts() {
+    let guarded = Tool::builder("guarded", "Needs approval.")
+        .unwrap()
+        .workspace(WorkspaceUse::None)
+        .needs_approval()
+        .handler(|_: ToolContext, (): ()| async { Ok(ToolResult::ok("done")) });
+    let harness = Harness::new(vec![guarded]).await;
+    let mut call = harness.call("guarded", json!({})).await;
+    assert!(matches!(harness.runner.run(call.clone()).await.unwrap(), CallEnd::NeedsApproval));
+    assert_eq!(harness.live.state().await.view.pause().unwrap().reason, PauseReason::Approval);
+    assert!(harness.live.state().await.view.call(call.call_id).unwrap().intent.is_none());
+    call.approved = true;
+    assert!(matches!(harness.runner.run(call).await.unwrap(), CallEnd::Succeeded(_)));
+}
+
+#[tokio::test]
+async fn telemetry_comes_after_the_commit_and_cannot_undo_it() {
+    let harness = Harness::new(vec![good()]).await;
+    let telemetry = Telemetry::default();
+    telemetry.subscribe(|_| panic!("a broken subscriber"));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    telemetry.subscribe(move |event| sender.send(event.clone()).unwrap());
+    let runner =
+        ToolRunner::new(harness.live.clone(), Tools::new([good()]).unwrap()).with_telemetry(telemetry);
+    let call = harness.call("good", json!({"text": "seam"})).await;
+    assert!(matches!(runner.run(call).await.unwrap(), CallEnd::Succeeded(_)));
+    assert_eq!(harness.findings().await, ["seam"]);
+    assert_eq!(receiver.try_iter().count(), 1);
+}
+
+#[tokio::test]
+async fn calls_side_by_side_lose_nothing() {
+    let slow = tool("slow", |context, Note { text }| {
+        Box::pin(async move {
+            note(&context, &text)?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(ToolResult::ok("noted"))
+        })
+    });
+    let harness = Harness::new(vec![slow]).await;
+    let mut calls = Vec::new();
+    for number in 0..8 {
+        calls.push(harness.call("slow", json!({"text": number.to_string()})).await);
+    }
+    let ends = harness.runner.run_all(calls).await.unwrap();
+    assert!(ends.iter().all(|end| matches!(end, CallEnd::Succeeded(_))));
+    let mut findings = harness.findings().await;
+    findings.sort();
+    assert_eq!(findings, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+}
+
+#[tokio::test]
+async fn a_call_that_overwrites_what_another_changed_runs_again() {
+    let appending = tool("appending", |context, Note { text }| {
+        Box::pin(async move {
+            note(&context, &text)?;
+            Ok(ToolResult::ok("noted"))
+        })
+    });
+    let seeding = tool("seeding", |context, Note { text }| {
+        Box::pin(async move {
+            let count = context.session(|draft| draft.all::<Finding>())??.len();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            context.session(|draft| draft.seed([Finding(format!("{text} after {count}"))]).map(|_| ()))??;
+            Ok(ToolResult::ok("seeded"))
+        })
+    });
+    let harness = Harness::new(vec![appending, seeding]).await;
+    let calls = vec![
+        harness.call("seeding", json!({"text": "all"})).await,
+        harness.call("appending", json!({"text": "one"})).await,
+    ];
+    let ends = harness.runner.run_all(calls).await.unwrap();
+    assert!(ends.iter().all(|end| matches!(end, CallEnd::Succeeded(_))), "{ends:?}");
+    assert_eq!(harness.findings().await, ["all after 1"]);
+    let state = harness.live.state().await;
+    let seeding = state.view.calls().find(|call| call.name == "seeding").unwrap();
+    assert_eq!(seeding.intent.as_ref().unwrap().record.attempt, 2);
+}
+
+#[tokio::test]
+async fn a_step_is_done_once() {
+    let stepping = Tool::builder("stepping", "Sends a letter.")
+        .unwrap()
+        .workspace(WorkspaceUse::None)
+        .handler(|context: ToolContext, (): ()| async move {
+            let mut sent = 0;
+            for _ in 0..3 {
+                let number: u64 = context
+                    .step("letter", async {
+                        sent += 1;
+                        Ok(41 + sent)
+                    })
+                    .await?;
+                assert_eq!(number, 42);
+            }
+            Ok(ToolResult::ok(format!("sent {sent}")))
+        });
+    let harness = Harness::new(vec![stepping]).await;
+    let end = harness.run("stepping", json!({})).await;
+    assert_eq!(end.message().unwrap().content(), "sent 1");
+}

@@ -1,0 +1,239 @@
+//! The stat cache on disk.
+//!
+//! It saves the first scan of a process from reading every file. It is never needed: one that is damaged, of another
+//! version, of another directory, or from before the machine was started is ignored, since after a reboot the system vouches
+//! for no content that an unclean stop may have lost. It is written without syncing, for the same reason.
+//!
+//! The file is `magic`, the digest of what follows, and then the boot's id, the directory's device and inode, and the
+//! directories, each with its entries; numbers are little-endian.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use backstitch_core::object::ObjectId;
+use backstitch_core::ports::UncoveredReason;
+
+use super::index::{Entry, Leaf, LeafFlags, Node, NodeFlags, Omitted};
+use super::sys::Stamp;
+
+const MAGIC: &[u8; 16] = b"backstitch-stat1";
+const MAX_DEPTH: usize = crate::format::stored::MAX_DEPTH + 2;
+
+/// What a cache belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) boot: String,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+/// What identifies this start of the machine; none where that is not known, and then there is no cache on disk.
+pub(crate) fn boot_id() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty() && text.len() <= 64)
+}
+
+/// Writes a cache in one step.
+pub(crate) fn save(path: &Path, owner: &Owner, root: &Node) -> io::Result<()> {
+    let mut body = Writer(Vec::with_capacity(64 * 1024));
+    body.bytes(owner.boot.as_bytes());
+    body.number(owner.device);
+    body.number(owner.inode);
+    body.node(root);
+    let temporary = path.with_extension("new");
+    let mut file = fs::File::create(&temporary)?;
+    file.write_all(MAGIC)?;
+    file.write_all(blake3::hash(&body.0).as_bytes())?;
+    file.write_all(&body.0)?;
+    drop(file);
+    fs::rename(temporary, path)
+}
+
+/// Reads a cache, if there is one that can be trusted.
+pub(crate) fn load(path: &Path, owner: &Owner) -> Option<Node> {
+    let bytes = fs::read(path).ok()?;
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (digest, body) = rest.split_first_chunk::<32>()?;
+    if blake3::hash(body).as_bytes() != digest {
+        return None;
+    }
+    let mut reader = Reader(body);
+    let written = Owner {
+        boot: String::from_utf8(reader.bytes()?.to_vec()).ok()?,
+        device: reader.number()?,
+        inode: reader.number()?,
+    };
+    if written != *owner {
+        return None;
+    }
+    let mut root = reader.node(0)?;
+    // Another process may have collected what was stored.
+    root.forget_stored();
+    reader.0.is_empty().then_some(root)
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn small(&mut self, number: u32) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.small(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn stamp(&mut self, stamp: &Stamp) {
+        self.number(stamp.device);
+        self.number(stamp.inode);
+        self.number(stamp.size);
+        for (seconds, nanos) in [stamp.mtime, stamp.ctime] {
+            self.number(seconds.cast_unsigned());
+            self.small(nanos);
+        }
+    }
+
+    fn id(&mut self, id: Option<ObjectId>) {
+        self.0.push(u8::from(id.is_some()));
+        self.0.extend(id.iter().flat_map(|id| id.as_bytes()));
+    }
+
+    fn node(&mut self, node: &Node) {
+        self.stamp(&node.stamp);
+        self.small(node.mode);
+        self.id(node.tree);
+        self.id(node.modes);
+        let NodeFlags { sealed, exceptional, refused, attributes, racy, .. } = node.flags;
+        self.0.push(bits([sealed, exceptional, refused, attributes, racy]));
+        self.small(u32::try_from(node.entries.len()).unwrap_or(u32::MAX));
+        for (name, entry) in &node.entries {
+            self.bytes(name);
+            match entry {
+                Entry::File(leaf) => self.leaf(0, leaf),
+                Entry::Link(leaf) => self.leaf(1, leaf),
+                Entry::Directory(below) => {
+                    self.0.push(2);
+                    self.node(below);
+                }
+                Entry::Uncovered(omitted) => {
+                    self.0.push(3);
+                    self.0.push(omitted.reason.map_or(0, code));
+                }
+            }
+        }
+    }
+
+    fn leaf(&mut self, kind: u8, leaf: &Leaf) {
+        self.0.push(kind);
+        self.stamp(&leaf.stamp);
+        self.small(leaf.mode);
+        self.0.extend_from_slice(leaf.id.as_bytes());
+        self.0.push(bits([leaf.flags.racy, leaf.flags.linked, leaf.flags.attributes, false, false]));
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn small(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let count = self.small()?;
+        self.take(usize::try_from(count).ok()?)
+    }
+
+    fn stamp(&mut self) -> Option<Stamp> {
+        let (device, inode, size) = (self.number()?, self.number()?, self.number()?);
+        let mut time = || Some((self.number()?.cast_signed(), self.small()?));
+        Some(Stamp { device, inode, size, mtime: time()?, ctime: time()? })
+    }
+
+    fn object(&mut self) -> Option<ObjectId> {
+        Some(ObjectId::from_bytes(self.take(20)?.try_into().ok()?))
+    }
+
+    fn id(&mut self) -> Option<Option<ObjectId>> {
+        match self.byte()? {
+            0 => Some(None),
+            _ => self.object().map(Some),
+        }
+    }
+
+    fn node(&mut self, depth: usize) -> Option<Node> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let (stamp, mode) = (self.stamp()?, self.small()?);
+        let (tree, modes) = (self.id()?, self.id()?);
+        let [sealed, exceptional, refused, attributes, racy] = unbits(self.byte()?);
+        let flags = NodeFlags { sealed, exceptional, refused, attributes, racy, ..NodeFlags::default() };
+        let mut node = Node { stamp, mode, tree, modes, flags, entries: Vec::new() };
+        for _ in 0..self.small()? {
+            let name = self.bytes()?.into();
+            let entry = match self.byte()? {
+                0 => Entry::File(self.leaf()?),
+                1 => Entry::Link(self.leaf()?),
+                2 => Entry::Directory(Box::new(self.node(depth + 1)?)),
+                _ => Entry::Uncovered(Omitted { reason: reason(self.byte()?), bytes: None }),
+            };
+            node.entries.push((name, entry));
+        }
+        Some(node)
+    }
+
+    fn leaf(&mut self) -> Option<Leaf> {
+        let (stamp, mode, id) = (self.stamp()?, self.small()?, self.object()?);
+        let [racy, linked, attributes, ..] = unbits(self.byte()?);
+        Some(Leaf { stamp, mode, id, flags: LeafFlags { racy, linked, attributes, stored: false } })
+    }
+}
+
+fn bits(flags: [bool; 5]) -> u8 {
+    flags.iter().enumerate().fold(0, |bits, (at, flag)| bits | (u8::from(*flag) << at))
+}
+
+fn unbits(bits: u8) -> [bool; 5] {
+    std::array::from_fn(|at| bits & (1 << at) != 0)
+}
+
+/// Reasons that a scan can give for leaving something out.
+const REASONS: [UncoveredReason; 8] = [
+    UncoveredReason::OwnRepository,
+    UncoveredReason::OwnFiles,
+    UncoveredReason::Excluded,
+    UncoveredReason::TooLarge,
+    UncoveredReason::IgnoredBudget,
+    UncoveredReason::Special,
+    UncoveredReason::Unreadable,
+    UncoveredReason::TooDeep,
+];
+
+fn code(reason: UncoveredReason) -> u8 {
+    REASONS.iter().position(|other| *other == reason).map_or(0, |at| at as u8 + 1)
+}
+
+fn reason(code: u8) -> Option<UncoveredReason> {
+    REASONS.get(usize::from(code).checked_sub(1)?).copied()
+}

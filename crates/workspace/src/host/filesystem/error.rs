@@ -1,0 +1,47 @@
+//! From what the system says to what a tool is told.
+
+use std::io;
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::ports::FilesystemError;
+use rustix::io::Errno;
+
+use crate::host::sys::{Found, Kind};
+
+/// An error at a path.
+pub(super) fn failed(path: &FilePath, error: impl Into<io::Error>) -> FilesystemError {
+    let (error, path) = (error.into(), path.to_string());
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::NotFound, _) => FilesystemError::NotFound { path },
+        (io::ErrorKind::AlreadyExists, _) => FilesystemError::Exists { path },
+        (io::ErrorKind::NotADirectory, _) => FilesystemError::NotDirectory { path },
+        (io::ErrorKind::IsADirectory, _) => FilesystemError::IsDirectory { path },
+        (io::ErrorKind::DirectoryNotEmpty, _) => FilesystemError::NotEmpty { path },
+        // What is refused without the system's word is refused because the path leads out.
+        (io::ErrorKind::PermissionDenied, None) => FilesystemError::Outside { path },
+        (_, Some(code)) if code == Errno::XDEV.raw_os_error() || code == Errno::LOOP.raw_os_error() => {
+            FilesystemError::Outside { path }
+        }
+        _ => FilesystemError::Io { path, source: error },
+    }
+}
+
+/// An error of opening what was a file a moment ago: if it is something else now, that is not opened.
+pub(super) fn swapped(path: &FilePath, error: io::Error) -> FilesystemError {
+    match error.kind() {
+        io::ErrorKind::InvalidInput => FilesystemError::Special { path: path.to_string() },
+        _ => failed(path, error),
+    }
+}
+
+/// Refuses what is no regular file.
+pub(super) fn expect_file(path: &FilePath, found: &Found) -> Result<(), FilesystemError> {
+    let path = path.to_string();
+    match found.kind {
+        Kind::File => Ok(()),
+        Kind::Directory => Err(FilesystemError::IsDirectory { path }),
+        // It was no link when it was looked at.
+        Kind::Link => Err(FilesystemError::Outside { path }),
+        Kind::Special => Err(FilesystemError::Special { path }),
+    }
+}

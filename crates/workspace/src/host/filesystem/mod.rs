@@ -1,0 +1,222 @@
+//! A host directory as tools see it.
+//!
+//! A path is resolved below the root by the system itself, which refuses whatever would leave it, also by a link and also
+//! if a link is put in place while it looks (cap-std). The directory that a path leads to is then held open, and it is
+//! made sure that it lies inside of the root and not in the runtime's own directory, whichever way it was reached. The last
+//! name is used relative to that handle and never followed unless it was looked at first.
+//!
+//! Only regular files are opened. Overwriting is atomic: a reader sees the old content or the new.
+
+mod error;
+mod resolve;
+mod write;
+
+use std::collections::HashSet;
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::ports::{
+    Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WorkspaceError,
+    WriteMode,
+};
+use backstitch_core::time::Timestamp;
+use cap_std::fs::Dir;
+
+use super::root;
+use super::sys::{self, Found, Kind, Names};
+use crate::format::path::is_temporary;
+use error::failed;
+
+/// What names a directory, as long as it exists: device and inode.
+type Identity = (u64, u64);
+
+/// A host directory as tools see it.
+#[derive(Debug)]
+pub struct HostFilesystem {
+    root: Dir,
+    identity: Identity,
+    store: Option<Identity>,
+    /// The directories between the root and the runtime's own, which must stay where they are.
+    around_store: HashSet<Identity>,
+    access: Access,
+    limits: FilesystemLimits,
+}
+
+impl HostFilesystem {
+    /// Opens a directory, without holding it against others. The runtime's own directory, if there is one, is closed to tools.
+    pub fn open(
+        path: &Path,
+        store_directory: Option<&Path>,
+        access: Access,
+        limits: FilesystemLimits,
+    ) -> Result<Self, WorkspaceError> {
+        let path = root::check(path, &root::homes())?;
+        Self::of(&path, store_directory, access, limits)
+    }
+
+    pub(crate) fn of(
+        path: &Path,
+        store_directory: Option<&Path>,
+        access: Access,
+        limits: FilesystemLimits,
+    ) -> Result<Self, WorkspaceError> {
+        let at = |path: &Path| path.display().to_string().into_bytes();
+        let root = Dir::open_ambient_dir(path, cap_std::ambient_authority())
+            .map_err(|error| sys::io_error(&at(path), error))?;
+        let identity = identity(&sys::look_at(&root).map_err(|error| sys::io_error(&at(path), error))?);
+        let mut around_store = HashSet::new();
+        let mut store = None;
+        if let Some(directory) = store_directory {
+            let failed = |error| sys::io_error(&at(directory), error);
+            let canonical = std::fs::canonicalize(directory).map_err(failed)?;
+            for above in canonical.ancestors() {
+                let found = sys::look_at(std::fs::File::open(above).map_err(failed)?).map_err(failed)?;
+                store.get_or_insert(self::identity(&found));
+                if self::identity(&found) == identity {
+                    break;
+                }
+                around_store.insert(self::identity(&found));
+            }
+        }
+        Ok(Self { root, identity, store, around_store, access, limits })
+    }
+
+    fn check_write(&self, path: &FilePath) -> Result<(), FilesystemError> {
+        match self.access {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(FilesystemError::ReadOnly { path: path.to_string() }),
+        }
+    }
+
+    fn check_size(&self, path: &FilePath, bytes: u64) -> Result<(), FilesystemError> {
+        let limit = self.limits.file_bytes;
+        match bytes > limit {
+            true => Err(FilesystemError::TooLarge { path: path.to_string(), bytes, limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses what the runtime needs at its place.
+    fn check_free(&self, path: &FilePath, found: &Found) -> Result<(), FilesystemError> {
+        match found.kind == Kind::Directory && self.around_store.contains(&identity(found)) {
+            true => Err(FilesystemError::Reserved { path: path.to_string() }),
+            false => Ok(()),
+        }
+    }
+}
+
+fn identity(found: &Found) -> Identity {
+    (found.stamp.device, found.stamp.inode)
+}
+
+fn kind(found: &Found) -> FileKind {
+    match found.kind {
+        Kind::File => FileKind::File,
+        Kind::Directory => FileKind::Directory,
+        Kind::Link => FileKind::Link,
+        Kind::Special => FileKind::Other,
+    }
+}
+
+fn size(found: &Found) -> u64 {
+    if found.kind == Kind::File { found.stamp.size } else { 0 }
+}
+
+impl Filesystem for HostFilesystem {
+    fn access(&self) -> Access {
+        self.access
+    }
+
+    fn limits(&self) -> FilesystemLimits {
+        self.limits
+    }
+
+    fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError> {
+        let found = match path.is_root() {
+            true => sys::look_at(&self.root).map_err(|error| failed(path, error))?,
+            false => self.present(path)?.1,
+        };
+        let (seconds, nanos) = found.stamp.mtime;
+        let micros = seconds.saturating_mul(1_000_000).saturating_add(i64::from(nanos / 1_000));
+        Ok(Stat {
+            kind: kind(&found),
+            bytes: size(&found),
+            executable: found.kind == Kind::File && found.mode & 0o111 != 0,
+            modified: Timestamp::from_unix_micros(micros).ok(),
+        })
+    }
+
+    fn read_bytes(&self, path: &FilePath) -> Result<Vec<u8>, FilesystemError> {
+        let Some(spot) = self.followed(path)? else {
+            return Err(FilesystemError::IsDirectory { path: path.to_string() });
+        };
+        let found = spot.look(path)?.ok_or_else(|| FilesystemError::NotFound { path: path.to_string() })?;
+        error::expect_file(path, &found)?;
+        self.check_size(path, found.stamp.size)?;
+        let (file, found) =
+            sys::open_file(spot.parent.as_fd(), &*spot.name).map_err(|error| error::swapped(path, error))?;
+        self.check_size(path, found.stamp.size)?;
+        let mut bytes = Vec::new();
+        let limit = self.limits.file_bytes.saturating_add(1);
+        std::fs::File::from(file).take(limit).read_to_end(&mut bytes).map_err(|error| failed(path, error))?;
+        self.check_size(path, bytes.len() as u64)?;
+        Ok(bytes)
+    }
+
+    fn write_bytes(&self, path: &FilePath, bytes: &[u8], mode: WriteMode) -> Result<(), FilesystemError> {
+        self.check_write(path)?;
+        self.check_size(path, bytes.len() as u64)?;
+        match mode {
+            WriteMode::Create => self.create(path, bytes),
+            WriteMode::Overwrite => self.overwrite(path, bytes),
+            WriteMode::Append => self.append(path, bytes),
+        }
+    }
+
+    fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
+        let failed = |error| failed(path, error);
+        // A handle that only names a directory cannot be read.
+        let directory = sys::open_directory(self.directory(path)?.as_fd(), ".").map_err(failed)?;
+        let mut entries = Vec::new();
+        for name in Names::read(directory.as_fd()).map_err(failed)?.iter() {
+            if is_temporary(name.to_bytes()) {
+                continue;
+            }
+            let Some(found) = sys::look(directory.as_fd(), name).map_err(failed)? else { continue };
+            if found.kind == Kind::Directory && self.store == Some(identity(&found)) {
+                continue;
+            }
+            let name = name.to_string_lossy().into_owned();
+            entries.push(Entry { name, kind: kind(&found), bytes: size(&found) });
+        }
+        Ok(entries)
+    }
+
+    fn delete(&self, path: &FilePath, recursion: Recursion) -> Result<(), FilesystemError> {
+        self.check_write(path)?;
+        if path.is_root() {
+            return Err(FilesystemError::Outside { path: path.to_string() });
+        }
+        let (spot, found) = self.present(path)?;
+        self.check_free(path, &found)?;
+        write::delete(path, spot.parent.as_fd(), &spot.name, &found, recursion)
+    }
+
+    fn make_directory(&self, path: &FilePath) -> Result<(), FilesystemError> {
+        self.check_write(path)?;
+        self.make(path).map(drop)
+    }
+
+    fn rename(&self, from: &FilePath, to: &FilePath) -> Result<(), FilesystemError> {
+        self.check_write(from)?;
+        if from.is_root() || to.is_root() {
+            return Err(FilesystemError::Outside { path: ".".to_owned() });
+        }
+        let (source, found) = self.present(from)?;
+        self.check_free(from, &found)?;
+        let target = self.spot(to)?;
+        write::rename((from, &source), (to, &target))
+    }
+}

@@ -1,0 +1,197 @@
+//! From paths to open directories and single names.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::ports::FilesystemError;
+use cap_std::fs::Dir;
+use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat};
+
+use super::error::failed;
+use super::{HostFilesystem, identity};
+use crate::format::path::is_temporary;
+use crate::host::sys::{self, Found, Kind};
+
+/// As many links in a row as systems follow.
+const MOST_LINKS: usize = 40;
+
+/// A name in a directory that is open.
+#[derive(Debug)]
+pub(super) struct Spot {
+    pub(super) parent: OwnedFd,
+    pub(super) name: Vec<u8>,
+}
+
+impl Spot {
+    pub(super) fn look(&self, path: &FilePath) -> Result<Option<Found>, FilesystemError> {
+        sys::look(self.parent.as_fd(), &*self.name).map_err(|error| failed(path, error))
+    }
+}
+
+impl HostFilesystem {
+    fn check_names(&self, path: &FilePath) -> Result<(), FilesystemError> {
+        FilePath::within(path.as_str(), self.limits)?;
+        match path.segments().any(|segment| is_temporary(segment.as_bytes())) {
+            true => Err(FilesystemError::Reserved { path: path.to_string() }),
+            false => Ok(()),
+        }
+    }
+
+    /// The directory at a path. Links inside of the root are followed.
+    pub(super) fn directory(&self, path: &FilePath) -> Result<OwnedFd, FilesystemError> {
+        self.check_names(path)?;
+        self.enter(path, path.as_str().as_bytes())
+    }
+
+    /// The directory that a text leads to, which may hold `..` where a link said so.
+    fn enter(&self, path: &FilePath, text: &[u8]) -> Result<OwnedFd, FilesystemError> {
+        let directory = match text.is_empty() {
+            true => self.root.open_dir("."),
+            false => self.root.open_dir(Path::new(OsStr::from_bytes(text))),
+        };
+        let directory: Dir = directory.map_err(|error| failed(path, error))?;
+        let directory = OwnedFd::from(directory);
+        self.check_inside(path, &directory)?;
+        Ok(directory)
+    }
+
+    /// Goes up from an open directory to the root, and refuses one that is not below it or is the runtime's own.
+    fn check_inside(&self, path: &FilePath, directory: &OwnedFd) -> Result<(), FilesystemError> {
+        #[cfg(target_os = "linux")]
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        #[cfg(not(target_os = "linux"))]
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let failed = |error: std::io::Error| failed(path, error);
+        let mut here = identity(&sys::look_at(directory).map_err(failed)?);
+        let mut above: Option<OwnedFd> = None;
+        loop {
+            if self.store == Some(here) {
+                return Err(FilesystemError::Reserved { path: path.to_string() });
+            }
+            if here == self.identity {
+                return Ok(());
+            }
+            let from = above.as_ref().unwrap_or(directory);
+            let next = openat(from, "..", flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+            let there = identity(&sys::look_at(&next).map_err(failed)?);
+            if there == here {
+                return Err(FilesystemError::Outside { path: path.to_string() });
+            }
+            (here, above) = (there, Some(next));
+        }
+    }
+
+    /// The place of a path, which need not exist; the directory above it has to. The path is not the root.
+    pub(super) fn spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
+        self.check_names(path)?;
+        self.spot_of(path, path.as_str().as_bytes())
+    }
+
+    fn spot_of(&self, path: &FilePath, text: &[u8]) -> Result<Spot, FilesystemError> {
+        let (above, name) = match text.iter().rposition(|byte| *byte == b'/') {
+            Some(at) => (&text[..at], &text[at + 1..]),
+            None => (&text[..0], text),
+        };
+        if is_temporary(name) {
+            return Err(FilesystemError::Reserved { path: path.to_string() });
+        }
+        let parent = self.enter(path, above).map_err(|error| match error {
+            // It is the directory above that is not there or is none; memory says so in the same words.
+            FilesystemError::NotFound { .. } => {
+                FilesystemError::NotFound { path: path.parent().unwrap_or_else(FilePath::root).to_string() }
+            }
+            other => other,
+        })?;
+        let spot = Spot { parent, name: name.to_vec() };
+        let found = spot.look(path)?;
+        match found.is_some_and(|found| found.kind == Kind::Directory && self.store == Some(identity(&found)))
+        {
+            true => Err(FilesystemError::Reserved { path: path.to_string() }),
+            false => Ok(spot),
+        }
+    }
+
+    /// What is at a path, and where.
+    pub(super) fn present(&self, path: &FilePath) -> Result<(Spot, Found), FilesystemError> {
+        let missing = || FilesystemError::NotFound { path: path.to_string() };
+        let spot = self.spot(path).map_err(|error| match error {
+            FilesystemError::NotFound { .. } => missing(),
+            other => other,
+        })?;
+        let found = spot.look(path)?.ok_or_else(missing)?;
+        Ok((spot, found))
+    }
+
+    /// The place that a path leads to once links at its end are followed; none if that is a directory without a name.
+    pub(super) fn followed(&self, path: &FilePath) -> Result<Option<Spot>, FilesystemError> {
+        if path.is_root() {
+            return Ok(None);
+        }
+        self.check_names(path)?;
+        let mut text = path.as_str().as_bytes().to_vec();
+        for _ in 0..MOST_LINKS {
+            let spot = self.spot_of(path, &text).map_err(|error| match error {
+                FilesystemError::NotFound { .. } => FilesystemError::NotFound { path: path.to_string() },
+                other => other,
+            })?;
+            if spot.look(path)?.is_none_or(|found| found.kind != Kind::Link) {
+                return Ok(Some(spot));
+            }
+            let target =
+                readlinkat(&spot.parent, &*spot.name, Vec::new()).map_err(|error| failed(path, error))?;
+            let target = target.to_bytes();
+            if target.starts_with(b"/") {
+                return Err(FilesystemError::Outside { path: path.to_string() });
+            }
+            text.truncate(text.len() - spot.name.len());
+            text.extend_from_slice(target);
+            while text.ends_with(b"/") {
+                text.pop();
+            }
+            if text.is_empty() || text.ends_with(b".") && matches!(last(&text), b"." | b"..") {
+                return self.enter(path, &text).map(|_| None);
+            }
+        }
+        Err(FilesystemError::Outside { path: path.to_string() })
+    }
+
+    /// The directory at a path, which is made with those above it.
+    pub(super) fn make(&self, path: &FilePath) -> Result<OwnedFd, FilesystemError> {
+        self.check_names(path)?;
+        let mut missing = Vec::new();
+        let mut here = path.clone();
+        let mut directory = loop {
+            match self.enter(path, here.as_str().as_bytes()) {
+                Ok(directory) => break directory,
+                Err(FilesystemError::NotFound { .. }) if !here.is_root() => {
+                    missing.extend(here.name().map(str::to_owned));
+                    here = here.parent().unwrap_or_else(FilePath::root);
+                }
+                // The last name is taken by something else; for those above it, that is no directory.
+                Err(FilesystemError::NotDirectory { .. }) if here == *path => {
+                    return match self.spot(path) {
+                        Ok(_) => Err(FilesystemError::Exists { path: path.to_string() }),
+                        Err(error) => Err(error),
+                    };
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        while let Some(name) = missing.pop() {
+            match mkdirat(&directory, &*name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(failed(path, error)),
+            }
+            directory =
+                sys::open_directory(directory.as_fd(), &*name).map_err(|error| failed(path, error))?;
+        }
+        Ok(directory)
+    }
+}
+
+fn last(text: &[u8]) -> &[u8] {
+    text.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}

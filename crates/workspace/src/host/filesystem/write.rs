@@ -1,0 +1,194 @@
+//! Operations that change files.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::ports::{FilesystemError, Recursion};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use super::HostFilesystem;
+use super::error::{expect_file, failed, swapped};
+use super::resolve::Spot;
+use crate::format::path::TEMPORARY;
+use crate::format::stored::MAX_DEPTH;
+use crate::host::sys::{self, Found, Kind, Names, set_mode};
+
+const NEW: OFlags =
+    OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What the user's mask is taken from.
+const PERMISSIONS: Mode =
+    Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
+
+static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
+
+impl HostFilesystem {
+    pub(super) fn create(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
+        let spot = self.made_spot(path)?;
+        let file =
+            openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
+        fill(file, bytes).map(drop).map_err(|error| {
+            let _ = unlinkat(&spot.parent, &*spot.name, AtFlags::empty());
+            failed(path, error)
+        })
+    }
+
+    pub(super) fn overwrite(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
+        let spot = self.followed_spot(path)?;
+        let before = spot.look(path)?;
+        if let Some(before) = &before {
+            expect_file(path, before)?;
+        }
+        let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
+        let temporary = [TEMPORARY, format!("{}-w{number}", std::process::id()).as_bytes()].concat();
+        let file =
+            openat(&spot.parent, &*temporary, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
+        let replaced = fill(file, bytes).and_then(|file| {
+            if let Some(before) = &before {
+                keep_owner(&file, before);
+                set_mode(&file, before.mode)?;
+            }
+            Ok(renameat(&spot.parent, &*temporary, &spot.parent, &*spot.name)?)
+        });
+        replaced.map_err(|error| {
+            let _ = unlinkat(&spot.parent, &*temporary, AtFlags::empty());
+            failed(path, error)
+        })
+    }
+
+    pub(super) fn append(&self, path: &FilePath, bytes: &[u8]) -> Result<(), FilesystemError> {
+        let spot = self.followed_spot(path)?;
+        let Some(before) = spot.look(path)? else {
+            let file =
+                openat(&spot.parent, &*spot.name, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
+            return fill(file, bytes).map(drop).map_err(|error| failed(path, error));
+        };
+        expect_file(path, &before)?;
+        self.check_size(path, before.stamp.size.saturating_add(bytes.len() as u64))?;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file =
+            openat(&spot.parent, &*spot.name, flags, Mode::empty()).map_err(|error| failed(path, error))?;
+        let found = sys::look_at(&file).map_err(|error| failed(path, error))?;
+        if found.kind != Kind::File {
+            return Err(swapped(path, io::ErrorKind::InvalidInput.into()));
+        }
+        self.check_size(path, found.stamp.size.saturating_add(bytes.len() as u64))?;
+        fill(file, bytes).map(drop).map_err(|error| failed(path, error))
+    }
+
+    /// The place of a path, with the directories above it made.
+    fn made_spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
+        let (Some(above), Some(name)) = (path.parent(), path.name()) else {
+            return Err(FilesystemError::IsDirectory { path: path.to_string() });
+        };
+        match self.spot(path) {
+            Err(FilesystemError::NotFound { .. }) => {
+                let parent = self.make(&above)?;
+                Ok(Spot { parent, name: name.as_bytes().to_vec() })
+            }
+            spot => spot,
+        }
+    }
+
+    fn followed_spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
+        let is_directory = || FilesystemError::IsDirectory { path: path.to_string() };
+        match self.followed(path) {
+            Ok(spot) => spot.ok_or_else(is_directory),
+            // Only directories that the path itself names are made, none that a link does.
+            Err(FilesystemError::NotFound { .. }) if self.present(path).is_err() => self.made_spot(path),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn fill(file: OwnedFd, bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+/// A file keeps its owner where this process may give it away.
+fn keep_owner(file: &File, before: &Found) {
+    if rustix::process::geteuid().is_root() {
+        let (user, group) = before.owner;
+        let user = rustix::process::Uid::from_raw(user);
+        let group = rustix::process::Gid::from_raw(group);
+        let _ = rustix::fs::fchown(file, Some(user), Some(group));
+    }
+}
+
+pub(super) fn delete(
+    path: &FilePath,
+    parent: BorrowedFd<'_>,
+    name: &[u8],
+    found: &Found,
+    recursion: Recursion,
+) -> Result<(), FilesystemError> {
+    let failed = |error: io::Error| failed(path, error);
+    match (found.kind, recursion) {
+        (Kind::Directory, Recursion::All) => delete_all(parent, name, 0).map_err(failed),
+        (Kind::Directory, Recursion::None) => {
+            unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|error| failed(error.into()))
+        }
+        (Kind::File | Kind::Link | Kind::Special, _) => {
+            unlinkat(parent, name, AtFlags::empty()).map_err(|error| failed(error.into()))
+        }
+    }
+}
+
+/// Deletes a directory with all that it holds. Links in it are deleted, and what they lead to is not looked at.
+fn delete_all(parent: BorrowedFd<'_>, name: &[u8], depth: usize) -> io::Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "directories nest too deeply in it"));
+    }
+    let directory = sys::open_directory(parent, name)?;
+    for name in Names::read(directory.as_fd())?.iter() {
+        match sys::look(directory.as_fd(), name)?.map(|found| found.kind) {
+            Some(Kind::Directory) => delete_all(directory.as_fd(), name.to_bytes(), depth + 1)?,
+            Some(_) => unlinkat(&directory, name, AtFlags::empty())?,
+            None => {}
+        }
+    }
+    Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+}
+
+pub(super) fn rename(
+    (from, source): (&FilePath, &Spot),
+    (to, target): (&FilePath, &Spot),
+) -> Result<(), FilesystemError> {
+    if target.look(to)?.is_some() {
+        return Err(FilesystemError::Exists { path: to.to_string() });
+    }
+    match rename_new(source, target) {
+        Ok(()) => Ok(()),
+        Err(Errno::INVAL) => {
+            let source =
+                io::Error::new(io::ErrorKind::InvalidInput, "a directory cannot be moved into itself");
+            Err(FilesystemError::Io { path: to.to_string(), source })
+        }
+        Err(Errno::NOENT) => Err(FilesystemError::NotFound { path: from.to_string() }),
+        Err(error) => Err(failed(to, error)),
+    }
+}
+
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn rename_new(source: &Spot, target: &Spot) -> Result<(), Errno> {
+    use rustix::fs::{RenameFlags, renameat_with};
+    let flags = RenameFlags::NOREPLACE;
+    match renameat_with(&source.parent, &*source.name, &target.parent, &*target.name, flags) {
+        // Not every filesystem can refuse to replace.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            renameat(&source.parent, &*source.name, &target.parent, &*target.name)
+        }
+        renamed => renamed,
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn rename_new(source: &Spot, target: &Spot) -> Result<(), Errno> {
+    renameat(&source.parent, &*source.name, &target.parent, &*target.name)
+}

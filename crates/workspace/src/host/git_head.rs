@@ -1,0 +1,96 @@
+//! Where the workspace's own repository stands.
+//!
+//! It is not covered by roots and never touched, so what it says is noted beside them: if its head or a branch has moved, that
+//! can be said before files are put back. Only a plain `.git` directory is read, and nothing that it points to.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
+
+use super::sys::{self, Kind, Names};
+
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+const MOST_REFS: usize = 100_000;
+const MOST_DEPTH: usize = 16;
+
+/// The head and the references of the workspace's own repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitHead {
+    /// What `HEAD` says: a reference or a commit. None without a repository.
+    pub head: Option<String>,
+    /// References, with the commits that they name.
+    pub references: BTreeMap<String, String>,
+}
+
+impl GitHead {
+    /// What differs from a later state, a line each.
+    pub fn changes(&self, later: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let word = |text: Option<&String>| text.map_or("nothing", String::as_str).to_owned();
+        if self.head != later.head {
+            lines.push(format!("HEAD: {} -> {}", word(self.head.as_ref()), word(later.head.as_ref())));
+        }
+        let names: std::collections::BTreeSet<_> =
+            self.references.keys().chain(later.references.keys()).collect();
+        for name in names {
+            let (before, after) = (self.references.get(name), later.references.get(name));
+            if before != after {
+                lines.push(format!("{name}: {} -> {}", word(before), word(after)));
+            }
+        }
+        lines
+    }
+
+    /// Reads the state of the repository in a directory. What cannot be read is left out.
+    pub(crate) fn read(root: BorrowedFd<'_>) -> Self {
+        let mut state = Self::default();
+        let Ok(git) = sys::open_directory(root, ".git") else { return state };
+        state.head = read_text(git.as_fd(), "HEAD").map(|text| text.trim().to_owned());
+        for line in read_text(git.as_fd(), "packed-refs").unwrap_or_default().lines() {
+            if let Some((commit, name)) = line.split_once(' ')
+                && is_commit(commit)
+                && state.references.len() < MOST_REFS
+            {
+                state.references.insert(name.to_owned(), commit.to_owned());
+            }
+        }
+        // A loose reference is newer than a packed one.
+        if let Ok(refs) = sys::open_directory(git.as_fd(), "refs") {
+            state.loose(&refs, "refs", 0);
+        }
+        state
+    }
+
+    fn loose(&mut self, directory: &OwnedFd, path: &str, depth: usize) {
+        let Ok(names) = Names::read(directory.as_fd()) else { return };
+        for name in names.iter() {
+            let Ok(text) = name.to_str() else { continue };
+            let path = format!("{path}/{text}");
+            match sys::look(directory.as_fd(), name) {
+                Ok(Some(found)) if found.kind == Kind::Directory && depth < MOST_DEPTH => {
+                    if let Ok(below) = sys::open_directory(directory.as_fd(), name) {
+                        self.loose(&below, &path, depth + 1);
+                    }
+                }
+                Ok(Some(found)) if found.kind == Kind::File && self.references.len() < MOST_REFS => {
+                    let commit = read_text(directory.as_fd(), text).unwrap_or_default();
+                    self.references.insert(path, commit.trim().to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_commit(text: &str) -> bool {
+    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn read_text(directory: BorrowedFd<'_>, name: &str) -> Option<String> {
+    let (file, _) = sys::open_file(directory, name).ok()?;
+    let mut text = String::new();
+    std::fs::File::from(file).take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}

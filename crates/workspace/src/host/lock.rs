@@ -1,0 +1,148 @@
+//! One session in a directory at a time, and in those inside of it and around it.
+//!
+//! Every held directory has a file in one place of the machine, which its holder keeps locked; the system drops the lock
+//! when the process ends, however it ends. The file names the directory and the holder. Who wants a directory takes a short
+//! lock on the place itself, reads all files, and looks for one that is locked and whose directory is the same, inside or
+//! around. The place is not the store's directory: two stores may lie in two directories one of which is inside of the other.
+//!
+//! No lock is taken on the directory itself, where tools of the user may take theirs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use backstitch_core::ports::WorkspaceError;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::sys::io_error;
+use crate::format::path::{decode, encode};
+
+/// A directory that is held, until this is dropped.
+///
+/// The file stays: removing it could remove that of the next holder. Who takes a lock removes what is left over.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Holder {
+    directory: String,
+    holder: String,
+    process: u32,
+}
+
+/// The place of all locks of this user.
+pub(crate) fn default_place() -> PathBuf {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let user = rustix::process::geteuid().as_raw();
+    match state.or_else(home).filter(|path| path.is_absolute()) {
+        Some(state) if make_private(&state.join("backstitch/locks")).is_ok() => {
+            state.join("backstitch/locks")
+        }
+        _ => PathBuf::from(format!("/tmp/backstitch-{user}/locks")),
+    }
+}
+
+impl Lock {
+    /// Takes a directory, whose path is canonical.
+    pub(crate) fn take(place: &Path, directory: &Path, holder: &str) -> Result<Self, WorkspaceError> {
+        let failed = |error: io::Error| io_error(place.as_os_str().as_bytes(), error);
+        make_private(place).map_err(failed)?;
+        let all = open(&place.join("all")).map_err(failed)?;
+        flock(&all, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+        for entry in fs::read_dir(place).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "lock") {
+                check(&path, directory).map_err(|refused| refused.unwrap_or_else(failed))?;
+            }
+        }
+        let name = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
+        let path = place.join(format!("{}.lock", &name[..32]));
+        Ok(Self { file: write(&path, directory, holder).map_err(failed)? })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child that is just being started has it too, until it runs its program.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// What stands against taking a directory: a holder, or that the file could not be read.
+enum Refusal {
+    Held(WorkspaceError),
+    Failed(io::Error),
+}
+
+impl Refusal {
+    fn unwrap_or_else(self, failed: impl FnOnce(io::Error) -> WorkspaceError) -> WorkspaceError {
+        match self {
+            Self::Held(error) => error,
+            Self::Failed(error) => failed(error),
+        }
+    }
+}
+
+fn check(path: &Path, wanted: &Path) -> Result<(), Refusal> {
+    let mut file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Refusal::Failed(error)),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // Its holder is gone.
+        Ok(()) => return fs::remove_file(path).or(Ok(())),
+        Err(rustix::io::Errno::WOULDBLOCK) => {}
+        Err(error) => return Err(Refusal::Failed(error.into())),
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(Refusal::Failed)?;
+    let Ok(held) = serde_json::from_slice::<Holder>(&text) else { return Ok(()) };
+    let Some(bytes) = decode(held.directory.as_bytes()) else { return Ok(()) };
+    let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&bytes));
+    if !directory.starts_with(wanted) && !wanted.starts_with(&directory) {
+        return Ok(());
+    }
+    let holder = format!("{} (process {})", held.holder, held.process);
+    Err(Refusal::Held(WorkspaceError::Held { path: directory.display().to_string(), holder }))
+}
+
+fn write(path: &Path, directory: &Path, holder: &str) -> io::Result<File> {
+    let mut file = open(path)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    let directory = encode(directory.as_os_str().as_bytes());
+    let text =
+        serde_json::to_vec(&Holder { directory, holder: holder.to_owned(), process: std::process::id() })?;
+    file.set_len(0)?;
+    file.write_all(&text)?;
+    Ok(file)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)
+}
+
+/// Makes a directory that only this user can write to, and refuses one that somebody else has made.
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let found = fs::symlink_metadata(path)?;
+    let own = found.uid() == rustix::process::geteuid().as_raw();
+    match found.is_dir() && own {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else")),
+    }
+}

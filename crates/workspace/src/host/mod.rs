@@ -1,0 +1,21 @@
+//! Host directories: scanning, capturing, restoring, confining.
+
+mod cache;
+mod capture;
+mod filesystem;
+mod git_head;
+mod index;
+mod lock;
+mod restore;
+mod root;
+mod rules;
+mod scan;
+mod sweep;
+mod sys;
+mod workspace;
+
+pub use capture::Rescued;
+pub use filesystem::HostFilesystem;
+pub use git_head::GitHead;
+pub use restore::{Progress, RestoreAction, RestoreStep};
+pub use workspace::HostWorkspace;

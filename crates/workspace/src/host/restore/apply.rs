@@ -1,0 +1,263 @@
+//! The second half of a restore: doing what the plan says.
+
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use backstitch_core::object::{ObjectId, ObjectKind};
+use backstitch_core::ports::WorkspaceError;
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, unlinkat};
+
+use super::plan::{Plan, Step};
+use super::sync::Sync;
+use super::{Progress, Restore, RestoreAction, RestoreStep};
+use crate::format::fetch;
+use crate::format::path::{TEMPORARY, join, shown};
+use crate::host::sys::{self, Found, Kind, set_mode};
+
+/// A restore that is being carried out.
+pub(super) struct Apply<'a, 'r, 'p> {
+    pub(super) restore: &'a mut Restore<'r>,
+    pub(super) root: BorrowedFd<'a>,
+    pub(super) hoisted: Vec<Vec<u8>>,
+    pub(super) sync: Sync,
+    progress: Option<Progress<'p>>,
+    temporaries: u64,
+    /// The superuser needs no permissions.
+    privileged: bool,
+}
+
+impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
+    pub(super) fn new(
+        restore: &'a mut Restore<'r>,
+        root: BorrowedFd<'a>,
+        device: u64,
+        progress: Option<Progress<'p>>,
+    ) -> Self {
+        let privileged = rustix::process::geteuid().is_root();
+        Self {
+            restore,
+            root,
+            hoisted: Vec::new(),
+
+            sync: Sync::new(device),
+            progress,
+            temporaries: 0,
+            privileged,
+        }
+    }
+
+    pub(super) fn run(mut self, plan: Plan) -> Result<(), WorkspaceError> {
+        let root = self.root;
+        self.directory(root, &[], plan)?;
+        self.remove_hoisted()?;
+        self.tick(&[], RestoreAction::Sync)?;
+        self.sync.finish(root).map_err(|error| sys::io_error(&[], error))
+    }
+
+    fn directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &[u8],
+        plan: Plan,
+    ) -> Result<(), WorkspaceError> {
+        let failed = |error| refused(path, error);
+        let found = sys::look_at(directory).map_err(failed)?;
+        let mode = plan.mode.unwrap_or(found.mode);
+        let mut has = found.mode;
+        if !plan.steps.is_empty() {
+            has = self.allow(directory, &found).map_err(failed)?;
+        }
+        for (name, step) in plan.steps {
+            self.step(directory, &found, &name, &join(path, &name), step)?;
+        }
+        if has != mode {
+            self.tick(path, RestoreAction::Mode)?;
+            set_mode(directory, mode).map_err(failed)?;
+        }
+        self.sync.directory(directory, found.stamp.device).map_err(failed)
+    }
+
+    /// Makes sure that a directory can be written to, and says which mode it has then.
+    pub(super) fn allow(&self, directory: BorrowedFd<'_>, found: &Found) -> io::Result<u32> {
+        if self.privileged || found.mode & 0o700 == 0o700 {
+            return Ok(found.mode);
+        }
+        set_mode(directory, found.mode | 0o700)?;
+        Ok(found.mode | 0o700)
+    }
+
+    fn step(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        parent: &Found,
+        name: &[u8],
+        path: &[u8],
+        step: Step,
+    ) -> Result<(), WorkspaceError> {
+        let failed = |error| refused(path, error);
+        match step {
+            Step::Remove => {
+                self.remove(directory, name, path)?;
+                Ok(())
+            }
+            Step::File { id, mode } => self.file(directory, parent, (name, path), id, mode),
+            Step::Link { id } => {
+                self.clear_directory(directory, name, path)?;
+                let target = fetch(self.restore.objects, id, ObjectKind::Blob)?;
+                let temporary = self.temporary();
+                self.tick(path, RestoreAction::Write)?;
+                symlinkat(&**target.bytes(), directory, &*temporary).map_err(|error| failed(error.into()))?;
+                self.place(directory, &temporary, name, path)
+            }
+            Step::Mode { mode, id } => {
+                self.tick(path, RestoreAction::Mode)?;
+                match sys::open_file(directory, name) {
+                    Ok((file, found)) => {
+                        set_mode(&file, mode).map_err(failed)?;
+                        self.sync.file(file, found.stamp.device).map_err(failed)
+                    }
+                    // One that must not be read, not even by its owner, is written anew.
+                    Err(_) => self.file(directory, parent, (name, path), id, mode),
+                }
+            }
+            Step::Make(plan) => {
+                if sys::look(directory, name)
+                    .map_err(failed)?
+                    .is_some_and(|found| found.kind != Kind::Directory)
+                {
+                    self.remove(directory, name, path)?;
+                }
+                self.tick(path, RestoreAction::MakeDirectory)?;
+                match mkdirat(directory, name, Mode::RWXU) {
+                    Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                    Err(error) => return Err(failed(error.into())),
+                }
+                let below = sys::open_directory(directory, name).map_err(failed)?;
+                let made = sys::look_at(&below).map_err(failed)?;
+                self.own(&below, &made, parent);
+                self.directory(below.as_fd(), path, plan)
+            }
+            Step::Enter(plan) => {
+                let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
+                self.directory(below.as_fd(), path, plan)
+            }
+        }
+    }
+
+    /// Writes a file under a temporary name and renames it to its place.
+    fn file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        parent: &Found,
+        (name, path): (&[u8], &[u8]),
+        id: ObjectId,
+        mode: u32,
+    ) -> Result<(), WorkspaceError> {
+        let failed = |error| refused(path, error);
+        let before = sys::look(directory, name).map_err(failed)?;
+        self.clear_directory(directory, name, path)?;
+        let content = fetch(self.restore.objects, id, ObjectKind::Blob)?;
+        let temporary = self.temporary();
+        self.tick(path, RestoreAction::Write)?;
+        // The mask may take some of it away, and then it is set again.
+        let open_mode = Mode::from_raw_mode((mode & 0o777) as _);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(directory, &*temporary, flags, open_mode).map_err(|error| failed(error.into()))?;
+        let written = self.fill(file, content.bytes(), path);
+        let file = match written {
+            Ok(file) => file,
+            Err(error) => {
+                // A full disk should not stay full of what was not finished.
+                let _ = unlinkat(directory, &*temporary, AtFlags::empty());
+                return Err(error);
+            }
+        };
+        let like = before.as_ref().filter(|before| before.kind == Kind::File).unwrap_or(parent);
+        let made = sys::look_at(&file).map_err(failed)?;
+        let given = self.own(&file, &made, like);
+        if given || made.mode != mode {
+            set_mode(&file, mode).map_err(failed)?;
+        }
+        self.place(directory, &temporary, name, path)?;
+        self.sync.file(file, parent.stamp.device).map_err(failed)
+    }
+
+    fn fill(&mut self, file: OwnedFd, bytes: &[u8], path: &[u8]) -> Result<OwnedFd, WorkspaceError> {
+        let mut file = std::fs::File::from(file);
+        let (first, rest) = bytes.split_at(bytes.len() / 2);
+        file.write_all(first).map_err(|error| refused(path, error))?;
+        self.tick(path, RestoreAction::Complete)?;
+        file.write_all(rest).map_err(|error| refused(path, error))?;
+        Ok(file.into())
+    }
+
+    fn place(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        temporary: &[u8],
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<(), WorkspaceError> {
+        self.tick(path, RestoreAction::Replace)?;
+        renameat(directory, temporary, directory, name).map_err(|error| {
+            let _ = unlinkat(directory, temporary, AtFlags::empty());
+            refused(path, error.into())
+        })
+    }
+
+    /// A directory cannot be replaced by a rename.
+    fn clear_directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<(), WorkspaceError> {
+        let found = sys::look(directory, name).map_err(|error| refused(path, error))?;
+        if found.is_none_or(|found| found.kind != Kind::Directory) || self.remove(directory, name, path)? {
+            return Ok(());
+        }
+        let reason = "it is a directory that holds something that is not covered".to_owned();
+        Err(WorkspaceError::Blocked { path: shown(path), reason })
+    }
+
+    /// Gives a file to whoever owns what is around it, where this process may do so. Says whether it tried.
+    fn own(&self, file: &OwnedFd, made: &Found, like: &Found) -> bool {
+        if !self.privileged || made.owner == like.owner {
+            return false;
+        }
+        let (user, group) = like.owner;
+        let user = rustix::process::Uid::from_raw(user);
+        let group = rustix::process::Gid::from_raw(group);
+        // Owners are not part of a root: what cannot be given away stays ours.
+        let _ = rustix::fs::fchown(file, Some(user), Some(group));
+        true
+    }
+
+    fn temporary(&mut self) -> Vec<u8> {
+        self.temporaries += 1;
+        let name = format!("{}-{}", std::process::id(), self.temporaries);
+        [TEMPORARY, name.as_bytes()].concat()
+    }
+
+    pub(super) fn hoisted_name(&mut self) -> Vec<u8> {
+        self.temporary()
+    }
+
+    pub(super) fn tick(&mut self, path: &[u8], action: RestoreAction) -> Result<(), WorkspaceError> {
+        match &mut self.progress {
+            None => Ok(()),
+            Some(progress) => progress(&RestoreStep { path: shown(path), action })
+                .map_err(|error| sys::io_error(path, error)),
+        }
+    }
+}
+
+/// An error of something that had to be changed: what the system forbids is said to be in the way.
+pub(super) fn refused(path: &[u8], error: io::Error) -> WorkspaceError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            WorkspaceError::Blocked { path: shown(path), reason: error.to_string() }
+        }
+        _ => sys::io_error(path, error),
+    }
+}

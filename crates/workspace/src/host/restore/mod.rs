@@ -1,0 +1,108 @@
+//! Putting files back to a stored root.
+//!
+//! A restore has two halves. The first compares what is there with what is wanted and makes a plan; nothing is changed, all
+//! objects are known to be there, and what cannot be done is said now. The second carries the plan out, by temporary files
+//! that are renamed to their place.
+//!
+//! Nothing is remembered between the two but the plan, so a restore that was interrupted anywhere is simply done again: it
+//! finds what is still different. What is not covered is neither changed nor deleted. When a restore returns, what it wrote
+//! is on disk and would survive a loss of power.
+
+mod apply;
+mod plan;
+mod remove;
+mod sync;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::ports::{Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError};
+
+use super::index::Node;
+use super::rules::Rules;
+use super::scan::manifest_of;
+use super::sys::{self, Found, Kind};
+use crate::coverage::Coverage;
+use crate::format::path::shown;
+use crate::format::stored::{Overlay, Root};
+
+/// A step of a restore, before it is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestoreStep {
+    /// Where.
+    pub path: String,
+    /// What is about to be done.
+    pub action: RestoreAction,
+}
+
+/// What a step of a restore does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestoreAction {
+    /// A file or a directory is deleted.
+    Remove,
+    /// A temporary file gets the first half of its content.
+    Write,
+    /// A temporary file gets the rest of its content.
+    Complete,
+    /// A temporary file is renamed to its place.
+    Replace,
+    /// A mode is set.
+    Mode,
+    /// A directory is made.
+    MakeDirectory,
+    /// All is written, and is made durable.
+    Sync,
+}
+
+/// Is told each step of a restore before it is taken, and may stop it with an error.
+pub type Progress<'a> = &'a mut dyn FnMut(&RestoreStep) -> io::Result<()>;
+
+/// What a restore works with.
+pub(crate) struct Restore<'a> {
+    pub(crate) objects: &'a dyn Objects,
+    pub(crate) rules: &'a Rules,
+    pub(crate) coverage: &'a Coverage,
+    changed: Vec<PathChange>,
+    kept: Vec<Uncovered>,
+}
+
+impl<'a> Restore<'a> {
+    pub(crate) fn new(objects: &'a dyn Objects, rules: &'a Rules, coverage: &'a Coverage) -> Self {
+        Self { objects, rules, coverage, changed: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Puts the files below `root`, which are as `found` says, back to `wanted`.
+    pub(crate) fn run(
+        mut self,
+        root: BorrowedFd<'_>,
+        found: &Node,
+        wanted: WorkspaceRoot,
+        progress: Option<Progress<'_>>,
+    ) -> Result<Restored, WorkspaceError> {
+        let wanted = Root::load(self.objects, wanted)?;
+        let overlay = Overlay::of(&manifest_of(found));
+        let plan = self.plan(root, found, &overlay, wanted.folder())?;
+        if !plan.is_empty() {
+            let device = sys::look_at(root).map_err(|error| sys::io_error(&[], error))?.stamp.device;
+            apply::Apply::new(&mut self, root, device, progress).run(plan)?;
+        }
+        self.changed.sort_unstable();
+        self.kept.sort_unstable();
+        self.kept.dedup();
+        Ok(Restored { changed: self.changed, kept: self.kept })
+    }
+
+    /// Why something must not be touched; none if it may be.
+    fn protected(&self, path: &[u8], found: &Found) -> Option<UncoveredReason> {
+        let never = self.rules.never(path, found.kind == Kind::Directory, &found.stamp);
+        never.or_else(|| self.coverage.reason(path))
+    }
+
+    fn keep(&mut self, path: &[u8], reason: UncoveredReason, found: Option<&Found>) {
+        let bytes = found.filter(|found| found.kind == Kind::File).map(|found| found.stamp.size);
+        self.kept.push(Uncovered { path: shown(path), reason, bytes });
+    }
+}

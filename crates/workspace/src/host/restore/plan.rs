@@ -1,0 +1,275 @@
+//! The first half of a restore: what has to be done.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use backstitch_core::object::{ObjectId, ObjectKind};
+use backstitch_core::ports::{ChangeKind, PathChange, WorkspaceError};
+
+use super::Restore;
+use crate::format::fetch;
+use crate::format::path::{Name, is_temporary, join, shown};
+use crate::format::stored::{Folder, Item, MAX_DEPTH, Overlay};
+use crate::host::index::{Entry, Node, NodeFlags, Omitted};
+use crate::host::scan::{has_content, hash_link};
+use crate::host::sys::{self, Kind, Names};
+
+/// What has to be done in a directory.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// The mode that it must have, if it has another.
+    pub(super) mode: Option<u32>,
+    pub(super) steps: Vec<(Name, Step)>,
+}
+
+/// What has to be done at a name.
+#[derive(Debug)]
+pub(super) enum Step {
+    Remove,
+    File { id: ObjectId, mode: u32 },
+    Link { id: ObjectId },
+    Mode { mode: u32, id: ObjectId },
+    Make(Plan),
+    Enter(Plan),
+}
+
+impl Plan {
+    pub(super) fn is_empty(&self) -> bool {
+        self.mode.is_none() && self.steps.is_empty()
+    }
+}
+
+impl Restore<'_> {
+    /// What has to be done in the whole workspace.
+    pub(super) fn plan(
+        &mut self,
+        root: BorrowedFd<'_>,
+        found: &Node,
+        overlay: &Overlay,
+        wanted: Folder<'_>,
+    ) -> Result<Plan, WorkspaceError> {
+        let overlay = Some(overlay).filter(|overlay| !overlay.is_empty());
+        self.directory(root, &[], found, overlay, wanted, 0)
+    }
+
+    fn directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &[u8],
+        node: &Node,
+        overlay: Option<&Overlay>,
+        wanted: Folder<'_>,
+        depth: usize,
+    ) -> Result<Plan, WorkspaceError> {
+        let present = Folder { tree: node.tree, modes: node.modes, overlay };
+        if node.flags.sealed && !node.flags.partial && present == wanted {
+            return Ok(Plan::default());
+        }
+        check_depth(path, depth)?;
+        let contents = wanted.load(self.objects)?;
+        let mut plan = Plan::default();
+        if contents.mode != node.mode {
+            plan.mode = Some(contents.mode);
+            self.changes(path, ChangeKind::Mode);
+        }
+        let names: BTreeSet<&Name> =
+            node.entries.iter().map(|(name, _)| name).chain(contents.entries.keys()).collect();
+        for name in names {
+            let path = join(path, name);
+            let below = overlay.and_then(|overlay| overlay.child(name)).filter(|below| !below.is_empty());
+            let item = contents.entries.get(name);
+            let step = match node.get(name) {
+                None => item.map(|item| self.create(&path, item, depth)).transpose()?,
+                Some(entry) => self.compare(directory, &path, (name, entry, below), item, depth)?,
+            };
+            plan.steps.extend(step.map(|step| (name.clone(), step)));
+        }
+        Ok(plan)
+    }
+
+    /// Compares what is at a name with what is wanted there.
+    fn compare(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &[u8],
+        (name, entry, overlay): (&[u8], &Entry, Option<&Overlay>),
+        wanted: Option<&Item<'_>>,
+        depth: usize,
+    ) -> Result<Option<Step>, WorkspaceError> {
+        let failed = |error| sys::io_error(path, error);
+        match (entry, wanted) {
+            (Entry::File(leaf), Some(Item::File { id, mode })) => {
+                return self.file(path, (leaf.id, leaf.mode), (*id, *mode));
+            }
+            (Entry::Link(leaf), Some(Item::Link { id })) if leaf.id == *id => return Ok(None),
+            (Entry::Directory(node), Some(Item::Directory(folder))) => {
+                let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
+                let plan = self.directory(below.as_fd(), path, node, overlay, *folder, depth + 1)?;
+                return Ok((!plan.is_empty()).then_some(Step::Enter(plan)));
+            }
+            _ => {}
+        }
+        // What was not captured may be anything by now, and so may what is of another kind than what is wanted.
+        let Some(found) = sys::look(directory, name).map_err(failed)? else {
+            return wanted.map(|item| self.create(path, item, depth)).transpose();
+        };
+        if let Some(reason) = self.protected(path, &found) {
+            if wanted.is_some() {
+                self.keep(path, reason, Some(&found));
+            }
+            return Ok(None);
+        }
+        // What is deleted is told when it is gone, by what it held.
+        let Some(wanted) = wanted else { return Ok(Some(Step::Remove)) };
+        match (found.kind, wanted) {
+            (Kind::File, Item::File { id, mode }) => {
+                let content = fetch(self.objects, *id, ObjectKind::Blob)?;
+                // A file that cannot be read now is written anew.
+                let same = found.stamp.size == content.bytes().len() as u64
+                    && has_content(directory, name, content.bytes()).unwrap_or(false);
+                match same {
+                    true => self.file(path, (*id, found.mode), (*id, *mode)),
+                    false => self.replace(path, wanted, depth).map(Some),
+                }
+            }
+            (Kind::Link, Item::Link { id }) if hash_link(directory, name).ok() == Some(*id) => Ok(None),
+            (Kind::Directory, Item::Directory(folder)) => {
+                let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
+                let node = self.unread(below.as_fd(), path)?;
+                let plan = self.directory(below.as_fd(), path, &node, None, *folder, depth + 1)?;
+                Ok((!plan.is_empty()).then_some(Step::Enter(plan)))
+            }
+            (Kind::Directory, _) => {
+                // It must go as a whole, which is only possible without anything in it that must stay.
+                if let Some(inside) = self.find_protected(directory, name, path, 0)? {
+                    let reason = format!(
+                        "{} is not covered, and lies in a directory that has to be replaced",
+                        shown(&inside)
+                    );
+                    return Err(WorkspaceError::Blocked { path: shown(path), reason });
+                }
+                self.create(path, wanted, depth).map(Some)
+            }
+            (Kind::File | Kind::Link | Kind::Special, _) => self.replace(path, wanted, depth).map(Some),
+        }
+    }
+
+    fn file(
+        &mut self,
+        path: &[u8],
+        (present, has): (ObjectId, u32),
+        (id, mode): (ObjectId, u32),
+    ) -> Result<Option<Step>, WorkspaceError> {
+        if present != id {
+            self.check_stored(id)?;
+            self.changes(path, ChangeKind::Modified);
+            return Ok(Some(Step::File { id, mode }));
+        }
+        if has == mode {
+            return Ok(None);
+        }
+        self.changes(path, ChangeKind::Mode);
+        Ok(Some(Step::Mode { mode, id }))
+    }
+
+    /// Makes something at a name that is taken by something else.
+    fn replace(&mut self, path: &[u8], item: &Item<'_>, depth: usize) -> Result<Step, WorkspaceError> {
+        let at = self.changed.len();
+        let step = self.create(path, item, depth)?;
+        if let (Step::File { .. } | Step::Link { .. }, Some(change)) = (&step, self.changed.get_mut(at)) {
+            change.change = ChangeKind::Modified;
+        }
+        Ok(step)
+    }
+
+    /// Makes something that is not there.
+    fn create(&mut self, path: &[u8], item: &Item<'_>, depth: usize) -> Result<Step, WorkspaceError> {
+        match item {
+            Item::File { id, mode } => {
+                self.check_stored(*id)?;
+                self.changes(path, ChangeKind::Added);
+                Ok(Step::File { id: *id, mode: *mode })
+            }
+            Item::Link { id } => {
+                self.check_stored(*id)?;
+                self.changes(path, ChangeKind::Added);
+                Ok(Step::Link { id: *id })
+            }
+            Item::Directory(folder) => {
+                check_depth(path, depth)?;
+                let contents = folder.load(self.objects)?;
+                if contents.entries.is_empty() {
+                    self.changes(path, ChangeKind::Added);
+                }
+                let mut plan = Plan { mode: Some(contents.mode), steps: Vec::new() };
+                for (name, item) in &contents.entries {
+                    plan.steps.push((name.clone(), self.create(&join(path, name), item, depth + 1)?));
+                }
+                Ok(Step::Make(plan))
+            }
+        }
+    }
+
+    /// A directory of which nothing is known but the names in it.
+    fn unread(&self, directory: BorrowedFd<'_>, path: &[u8]) -> Result<Node, WorkspaceError> {
+        let failed = |error| sys::io_error(path, error);
+        let found = sys::look_at(directory).map_err(failed)?;
+        // Reading names needs a handle of its own, since this one may have been read to its end.
+        let again = sys::open_directory(directory, ".").map_err(failed)?;
+        let names = Names::read(again.as_fd()).map_err(failed)?;
+        let unread = || Entry::Uncovered(Omitted { reason: None, bytes: None });
+        let names = names.iter().map(|name| name.to_bytes()).filter(|name| !is_temporary(name));
+        let entries = names.map(|name| (name.into(), unread())).collect();
+        let flags = NodeFlags { partial: true, ..NodeFlags::default() };
+        Ok(Node { stamp: found.stamp, mode: found.mode, entries, flags, ..Node::default() })
+    }
+
+    /// The first thing in a directory that must not be touched.
+    fn find_protected(
+        &self,
+        parent: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+        depth: usize,
+    ) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        if depth > MAX_DEPTH {
+            return Ok(None);
+        }
+        let failed = |error| sys::io_error(path, error);
+        let directory = sys::open_directory_anyway(parent, name).map_err(failed)?;
+        for name in Names::read(directory.as_fd()).map_err(failed)?.iter() {
+            let path = join(path, name.to_bytes());
+            let Some(found) = sys::look(directory.as_fd(), name).map_err(failed)? else { continue };
+            if self.protected(&path, &found).is_some() {
+                return Ok(Some(path));
+            }
+            if found.kind == Kind::Directory
+                && let Some(inside) =
+                    self.find_protected(directory.as_fd(), name.to_bytes(), &path, depth + 1)?
+            {
+                return Ok(Some(inside));
+            }
+        }
+        Ok(None)
+    }
+
+    fn check_stored(&self, id: ObjectId) -> Result<(), WorkspaceError> {
+        match self.objects.contains(id).map_err(WorkspaceError::Objects)? {
+            true => Ok(()),
+            false => Err(WorkspaceError::MissingObject { object: id }),
+        }
+    }
+
+    pub(super) fn changes(&mut self, path: &[u8], change: ChangeKind) {
+        self.changed.push(PathChange { path: shown(path), change });
+    }
+}
+
+fn check_depth(path: &[u8], depth: usize) -> Result<(), WorkspaceError> {
+    match depth > MAX_DEPTH {
+        true => {
+            Err(WorkspaceError::Limit { reason: format!("{} nests deeper than {MAX_DEPTH}", shown(path)) })
+        }
+        false => Ok(()),
+    }
+}

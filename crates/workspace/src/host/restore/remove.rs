@@ -1,0 +1,108 @@
+//! Deleting what a root does not hold, and nothing that it does not cover.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use backstitch_core::ports::{ChangeKind, WorkspaceError};
+use rustix::fs::{AtFlags, renameat, unlinkat};
+
+use super::RestoreAction;
+use super::apply::{Apply, refused};
+use crate::format::path::{is_temporary, join};
+use crate::format::stored::MAX_DEPTH;
+use crate::host::sys::{self, Kind, Names};
+
+/// How often a directory that is being filled while it is emptied is emptied again.
+const ATTEMPTS: usize = 3;
+
+impl Apply<'_, '_, '_> {
+    /// Deletes what is at a name, with all that it holds. Says whether it is gone: what is not covered stays, and so do the
+    /// directories above it.
+    pub(super) fn remove(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<bool, WorkspaceError> {
+        self.tick(path, RestoreAction::Remove)?;
+        self.remove_below(directory, name, path, 0)
+    }
+
+    fn remove_below(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+        depth: usize,
+    ) -> Result<bool, WorkspaceError> {
+        let failed = |error| refused(path, error);
+        let Some(found) = sys::look(parent, name).map_err(failed)? else { return Ok(true) };
+        if let Some(reason) = self.restore.protected(path, &found)
+            && !is_temporary(name)
+        {
+            self.restore.keep(path, reason, Some(&found));
+            return Ok(false);
+        }
+        // What is temporary, or was taken to the top, is not anybody's file any more.
+        let told = !path.split(|byte| *byte == b'/').any(is_temporary);
+        if found.kind != Kind::Directory {
+            if told {
+                self.restore.changes(path, ChangeKind::Deleted);
+            }
+            return self.unlink(parent, name, path, AtFlags::empty());
+        }
+        if depth > MAX_DEPTH {
+            // Deeper than handles can be kept open: it is taken to the top, and deleted there.
+            let top = self.hoisted_name();
+            renameat(parent, name, self.root, &*top).map_err(|error| failed(error.into()))?;
+            self.hoisted.push(top);
+            return Ok(true);
+        }
+        for attempt in 1.. {
+            let directory = sys::open_directory_anyway(parent, name).map_err(failed)?;
+            let found = sys::look_at(&directory).map_err(failed)?;
+            self.allow(directory.as_fd(), &found).map_err(failed)?;
+            let names = Names::read(directory.as_fd()).map_err(failed)?;
+            if told && attempt == 1 && names.iter().next().is_none() {
+                self.restore.changes(path, ChangeKind::Deleted);
+            }
+            let mut empty = true;
+            for name in names.iter() {
+                let name = name.to_bytes();
+                empty &= self.remove_below(directory.as_fd(), name, &join(path, name), depth + 1)?;
+            }
+            if !empty {
+                // It stays as it was, but for what is gone.
+                sys::set_mode(&directory, found.mode).map_err(failed)?;
+                return Ok(false);
+            }
+            match self.unlink(parent, name, path, AtFlags::REMOVEDIR) {
+                Err(WorkspaceError::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::DirectoryNotEmpty && attempt < ATTEMPTS => {}
+                removed => return removed,
+            }
+        }
+        Ok(true)
+    }
+
+    fn unlink(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+        flags: AtFlags,
+    ) -> Result<bool, WorkspaceError> {
+        match unlinkat(parent, name, flags) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(true),
+            Err(error) => Err(refused(path, error.into())),
+        }
+    }
+
+    /// Deletes what was too deep.
+    pub(super) fn remove_hoisted(&mut self) -> Result<(), WorkspaceError> {
+        while let Some(name) = self.hoisted.pop() {
+            let root = self.root;
+            self.remove_below(root, &name, &name.clone(), 0)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Which paths a workspace covers.
+//!
+//! Static rules never change while a workspace is open: its own repository, the runtime's directory, temporary names, and
+//! configured patterns in the syntax of `.gitignore`. What `.gitignore` files say is read on the way: it excludes nothing by
+//! itself, but a directory that is ignored has a budget, and one that exceeds it is left out as a whole.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use backstitch_core::object::ObjectId;
+use backstitch_core::ports::{UncoveredReason, WorkspaceError};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::sys::{Stamp, io_error, open_file};
+
+/// A `.gitignore` over this size is not read: it is no list of patterns.
+const MOST_IGNORE_BYTES: u64 = 1024 * 1024;
+
+/// The rules that hold as long as a workspace is open.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    excludes: Option<Gitignore>,
+    /// The runtime's directory, wherever it lies, by device and inode.
+    store: Option<(u64, u64)>,
+    /// The runtime's directory, if it lies inside of the workspace.
+    store_path: Option<Vec<u8>>,
+}
+
+impl Rules {
+    pub(crate) fn new(
+        excludes: &[String],
+        store: Option<(u64, u64)>,
+        store_path: Option<Vec<u8>>,
+    ) -> Result<Self, WorkspaceError> {
+        let mut builder = GitignoreBuilder::new("");
+        for pattern in excludes {
+            builder.add_line(None, pattern).map_err(|error| invalid_pattern(pattern, error))?;
+        }
+        let excludes = match excludes.is_empty() {
+            true => None,
+            false => Some(builder.build().map_err(|error| invalid_pattern("the exclude patterns", error))?),
+        };
+        Ok(Self { excludes, store, store_path })
+    }
+
+    /// Why something is never covered; none if it may be.
+    pub(crate) fn never(&self, path: &[u8], is_directory: bool, stamp: &Stamp) -> Option<UncoveredReason> {
+        if path == b".git" {
+            return Some(UncoveredReason::OwnRepository);
+        }
+        let is_store = is_directory && self.store == Some((stamp.device, stamp.inode));
+        if is_store || self.store_path.as_deref() == Some(path) {
+            return Some(UncoveredReason::OwnFiles);
+        }
+        let excludes = self.excludes.as_ref()?;
+        excludes.matched(to_path(path), is_directory).is_ignore().then_some(UncoveredReason::Excluded)
+    }
+}
+
+/// Whether what is left out for this reason is never covered, whatever a capture decided.
+pub(crate) fn is_static(reason: UncoveredReason) -> bool {
+    matches!(reason, UncoveredReason::OwnRepository | UncoveredReason::OwnFiles | UncoveredReason::Excluded)
+}
+
+/// The `.gitignore` files from the workspace down to a directory, and those that were read before.
+#[derive(Debug, Default)]
+pub(crate) struct Ignores {
+    read: HashMap<ObjectId, Arc<Gitignore>>,
+    stack: Vec<(usize, Arc<Gitignore>)>,
+}
+
+impl Ignores {
+    /// Enters a directory that holds a `.gitignore` with this content. The path's length says how much of it is the directory.
+    pub(crate) fn enter(&mut self, directory: BorrowedFd<'_>, path: &[u8], id: ObjectId) {
+        let matcher = match self.read.get(&id) {
+            Some(matcher) => matcher.clone(),
+            None => {
+                let matcher = Arc::new(read_patterns(directory));
+                self.read.insert(id, matcher.clone());
+                matcher
+            }
+        };
+        self.stack.push((path.len(), matcher));
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.stack.pop();
+    }
+
+    /// Whether a directory is ignored: the innermost file that says anything decides.
+    pub(crate) fn is_ignored(&self, path: &[u8]) -> bool {
+        for (above, matcher) in self.stack.iter().rev() {
+            let below = if *above == 0 { path } else { &path[above + 1..] };
+            let matched = matcher.matched(to_path(below), true);
+            if !matched.is_none() {
+                return matched.is_ignore();
+            }
+        }
+        false
+    }
+}
+
+/// Patterns that cannot be read ignore nothing: then more is covered, not less.
+fn read_patterns(directory: BorrowedFd<'_>) -> Gitignore {
+    use std::io::Read as _;
+    let mut builder = GitignoreBuilder::new("");
+    let mut bytes = Vec::new();
+    if let Ok((file, _)) = open_file(directory, ".gitignore") {
+        let read = std::fs::File::from(file).take(MOST_IGNORE_BYTES).read_to_end(&mut bytes);
+        if read.is_err() {
+            bytes.clear();
+        }
+    }
+    for line in String::from_utf8_lossy(&bytes).lines() {
+        // A line that is no pattern is skipped, as git does.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+fn invalid_pattern(pattern: &str, error: ignore::Error) -> WorkspaceError {
+    io_error(pattern.as_bytes(), io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+fn to_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}

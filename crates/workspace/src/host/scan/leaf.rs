@@ -1,0 +1,228 @@
+//! Reading files and links, or trusting what was read before.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{UncoveredReason, WorkspaceError};
+
+use super::walk::{Visited, uncovered};
+use super::{Purpose, Scan, Stop};
+use crate::host::index::{Entry, Leaf, LeafFlags, Omitted};
+use crate::host::sys::{self, Found, Stamp, is_gone};
+
+/// How often a file that changes while it is read is read again.
+const ATTEMPTS: usize = 3;
+
+/// Systems stamp files with a clock that advances in steps of some milliseconds.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Some filesystems keep whole seconds, or every second one.
+const COARSE_STEP: Duration = Duration::from_millis(2_500);
+
+/// When a scan began.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Started {
+    fine: (i64, u32),
+    coarse: (i64, u32),
+}
+
+impl Started {
+    pub(super) fn now() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let before = |step| {
+            let time = now.saturating_sub(step);
+            (i64::try_from(time.as_secs()).unwrap_or(i64::MAX), time.subsec_nanos())
+        };
+        Self { fine: before(STEP), coarse: before(COARSE_STEP) }
+    }
+
+    /// Whether a file could change after this scan without its stamp telling.
+    pub(super) fn is_racy(&self, stamp: &Stamp) -> bool {
+        let coarse = stamp.mtime.1 == 0 && stamp.ctime.1 == 0;
+        stamp.mtime.max(stamp.ctime) >= if coarse { self.coarse } else { self.fine }
+    }
+}
+
+impl Scan<'_> {
+    pub(super) fn file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        found: Found,
+        previous: Option<Leaf>,
+    ) -> Result<Visited, Stop> {
+        let size = found.stamp.size;
+        if size > self.limits.file_bytes {
+            return Ok(uncovered(UncoveredReason::TooLarge, Some(size)));
+        }
+        if let Some(leaf) = self.trusted(&found, previous)? {
+            return Ok(Visited::Entry(Entry::File(leaf)));
+        }
+        // A restore need not know what is new, or what has another size and so another content.
+        if self.purpose == Purpose::Restore && previous.is_none_or(|leaf| leaf.stamp.size != size) {
+            return Ok(unread());
+        }
+        if self.limits.spend.is_some_and(|left| size > left) {
+            return Ok(uncovered(UncoveredReason::TooLarge, Some(size)));
+        }
+        self.read += 1;
+        let content = match read_file(directory, name, self.limits.file_bytes) {
+            Ok(content) => content,
+            Err(error) => return self.unreadable(error, size),
+        };
+        if content.bytes.len() as u64 > self.limits.file_bytes {
+            return Ok(uncovered(UncoveredReason::TooLarge, Some(content.found.stamp.size)));
+        }
+        let stamp = content.found.stamp;
+        let racy = !content.steady || self.started.is_racy(&stamp);
+        let (id, stored) = self.give(Object::blob(content.bytes))?;
+        let flags =
+            LeafFlags { racy, stored, linked: content.found.links > 1, attributes: content.attributes };
+        Ok(Visited::Entry(Entry::File(Leaf { stamp, mode: content.found.mode, id, flags })))
+    }
+
+    pub(super) fn link(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        found: Found,
+        previous: Option<Leaf>,
+    ) -> Result<Visited, Stop> {
+        if let Some(leaf) = self.trusted(&found, previous)? {
+            return Ok(Visited::Entry(Entry::Link(leaf)));
+        }
+        if self.purpose == Purpose::Restore && previous.is_none() {
+            return Ok(unread());
+        }
+        self.read += 1;
+        let target = match read_link(directory, name) {
+            Ok(target) => target,
+            Err(error) => return self.unreadable(error, found.stamp.size),
+        };
+        let (id, stored) = self.give(Object::blob(target))?;
+        let flags = LeafFlags { racy: self.started.is_racy(&found.stamp), stored, ..LeafFlags::default() };
+        Ok(Visited::Entry(Entry::Link(Leaf { stamp: found.stamp, mode: 0, id, flags })))
+    }
+
+    /// What is known of a file, if it cannot have changed and the store has its content.
+    fn trusted(&mut self, found: &Found, previous: Option<Leaf>) -> Result<Option<Leaf>, WorkspaceError> {
+        let Some(mut leaf) = previous else { return Ok(None) };
+        if leaf.flags.racy || leaf.stamp != found.stamp {
+            return Ok(None);
+        }
+        // A mode that changed shows in the stamp. Links keep none.
+        leaf.flags.linked &= found.links > 1;
+        if leaf.flags.stored || self.purpose == Purpose::Restore {
+            return Ok(Some(leaf));
+        }
+        // What was given out once need not have been stored.
+        leaf.flags.stored = self.objects.contains(leaf.id).map_err(WorkspaceError::Objects)?;
+        Ok(Some(leaf).filter(|leaf| leaf.flags.stored))
+    }
+
+    fn unreadable(&self, error: io::Error, size: u64) -> Result<Visited, Stop> {
+        match error.kind() {
+            _ if is_gone(&error) => Ok(Visited::Nothing),
+            io::ErrorKind::PermissionDenied => Ok(uncovered(UncoveredReason::Unreadable, Some(size))),
+            _ => Err(sys::io_error(&self.path, error).into()),
+        }
+    }
+
+    /// Gives an object out, unless the store has it.
+    pub(crate) fn give_out(&mut self, object: Object) -> Result<ObjectId, WorkspaceError> {
+        Ok(self.give(object)?.0)
+    }
+
+    /// Gives an object out, unless the store has it. Says whether it has.
+    pub(super) fn give(&mut self, object: Object) -> Result<(ObjectId, bool), WorkspaceError> {
+        let id = object.id();
+        if self.purpose == Purpose::Restore {
+            return Ok((id, false));
+        }
+        if self.given.contains(&id) {
+            return Ok((id, false));
+        }
+        if self.objects.contains(id).map_err(WorkspaceError::Objects)? {
+            return Ok((id, true));
+        }
+        let length = object.bytes().len() as u64;
+        self.new_bytes += length;
+        if self.new_bytes > self.limits.new_bytes {
+            let limit = self.limits.new_bytes;
+            let reason =
+                format!("there are more than {limit} bytes of new content; exclude what need not be kept");
+            return Err(WorkspaceError::Limit { reason });
+        }
+        if let Some(left) = &mut self.limits.spend {
+            *left = left.saturating_sub(length);
+        }
+        self.given.insert(id);
+        self.new.push(object);
+        Ok((id, false))
+    }
+}
+
+fn unread() -> Visited {
+    Visited::Entry(Entry::Uncovered(Omitted { reason: None, bytes: None }))
+}
+
+struct Content {
+    bytes: Vec<u8>,
+    found: Found,
+    attributes: bool,
+    /// It did not change while it was read.
+    steady: bool,
+}
+
+fn read_file(
+    directory: BorrowedFd<'_>,
+    name: impl rustix::path::Arg + Copy,
+    limit: u64,
+) -> io::Result<Content> {
+    let mut attempt = 1;
+    loop {
+        let (file, found) = sys::open_file(directory, name)?;
+        let attributes = has_attributes(file.as_fd());
+        let file = File::from(file);
+        let capacity = usize::try_from(found.stamp.size.min(limit)).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(capacity + 1);
+        (&file).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        let steady = sys::look_at(&file)?.stamp == found.stamp && bytes.len() as u64 == found.stamp.size;
+        if steady || attempt == ATTEMPTS {
+            return Ok(Content { bytes, found, attributes, steady });
+        }
+        attempt += 1;
+    }
+}
+
+fn read_link(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<Vec<u8>> {
+    Ok(rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes())
+}
+
+/// Whether a file has this content now.
+pub(crate) fn has_content(directory: BorrowedFd<'_>, name: &[u8], content: &[u8]) -> io::Result<bool> {
+    Ok(read_file(directory, name, content.len() as u64)?.bytes == content)
+}
+
+/// The id of a link's content as it is now.
+pub(crate) fn hash_link(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<ObjectId> {
+    Ok(Object::blob(read_link(directory, name)?).id())
+}
+
+/// Whether a file has attributes or access lists, which a restore would not bring back.
+pub(super) fn has_attributes(file: BorrowedFd<'_>) -> bool {
+    let mut buffer = [0_u8; 1024];
+    match rustix::fs::flistxattr(file, &mut buffer[..]) {
+        Ok(length) => buffer[..length].split(|byte| *byte == 0).any(|name| {
+            // Labels that the system gives to every file.
+            !name.is_empty() && name != b"security.selinux" && !name.starts_with(b"com.apple.")
+        }),
+        // More than fits is certainly some.
+        Err(rustix::io::Errno::RANGE) => true,
+        Err(_) => false,
+    }
+}

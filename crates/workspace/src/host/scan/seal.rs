@@ -1,0 +1,111 @@
+//! From a directory's entries to its trees.
+
+use backstitch_core::object::Object;
+use backstitch_core::ports::WorkspaceError;
+
+use super::{Purpose, Scan};
+use crate::format::manifest::Manifest;
+use crate::format::modes::Modes;
+use crate::format::path::{join, push};
+use crate::format::refused::is_refused;
+use crate::format::tree::{self, Mode, TreeBuilder};
+use crate::host::index::{Entry, Node, Omitted};
+
+impl Scan<'_> {
+    /// Makes the ids of a directory those of its entries, and gives out the objects that the store does not have.
+    pub(super) fn seal(&mut self, node: &mut Node) -> Result<(), WorkspaceError> {
+        if node.flags.sealed && (node.flags.stored || self.purpose == Purpose::Restore) {
+            return Ok(());
+        }
+        let (tree, modes) = encode(node);
+        if !node.flags.sealed {
+            node.tree = tree.as_ref().map(Object::id);
+            node.modes = modes.last().map(Object::id);
+            node.flags.exceptional = is_exceptional(node);
+            node.flags.sealed = !node.entries.iter().any(|(_, entry)| match entry {
+                Entry::Directory(below) => !below.flags.sealed,
+                Entry::Uncovered(Omitted { reason, .. }) => reason.is_none(),
+                Entry::File(_) | Entry::Link(_) => false,
+            });
+        }
+        let mut stored = self.purpose == Purpose::Capture;
+        for object in tree.into_iter().chain(modes) {
+            stored &= self.give(object)?.1;
+        }
+        node.flags.stored = stored;
+        Ok(())
+    }
+}
+
+/// The tree of a directory, if git holds anything of it, and the objects of its modes.
+fn encode(node: &Node) -> (Option<Object>, Vec<Object>) {
+    let mut builder = TreeBuilder::default();
+    let mut modes = Modes { own: exception(Mode::Directory, node.mode), ..Modes::default() };
+    for (name, entry) in &node.entries {
+        if let Some((mode, id)) = entry.as_git()
+            && (node.flags.refused || !is_refused(name, mode))
+        {
+            builder.push(name, mode, id);
+        }
+        match entry {
+            Entry::File(leaf) => {
+                let exception = exception(tree::mode_of(leaf.mode), leaf.mode);
+                modes.files.extend(exception.map(|mode| (name.clone(), mode)));
+            }
+            Entry::Directory(below) => modes.below.extend(below.modes.map(|id| (name.clone(), id))),
+            Entry::Link(_) | Entry::Uncovered(_) => {}
+        }
+    }
+    let tree = (!builder.is_empty()).then(|| builder.build());
+    (tree, modes.to_objects())
+}
+
+fn exception(mode: Mode, permissions: u32) -> Option<u32> {
+    (permissions != tree::permissions(mode)).then_some(permissions)
+}
+
+/// Whether the manifest has anything to say of a directory's entries.
+fn is_exceptional(node: &Node) -> bool {
+    node.entries.iter().any(|(name, entry)| match entry {
+        Entry::Uncovered(_) => false,
+        Entry::Directory(below) => {
+            below.tree.is_none()
+                || below.flags.exceptional
+                || (!node.flags.refused && is_refused(name, Mode::Directory))
+        }
+        Entry::File(_) | Entry::Link(_) => {
+            !node.flags.refused && entry.git_mode().is_some_and(|mode| is_refused(name, mode))
+        }
+    })
+}
+
+/// What git cannot hold of a workspace.
+pub(crate) fn manifest_of(root: &Node) -> Manifest {
+    let mut manifest = Manifest { modes: root.modes, ..Manifest::default() };
+    exceptions(root, &mut Vec::new(), &mut manifest);
+    manifest
+}
+
+fn exceptions(node: &Node, path: &mut Vec<u8>, manifest: &mut Manifest) {
+    if !node.flags.exceptional {
+        return;
+    }
+    let above = path.len();
+    for (name, entry) in &node.entries {
+        if !node.flags.refused
+            && entry.git_mode().is_some_and(|mode| is_refused(name, mode))
+            && let Some(held) = entry.as_git()
+        {
+            manifest.refused.insert(join(path, name), held);
+        }
+        let Entry::Directory(below) = entry else { continue };
+        push(path, name);
+        let holds_nothing = below.entries.iter().all(|(_, entry)| matches!(entry, Entry::Uncovered(_)));
+        if holds_nothing {
+            manifest.empty_directories.insert(path.clone());
+        } else {
+            exceptions(below, path, manifest);
+        }
+        path.truncate(above);
+    }
+}

@@ -1,0 +1,269 @@
+//! Going through directories.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use backstitch_core::object::ObjectId;
+use backstitch_core::ports::UncoveredReason;
+
+use super::{Purpose, Scan, Stop, leaf};
+use crate::format::path::{is_temporary, push};
+use crate::format::refused::is_refused;
+use crate::format::stored::MAX_DEPTH;
+use crate::format::tree::{self, Mode};
+use crate::host::index::{Entry, Node, NodeFlags, Omitted};
+use crate::host::rules::is_static;
+use crate::host::sys::{self, Found, Kind, Names, is_gone};
+
+impl Scan<'_> {
+    pub(super) fn directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        found: Found,
+        previous: Option<Node>,
+        place: Place,
+    ) -> Result<Node, Stop> {
+        let names = Names::read(directory).map_err(|error| sys::io_error(&self.path, error))?;
+        let previous = previous.unwrap_or_default();
+        let mut node = Node { stamp: found.stamp, mode: found.mode, ..Node::default() };
+        node.flags =
+            NodeFlags { refused: place.refused, racy: self.started.is_racy(&found.stamp), ..node.flags };
+        let looked_at = !previous.flags.racy && previous.stamp == found.stamp;
+        node.flags.attributes =
+            if looked_at { previous.flags.attributes } else { leaf::has_attributes(directory) };
+        let mut same =
+            previous.flags.sealed && previous.mode == found.mode && previous.flags.refused == place.refused;
+        let (tree, modes, old) = (previous.tree, previous.modes, previous.flags);
+        let mut before = previous.entries.into_iter().peekable();
+        let mut below: Vec<(usize, Found, Option<Box<Node>>)> = Vec::new();
+        node.entries.reserve(before.len());
+
+        for name in names.iter() {
+            let bytes = name.to_bytes();
+            while before.next_if(|(other, _)| **other < *bytes).is_some() {
+                same = false;
+            }
+            let (known, previous) = match before.next_if(|(other, _)| **other == *bytes) {
+                Some((name, entry)) => (Some(name), Some(entry)),
+                None => (None, None),
+            };
+            if is_temporary(bytes) {
+                same &= previous.is_none();
+                continue;
+            }
+            let above = self.path.len();
+            push(&mut self.path, bytes);
+            let was = previous.as_ref().map(Seen::of);
+            let entry = self.entry(directory, name, previous);
+            self.path.truncate(above);
+            let entry = match entry? {
+                Visited::Nothing => {
+                    same &= was.is_none();
+                    continue;
+                }
+                Visited::Entry(entry) => {
+                    same &= was == Some(Seen::of(&entry));
+                    entry
+                }
+                Visited::Directory(found, previous) => {
+                    same &= previous.is_some();
+                    below.push((node.entries.len(), found, previous));
+                    Entry::Uncovered(Omitted { reason: None, bytes: None })
+                }
+            };
+            node.entries.push((known.unwrap_or_else(|| bytes.into()), entry));
+        }
+        same &= before.next().is_none();
+
+        let ignores = match node.get(b".gitignore") {
+            Some(Entry::File(leaf)) => Some(leaf.id),
+            _ => None,
+        };
+        if let Some(id) = ignores {
+            self.ignores.enter(directory, &self.path, id);
+        }
+        let mut gone = Vec::new();
+        for (at, found, previous) in below {
+            let was = previous.as_deref().map(Seen::of_node);
+            let name = node.entries[at].0.clone();
+            let above = self.path.len();
+            push(&mut self.path, &name);
+            let refused = place.refused || is_refused(&name, Mode::Directory);
+            let walked =
+                self.below(directory, &name, found, previous, Place { refused, depth: place.depth + 1 });
+            self.path.truncate(above);
+            match walked {
+                Ok(Some(entry)) => {
+                    same &= was == Some(Seen::of(&entry));
+                    node.entries[at].1 = entry;
+                }
+                Ok(None) => {
+                    same = false;
+                    gone.push(at);
+                }
+                Err(stop) => {
+                    ignores.is_some().then(|| self.ignores.leave());
+                    return Err(stop);
+                }
+            }
+        }
+        ignores.is_some().then(|| self.ignores.leave());
+        for at in gone.into_iter().rev() {
+            node.entries.remove(at);
+        }
+        if same {
+            (node.tree, node.modes) = (tree, modes);
+            (node.flags.sealed, node.flags.stored, node.flags.exceptional) =
+                (true, old.stored, old.exceptional);
+        }
+        self.note_partial(&mut node);
+        self.seal(&mut node)?;
+        Ok(node)
+    }
+
+    /// Looks at a name. A directory is only recognised here, and walked once all names are known.
+    fn entry(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        previous: Option<Entry>,
+    ) -> Result<Visited, Stop> {
+        let found = match sys::look(directory, name) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Visited::Nothing),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Ok(uncovered(UncoveredReason::Unreadable, None));
+            }
+            Err(error) => return Err(sys::io_error(&self.path, error).into()),
+        };
+        let is_directory = found.kind == Kind::Directory;
+        let bytes = (found.kind == Kind::File).then_some(found.stamp.size);
+        if let Some(reason) = self.rules.never(&self.path, is_directory, &found.stamp) {
+            return Ok(uncovered(reason, bytes));
+        }
+        if let Some(reason) = self.fixed.reason(&self.path) {
+            return Ok(uncovered(reason, bytes));
+        }
+        if let Some(budget) = &mut self.budget {
+            let left = budget.entries.checked_sub(1).zip(budget.bytes.checked_sub(bytes.unwrap_or(0)));
+            (budget.entries, budget.bytes) = left.ok_or(Stop::OverBudget)?;
+        }
+        match (found.kind, previous) {
+            (Kind::Special, _) => Ok(uncovered(UncoveredReason::Special, None)),
+            (Kind::Directory, Some(Entry::Directory(node))) => Ok(Visited::Directory(found, Some(node))),
+            (Kind::Directory, _) => Ok(Visited::Directory(found, None)),
+            (Kind::File, Some(Entry::File(leaf))) => self.file(directory, name, found, Some(leaf)),
+            (Kind::File, _) => self.file(directory, name, found, None),
+            (Kind::Link, Some(Entry::Link(leaf))) => self.link(directory, name, found, Some(leaf)),
+            (Kind::Link, _) => self.link(directory, name, found, None),
+        }
+    }
+
+    fn below(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &[u8],
+        found: Found,
+        previous: Option<Box<Node>>,
+        place: Place,
+    ) -> Result<Option<Entry>, Stop> {
+        let omitted = |reason| Ok(Some(Entry::Uncovered(Omitted { reason, bytes: None })));
+        if self.purpose == Purpose::Restore && previous.is_none() {
+            return omitted(None);
+        }
+        if place.depth > MAX_DEPTH {
+            return omitted(Some(UncoveredReason::TooDeep));
+        }
+        let directory = match sys::open_directory(parent, name) {
+            Ok(directory) => directory,
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return omitted(Some(UncoveredReason::Unreadable));
+            }
+            Err(error) => return Err(sys::io_error(&self.path, error).into()),
+        };
+        let previous = previous.map(|node| *node);
+        if self.budget.is_some() || !self.ignores.is_ignored(&self.path) {
+            let node = self.directory(directory.as_fd(), found, previous, place)?;
+            return Ok(Some(Entry::Directory(Box::new(node))));
+        }
+        self.budget = Some(self.limits.ignored);
+        let (given, new_bytes) = (self.new.len(), self.new_bytes);
+        let walked = self.directory(directory.as_fd(), found, previous, place);
+        self.budget = None;
+        match walked {
+            Ok(node) => Ok(Some(Entry::Directory(Box::new(node)))),
+            Err(Stop::Failed(error)) => Err(error.into()),
+            Err(Stop::OverBudget) => {
+                for object in self.new.drain(given..) {
+                    self.given.remove(&object.id());
+                }
+                self.new_bytes = new_bytes;
+                omitted(Some(UncoveredReason::IgnoredBudget))
+            }
+        }
+    }
+
+    /// Notes whether a directory holds something that a restore has to look at, although the trees do not tell.
+    fn note_partial(&mut self, node: &mut Node) {
+        let mut partial = false;
+        let above = self.path.len();
+        for (name, entry) in &node.entries {
+            partial |= match entry {
+                Entry::Directory(below) => below.flags.partial,
+                Entry::Uncovered(Omitted { reason: None, .. }) => true,
+                Entry::Uncovered(Omitted { reason: Some(reason), .. }) if is_static(*reason) => false,
+                Entry::Uncovered(_) => {
+                    push(&mut self.path, name);
+                    let fixed = self.fixed.reason(&self.path).is_some();
+                    self.path.truncate(above);
+                    !fixed
+                }
+                Entry::File(_) | Entry::Link(_) => false,
+            };
+        }
+        node.flags.partial = partial;
+    }
+}
+
+/// Where a directory lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// It has a name that git refuses, or lies below one.
+    pub(super) refused: bool,
+    pub(super) depth: usize,
+}
+
+pub(super) enum Visited {
+    /// It is gone.
+    Nothing,
+    Entry(Entry),
+    Directory(Found, Option<Box<Node>>),
+}
+
+pub(super) fn uncovered(reason: UncoveredReason, bytes: Option<u64>) -> Visited {
+    Visited::Entry(Entry::Uncovered(Omitted { reason: Some(reason), bytes }))
+}
+
+/// What of an entry shows in the trees of its directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Leaf(Mode, u32, ObjectId),
+    Directory { tree: Option<ObjectId>, modes: Option<ObjectId>, exceptional: bool },
+    Nothing,
+}
+
+impl Seen {
+    fn of(entry: &Entry) -> Self {
+        match entry {
+            Entry::File(leaf) => Self::Leaf(tree::mode_of(leaf.mode), leaf.mode, leaf.id),
+            Entry::Link(leaf) => Self::Leaf(Mode::Link, 0, leaf.id),
+            Entry::Directory(node) => Self::of_node(node),
+            Entry::Uncovered(_) => Self::Nothing,
+        }
+    }
+
+    fn of_node(node: &Node) -> Self {
+        Self::Directory { tree: node.tree, modes: node.modes, exceptional: node.flags.exceptional }
+    }
+}

@@ -1,0 +1,219 @@
+//! The few system calls that scanning and restoring are made of.
+//!
+//! Everything is relative to an open directory and names one component, and no link is ever followed: a directory that is
+//! swapped for a link while it is walked gives an error, not a way out.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use backstitch_core::ports::WorkspaceError;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+
+use crate::format::path::shown;
+
+/// What identifies a state of a file, as far as the system tells without reading it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) mtime: (i64, u32),
+    pub(crate) ctime: (i64, u32),
+}
+
+/// What there is at a name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) kind: Kind,
+    pub(crate) stamp: Stamp,
+    /// Permissions, with the set-id and sticky bits.
+    pub(crate) mode: u32,
+    pub(crate) links: u64,
+    pub(crate) owner: (u32, u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    Link,
+    Special,
+}
+
+// The widths of these fields differ between systems.
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_lossless,
+    reason = "the widths of these fields differ between systems"
+)]
+fn found(stat: &Stat) -> Found {
+    let kind = match FileType::from_raw_mode(stat.st_mode as _) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Link,
+        _ => Kind::Special,
+    };
+    Found {
+        kind,
+        stamp: Stamp {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            size: stat.st_size as u64,
+            mtime: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
+            ctime: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
+        },
+        mode: stat.st_mode as u32 & 0o7777,
+        links: stat.st_nlink as u64,
+        owner: (stat.st_uid as u32, stat.st_gid as u32),
+    }
+}
+
+/// What there is at a name; none if nothing.
+pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<Option<Found>> {
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(found(&stat))),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What an open file is.
+pub(crate) fn look_at(file: impl AsFd) -> io::Result<Found> {
+    Ok(found(&fstat(file)?))
+}
+
+/// Opens a directory by its name, and never what a link leads to.
+pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(parent, name, flags, Mode::empty())?)
+}
+
+/// Opens a directory, making it readable and writable first where it is not. Who calls this sets the mode again.
+pub(crate) fn open_directory_anyway(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    match open_directory(parent, name) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            allow(parent, name)?;
+            open_directory(parent, name)
+        }
+        opened => opened,
+    }
+}
+
+/// Gives the owner all permissions of a directory, without following a link that may stand in its place.
+#[cfg(target_os = "linux")]
+fn allow(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = openat(parent, name, flags, Mode::empty())?;
+    let mode = Mode::from_bits_truncate((look_at(&handle)?.mode | 0o700) as _);
+    // A handle that only names a file cannot change it, but the system has a name for the handle.
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    Ok(rustix::fs::chmod(path, mode)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allow(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    let mode = look(parent, name)?.map_or(0, |found| found.mode) | 0o700;
+    let mode = Mode::from_bits_truncate(mode as _);
+    Ok(rustix::fs::chmodat(parent, name, mode, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// Sets the permissions of an open file.
+#[allow(clippy::unnecessary_cast, reason = "the width differs between systems")]
+pub(crate) fn set_mode(file: impl AsFd, mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode as _))?)
+}
+
+/// Opens a regular file for reading. Whatever else is there meanwhile does not make this wait.
+pub(crate) fn open_file(
+    parent: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+) -> io::Result<(OwnedFd, Found)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat(parent, name, flags, Mode::empty())?;
+    let found = look_at(&file)?;
+    match found.kind {
+        Kind::File => Ok((file, found)),
+        Kind::Directory | Kind::Link | Kind::Special => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// The names in a directory, in the order of their bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    bytes: Vec<u8>,
+    /// Where each name begins and ends, and whether it may be a directory.
+    spans: Vec<(u32, u32, bool)>,
+}
+
+impl Names {
+    /// Reads a directory that was just opened.
+    // The buffer for it must not become part of the frames of those who recurse.
+    #[inline(never)]
+    pub(crate) fn read(directory: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut names = Self::default();
+        each_name(directory, |name, kind| {
+            let bytes = name.to_bytes_with_nul();
+            if !matches!(bytes, b".\0" | b"..\0") {
+                let start = names.bytes.len() as u32;
+                names.bytes.extend_from_slice(bytes);
+                let may_be_directory = matches!(kind, FileType::Directory | FileType::Unknown);
+                names.spans.push((start, names.bytes.len() as u32, may_be_directory));
+            }
+        })?;
+        let bytes = &names.bytes;
+        names.spans.sort_unstable_by(|left, right| {
+            // Without the zero at the end the order is the same, since it is less than any byte of a name.
+            bytes[left.0 as usize..left.1 as usize].cmp(&bytes[right.0 as usize..right.1 as usize])
+        });
+        Ok(names)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CStr> {
+        self.hinted().map(|(name, _)| name)
+    }
+
+    /// The names, and whether each may be a directory.
+    pub(crate) fn hinted(&self) -> impl Iterator<Item = (&CStr, bool)> {
+        self.spans.iter().map(|(start, end, may_be_directory)| {
+            let name = CStr::from_bytes_with_nul(&self.bytes[*start as usize..*end as usize])
+                .expect("invariant: each name was kept with its zero");
+            (name, *may_be_directory)
+        })
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn each_name(directory: BorrowedFd<'_>, mut visit: impl FnMut(&CStr, FileType)) -> io::Result<()> {
+    let mut buffer = [const { std::mem::MaybeUninit::<u8>::uninit() }; 8192];
+    let mut entries = rustix::fs::RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        visit(entry.file_name(), entry.file_type());
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn each_name(directory: BorrowedFd<'_>, mut visit: impl FnMut(&CStr, FileType)) -> io::Result<()> {
+    for entry in rustix::fs::Dir::read_from(directory)? {
+        let entry = entry?;
+        visit(entry.file_name(), entry.file_type());
+    }
+    Ok(())
+}
+
+/// An error with the path at which it happened.
+pub(crate) fn io_error(path: &[u8], source: impl Into<io::Error>) -> WorkspaceError {
+    WorkspaceError::Io { path: shown(path), source: source.into() }
+}
+
+/// Whether an error says that what was there is gone or is another thing now.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    let raw = error.raw_os_error();
+    [rustix::io::Errno::NOENT, rustix::io::Errno::NOTDIR, rustix::io::Errno::LOOP]
+        .iter()
+        .any(|gone| raw == Some(gone.raw_os_error()))
+        || error.kind() == io::ErrorKind::InvalidInput
+}

@@ -1,0 +1,261 @@
+//! A host directory as a workspace.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::object::Object;
+use backstitch_core::ports::{
+    Access, Captured, Filesystem, Objects, PathChange, Restored, Workspace, WorkspaceError,
+};
+use rustix::fs::{Mode, OFlags};
+
+use super::cache::{self, Owner};
+use super::filesystem::HostFilesystem;
+use super::git_head::GitHead;
+use super::index::Node;
+use super::lock::{self, Lock};
+use super::restore::Progress;
+use super::rules::{Ignores, Rules};
+use super::scan::ScanLimits;
+use super::{root, sweep, sys};
+use crate::coverage::Coverage;
+use crate::format::{diff, stored};
+use crate::options::OpenOptions;
+
+/// A host directory as a workspace. It is held as long as this value lives.
+pub struct HostWorkspace {
+    pub(super) root: OwnedFd,
+    pub(super) path: PathBuf,
+    pub(super) objects: Arc<dyn Objects>,
+    pub(super) rules: Rules,
+    pub(super) limits: ScanLimits,
+    access: Access,
+    filesystem: Arc<HostFilesystem>,
+    state: Mutex<State>,
+    cache: Option<(PathBuf, Owner)>,
+    coverage_path: PathBuf,
+    _lock: Lock,
+}
+
+/// What is remembered between captures.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) index: Option<Node>,
+    pub(super) ignores: Ignores,
+    /// What the last capture covered.
+    pub(super) coverage: Coverage,
+    /// Whether this process has captured yet.
+    pub(super) captured: bool,
+    /// Files that were read since the cache was written.
+    pub(super) unsaved: usize,
+    /// Files that were read since the workspace was opened.
+    pub(super) read: u64,
+}
+
+/// So many files that were read are worth writing the cache for before the workspace is closed.
+const WORTH_SAVING: usize = 64;
+
+impl HostWorkspace {
+    /// Opens a directory, unless somebody else holds it, one inside of it, or one around it.
+    pub fn open(options: OpenOptions) -> Result<Self, WorkspaceError> {
+        let path = root::check(&options.root, &root::homes())?;
+        let failed = |path: &Path| {
+            let path = path.as_os_str().as_bytes().to_vec();
+            move |error: io::Error| sys::io_error(&path, error)
+        };
+        let store = &options.store_directory;
+        fs::create_dir_all(store).map_err(failed(store))?;
+        let store = fs::canonicalize(store).map_err(failed(store))?;
+        if path.starts_with(&store) {
+            let reason = "it lies in the runtime's own directory".to_owned();
+            return Err(WorkspaceError::RefusedRoot { path: path.display().to_string(), reason });
+        }
+        let place = options.locks.clone().unwrap_or_else(lock::default_place);
+        let lock = Lock::take(&place, &path, &options.holder)?;
+
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root =
+            rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| failed(&path)(error.into()))?;
+        let found = sys::look_at(&root).map_err(failed(&path))?;
+        let identity =
+            sys::look_at(fs::File::open(&store).map_err(failed(&store))?).map_err(failed(&store))?.stamp;
+        let store_path = store.strip_prefix(&path).ok().map(|path| path.as_os_str().as_bytes().to_vec());
+        let rules = Rules::new(&options.excludes, Some((identity.device, identity.inode)), store_path)?;
+
+        let states = store.join("workspaces");
+        fs::create_dir_all(&states).map_err(failed(&states))?;
+        let name = blake3::hash(path.as_os_str().as_bytes()).to_hex()[..32].to_owned();
+        let cache_path = options.cache.clone().unwrap_or_else(|| states.join(format!("{name}.stat")));
+        let owner = |boot| Owner { boot, device: found.stamp.device, inode: found.stamp.inode };
+        let cache = cache::boot_id().map(|boot| (cache_path, owner(boot)));
+        let coverage_path = states.join(format!("{name}.coverage"));
+        let coverage = fs::read(&coverage_path).ok().and_then(|bytes| Coverage::from_json(&bytes).ok());
+        let state = State {
+            index: cache.as_ref().and_then(|(path, owner)| cache::load(path, owner)),
+            coverage: coverage.unwrap_or_default(),
+            ..State::default()
+        };
+        if options.access == Access::ReadWrite {
+            sweep::sweep(root.as_fd(), &rules, &state.coverage);
+        }
+        let filesystem = HostFilesystem::of(&path, Some(&store), options.access, options.limits)?;
+        Ok(Self {
+            root,
+            path,
+            objects: options.objects,
+            rules,
+            limits: ScanLimits {
+                file_bytes: options.file_bytes,
+                ignored: options.ignored,
+                new_bytes: options.new_bytes,
+                spend: None,
+            },
+            access: options.access,
+            filesystem: Arc::new(filesystem),
+            state: Mutex::new(state),
+            cache,
+            coverage_path,
+            _lock: lock,
+        })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the last capture covered; before the first one of this process, what the last one of the process before did.
+    pub fn coverage(&self) -> Coverage {
+        self.state().coverage.clone()
+    }
+
+    /// How many files and links were read since the workspace was opened. What the stat cache vouches for is not read.
+    pub fn files_read(&self) -> u64 {
+        self.state().read
+    }
+
+    /// Where the workspace's own repository stands, which no root says.
+    pub fn git_head(&self) -> GitHead {
+        GitHead::read(self.root.as_fd())
+    }
+
+    /// What a root holds at a path; none if there is no file and no link.
+    pub fn read_at(&self, root: WorkspaceRoot, path: &FilePath) -> Result<Option<Object>, WorkspaceError> {
+        stored::read_at(&*self.objects, root, path.as_str().as_bytes())
+    }
+
+    /// Puts the files back to a state whose coverage is known, and tells each step before it is taken.
+    pub fn restore_with(
+        &self,
+        root: WorkspaceRoot,
+        coverage: &Coverage,
+        progress: Option<Progress<'_>>,
+    ) -> Result<Restored, WorkspaceError> {
+        if self.access == Access::ReadOnly {
+            let reason = "the workspace is read-only".to_owned();
+            return Err(WorkspaceError::Blocked { path: ".".to_owned(), reason });
+        }
+        self.put_back(root, coverage, progress)
+    }
+
+    /// Forgets what is known to be stored. To be called after objects were collected.
+    pub fn forget_stored(&self) {
+        if let Some(index) = &mut self.state().index {
+            index.forget_stored();
+        }
+    }
+
+    /// Writes the stat cache, so that the next process need not read all files. Dropping the workspace does so too.
+    pub fn save_cache(&self) -> io::Result<()> {
+        self.save(&mut self.state())
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // While a scan runs the index is taken out, so a panic leaves none, and the next scan reads all.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the cache if there is enough to write it for. It is only a cache: a failure costs time, not content.
+    pub(super) fn save_if_worth(&self, state: &mut State) {
+        if state.unsaved >= WORTH_SAVING {
+            let _ = self.save(state);
+        }
+    }
+
+    fn save(&self, state: &mut State) -> io::Result<()> {
+        if let (Some((path, owner)), Some(index)) = (&self.cache, &state.index) {
+            cache::save(path, owner, index)?;
+            state.unsaved = 0;
+        }
+        Ok(())
+    }
+
+    /// Keeps what a capture covered for the process that has to undo a call after this one was killed.
+    pub(super) fn keep_coverage(&self, state: &mut State, coverage: Coverage) -> Result<(), WorkspaceError> {
+        if state.coverage != coverage || !state.captured {
+            let failed = |error| sys::io_error(self.coverage_path.as_os_str().as_bytes(), error);
+            let known = fs::read(&self.coverage_path).ok();
+            let text = coverage.to_json();
+            if known.as_deref() != Some(text.as_bytes()) {
+                write_durably(&self.coverage_path, text.as_bytes()).map_err(failed)?;
+            }
+            state.coverage = coverage;
+        }
+        state.captured = true;
+        Ok(())
+    }
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let mut file = fs::File::create(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    match path.parent() {
+        Some(parent) => fs::File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+impl Drop for HostWorkspace {
+    fn drop(&mut self) {
+        let mut state = self.state();
+        if state.unsaved > 0 {
+            let _ = self.save(&mut state);
+        }
+    }
+}
+
+impl std::fmt::Debug for HostWorkspace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("HostWorkspace").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Workspace for HostWorkspace {
+    fn filesystem(&self) -> Arc<dyn Filesystem> {
+        self.filesystem.clone()
+    }
+
+    /// Decides anew what is covered. It stays so until the next capture.
+    fn capture(&self) -> Result<Captured, WorkspaceError> {
+        self.capture_anew()
+    }
+
+    /// Uses the coverage of the last capture.
+    fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
+        let coverage = self.coverage();
+        self.restore_with(root, &coverage, None)
+    }
+
+    fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
+        diff::diff(&*self.objects, from, to)
+    }
+}
