@@ -14,6 +14,10 @@ use serde_json::{Map, Value};
 /// How many arrays and objects a stored value may nest.
 pub const MAX_DEPTH: usize = 64;
 
+/// How many arrays and objects a slice item may nest. An item may hold stored values, as a message holds a result, so it has
+/// room for what encloses them; a snapshot around it still stays below what is read by default.
+pub const MAX_ITEM_DEPTH: usize = MAX_DEPTH + 16;
+
 pub(crate) const PRIVATE_KEYS: &str = "$serde_json::private::";
 
 /// The value could be written, but not be read again.
@@ -34,6 +38,14 @@ pub enum NotStorable {
 /// Refuses a value that would not come back as it is.
 pub fn check(value: &Value) -> Result<(), NotStorable> {
     check_within(value, MAX_DEPTH)
+}
+
+/// Refuses a slice item that would not come back as it is.
+pub fn check_item(item: &Value) -> Result<(), NotStorable> {
+    check_within(item, MAX_ITEM_DEPTH).map_err(|problem| match problem {
+        NotStorable::TooDeep { .. } => NotStorable::TooDeep { limit: MAX_ITEM_DEPTH },
+        other => other,
+    })
 }
 
 /// Refuses an object that would not come back as it is.

@@ -215,7 +215,7 @@ pub(super) fn encode_item<S: Slice>(item: &S) -> Result<Value, SessionError> {
     let slice = || S::NAME.to_owned();
     let value =
         serde_json::to_value(item).map_err(|source| SessionError::Encode { slice: slice(), source })?;
-    storable::check(&value).map_err(|source| SessionError::NotStorable { slice: slice(), source })?;
+    storable::check_item(&value).map_err(|source| SessionError::NotStorable { slice: slice(), source })?;
     Ok(value)
 }
 

@@ -69,7 +69,7 @@ impl StoredSlice {
         }
         let version_of = |position: usize| self.item_versions.get(position).copied().unwrap_or(self.version);
         for item in &self.items {
-            storable::check(item)
+            storable::check_item(item)
                 .map_err(|source| SnapshotRestoreError::NotStorable { slice: self.name.clone(), source })?;
         }
         let items = self.items.into_iter().enumerate();

@@ -6,7 +6,7 @@ use backstitch_core::json::{JsonLimits, LimitExceeded};
 use backstitch_core::session::{
     Session, SessionError, SlicePolicy, Snapshot, SnapshotMismatchError, SnapshotRestoreError, UpcastError,
 };
-use backstitch_core::storable::NotStorable;
+use backstitch_core::storable::{MAX_ITEM_DEPTH, NotStorable};
 use backstitch_macros::Slice;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -221,7 +221,7 @@ fn items_that_cannot_be_stored_are_refused_when_written_and_when_read() {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
     }
 
-    for value in [nested(65), json!({"$serde_json::private::RawValue": "1"})] {
+    for value in [nested(MAX_ITEM_DEPTH + 1), json!({"$serde_json::private::RawValue": "1"})] {
         let mut session = session();
         let changes = session.append(Anything(value)).unwrap();
         let error = changes[0].encode().unwrap_err();
@@ -229,10 +229,10 @@ fn items_that_cannot_be_stored_are_refused_when_written_and_when_read() {
         assert!(matches!(session.snapshot().to_json(), Err(SessionError::NotStorable { .. })));
     }
 
-    assert!(read(&plain("anything", 1, json!([nested(64)]))).is_ok());
+    assert!(read(&plain("anything", 1, json!([nested(MAX_ITEM_DEPTH)]))).is_ok());
     // The second hides its nesting from a check of the text: the parser unpacks it.
     let hidden = json!({"$serde_json::private::RawValue": nested(100).to_string()});
-    for value in [nested(65), hidden] {
+    for value in [nested(MAX_ITEM_DEPTH + 1), hidden] {
         let error = read(&plain("anything", 1, json!([value]))).unwrap_err();
         assert!(
             matches!(&error, SnapshotRestoreError::NotStorable { slice, source: NotStorable::TooDeep { .. } }

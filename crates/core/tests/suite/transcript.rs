@@ -3,6 +3,7 @@
 use backstitch_core::journal::{CallOutcome, InnerMessage, inner_message_append};
 use backstitch_core::message::{Message, RoleHint};
 use backstitch_core::session::{Session, Snapshot};
+use backstitch_core::storable::{self, MAX_DEPTH};
 use backstitch_core::view::{CallStatus, Transcript};
 use serde_json::json;
 
@@ -164,4 +165,20 @@ fn transitions_are_what_was_seen_chosen_and_given_back_in_a_step() {
     assert_eq!(shape, [(None, 1, 0, 0), (Some(1), 1, 2, 1), (Some(2), 1, 1, 1), (None, 0, 1, 0)]);
     assert_eq!(transitions[1].results[0].tool_call_id(), Some(ids[0]));
     assert_eq!(writer.view().transcript().unwrap().transitions(writer.id()), []);
+}
+
+/// A value may nest as deep as is allowed, and the message around it can still be kept in a snapshot.
+#[test]
+fn a_result_of_the_greatest_depth_survives_a_snapshot() {
+    let deepest = (1..MAX_DEPTH).fold(json!([]), |inner, _| json!([inner]));
+    assert_eq!(storable::check(&deepest), Ok(()));
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let calls = writer.answer(evaluation, "let me see", &["{}"]);
+    writer.say(evaluation, result(calls[0], deepest.clone()));
+    let text = writer.view().session(clock()).snapshot().to_json().unwrap();
+    let snapshot = Snapshot::from_json(&text).unwrap();
+    let messages = snapshot.all::<InnerMessage>().unwrap();
+    let kept = messages.latest().unwrap().message.option_result().unwrap();
+    assert_eq!(kept.result.inline(), Some(&deepest));
 }
