@@ -90,7 +90,12 @@ fn run(engine: &Engine, case: &Json) -> Ran {
     }
 }
 
-#[expect(clippy::disallowed_methods, clippy::disallowed_macros, clippy::print_stdout, reason = "a measurement, not a part of the crate")]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::print_stdout,
+    reason = "a measurement, not a part of the crate"
+)]
 fn main() {
     let Ok(path) = std::env::var("LISP_CASES") else { return };
     let engine = Engine::new();

@@ -19,7 +19,11 @@ impl Tools {
 
     /// Adds a tool. Its parameters are the properties of its schema, in the order of the schema.
     #[must_use]
-    pub fn with(mut self, name: impl Into<String>, parameters: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn with(
+        mut self,
+        name: impl Into<String>,
+        parameters: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
         self.0.insert(name.into(), parameters.into_iter().map(Into::into).collect());
         self
     }

@@ -1,4 +1,14 @@
 //! A sandboxed, suspendable subset of Clojure for agents. No IO.
+//!
+//! An [`Engine`] holds the library, compiled once. It compiles the text of a program to a [`Program`], whose names are
+//! resolved against the [`Inputs`]: data, tools, and the [`Memory`] that earlier programs left. A [`Machine`] runs it
+//! until it is done or needs its host, which happens when it calls a tool or has finished a task: [`Outcome`].
+//!
+//! Where a form exists in Clojure it means what it means there, errors included; anything else is an error that says
+//! what to write instead. The same program with the same inputs and answers gives the same value, prints and fuel.
+//!
+//! What a program uses is bounded by [`Limits`], each with an error of its own. The crate reads no clock, starts no
+//! threads and touches no files: the time and the seed of random numbers are inputs.
 
 mod compile;
 mod edn;
@@ -19,17 +29,21 @@ mod value;
 pub use compile::Program;
 pub use edn::read_edn;
 pub use engine::Engine;
+pub use error::{Error, ErrorKind, Location, Result};
 pub use inputs::{Inputs, Tools};
+pub use json::{from_json, to_json};
+pub use library::Native;
+pub use limits::Limits;
 pub use machine::{CallPath, Finished, Machine, Outcome, Request, Signal, TaskRecord, ToolCall};
 pub use memory::{Definition, Memory};
-pub use json::{from_json, to_json};
-pub use error::{Error, ErrorKind, Location, Result};
+pub use printer::{Truncation, to_clojure, to_edn};
 pub use reader::{
     Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Span, Tag, completeness, is_keyword_name,
     is_symbol_name, read_all, repair,
 };
-pub use limits::Limits;
-pub use printer::{Truncation, to_clojure, to_edn};
 pub use stored::{restore_memory, restore_value, store_memory, store_value};
 pub use types::type_label;
-pub use value::{Exception, Keyword, List, Map, Ratio, Set, Symbol, Temporal, Text, Value, Vector};
+pub use value::{
+    AtomRef, Closure, Cursor, Exception, Keyword, LazyCell, List, ListNode, Map, Next, Pattern, Ratio,
+    Sequence, Set, Stamp, Symbol, Temporal, Text, Value, Vector, compare, equal,
+};

@@ -68,7 +68,10 @@ impl Limits {
     pub(crate) fn check_string(&self, bytes: usize) -> Result<()> {
         if bytes > self.string_bytes {
             let limit = self.string_bytes;
-            return Err(Error::new(ErrorKind::SizeExceeded, format!("a string would have more than {limit} bytes")));
+            return Err(Error::new(
+                ErrorKind::SizeExceeded,
+                format!("a string would have more than {limit} bytes"),
+            ));
         }
         Ok(())
     }

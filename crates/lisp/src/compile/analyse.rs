@@ -78,7 +78,10 @@ impl<'a> Analyser<'a> {
             FormKind::Vector(items) => {
                 let nodes = self.forms(items)?;
                 if nodes.iter().all(is_constant) {
-                    return Ok(Node::constant(Value::vector(nodes.into_iter().filter_map(constant).collect()), span));
+                    return Ok(Node::constant(
+                        Value::vector(nodes.into_iter().filter_map(constant).collect()),
+                        span,
+                    ));
                 }
                 Ok(Node::new(NodeKind::Vector(nodes), span))
             }
@@ -94,7 +97,10 @@ impl<'a> Analyser<'a> {
             FormKind::Set(items) => {
                 let nodes = self.forms(items)?;
                 if nodes.iter().all(is_constant) {
-                    return Ok(Node::constant(Value::Set(nodes.into_iter().filter_map(constant).collect()), span));
+                    return Ok(Node::constant(
+                        Value::Set(nodes.into_iter().filter_map(constant).collect()),
+                        span,
+                    ));
                 }
                 Ok(Node::new(NodeKind::Set(nodes), span))
             }
@@ -209,7 +215,8 @@ impl<'a> Analyser<'a> {
 
     fn qualified(&mut self, namespace: &str, name: &Name, span: Span) -> Result<Node> {
         if self.source.is_none()
-            && let Some((_, value)) = self.library_names.iter().rev().find(|(other, _)| **other == *name.full())
+            && let Some((_, value)) =
+                self.library_names.iter().rev().find(|(other, _)| **other == *name.full())
         {
             return Ok(Node::constant(value.clone(), span));
         }
@@ -218,7 +225,8 @@ impl<'a> Analyser<'a> {
             "user" => match self.names.globals.number(short) {
                 Some(number) => Ok(Node::new(NodeKind::Global(number), span)),
                 None => {
-                    let error = Error::new(ErrorKind::UnboundVar, format!("`{}` is not defined", name.full()));
+                    let error =
+                        Error::new(ErrorKind::UnboundVar, format!("`{}` is not defined", name.full()));
                     let known: Vec<&str> = self.names.globals.iter().map(|name| &**name).collect();
                     Err(with_hint(error, did_you_mean(short, known)))
                 }
@@ -249,7 +257,8 @@ impl<'a> Analyser<'a> {
 
     fn unknown_in(&self, namespace: &str, name: &str) -> Error {
         if !self.around.builtins.knows_namespace(namespace) {
-            let error = Error::new(ErrorKind::UnboundVar, format!("there is no namespace or class `{namespace}`"));
+            let error =
+                Error::new(ErrorKind::UnboundVar, format!("there is no namespace or class `{namespace}`"));
             return error.hint(
                 "known are clojure.core, clojure.string (str/), clojure.set (set/), clojure.walk (walk/), Math/, tool/, data/ and user/",
             );

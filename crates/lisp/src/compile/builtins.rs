@@ -26,13 +26,16 @@ const NAMESPACES: &[(&str, &str)] = &[
     ("math", "clojure.math"),
     ("clojure.edn", "clojure.edn"),
     ("edn", "clojure.edn"),
+    ("clojure.pprint", "clojure.pprint"),
+    ("pprint", "clojure.pprint"),
     ("json", "json"),
     ("clojure.data.json", "json"),
     ("cheshire.core", "json"),
 ];
 
 /// Java packages that may be written before a class or left out.
-const PACKAGES: &[&str] = &["java.lang.", "java.util.", "java.time.", "java.time.temporal.", "clojure.lang.", "java.math."];
+const PACKAGES: &[&str] =
+    &["java.lang.", "java.util.", "java.time.", "java.time.temporal.", "clojure.lang.", "java.math."];
 
 impl Builtins {
     pub(crate) fn define(&mut self, name: &str, value: Value) {

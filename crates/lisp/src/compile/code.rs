@@ -59,16 +59,30 @@ pub(crate) enum Op {
     Not,
     IsNil,
     /// Moves as many operands into the slots from the first one on, and jumps back.
-    Recur { slot: u16, count: u16, target: u32 },
+    Recur {
+        slot: u16,
+        count: u16,
+        target: u32,
+    },
     /// Takes a sequence apart: pushes so many items, and the rest if wanted.
-    Spread { count: u16, rest: bool },
+    Spread {
+        count: u16,
+        rest: bool,
+    },
     Case(u32),
     PushHandler(u32),
     PopHandler,
     /// Jumps unless the exception in the slot is of this class.
-    JumpUnlessClass { class: u32, slot: u16, target: u32 },
+    JumpUnlessClass {
+        class: u32,
+        slot: u16,
+        target: u32,
+    },
     Rethrow(u16),
-    Define { global: u32, doc: u32 },
+    Define {
+        global: u32,
+        doc: u32,
+    },
     TaskBegin(u32),
     TaskEnd,
 }
@@ -118,8 +132,8 @@ pub(crate) enum Capture {
 /// One function: its arities.
 pub(crate) struct Function {
     pub(crate) name: Option<Symbol>,
-    pub(crate) fixed: Vec<Arc<Body>>,
-    pub(crate) variadic: Option<Arc<Body>>,
+    pub(crate) fixed: Vec<Body>,
+    pub(crate) variadic: Option<Body>,
     /// The parameters of each arity as they were written, for people: `[x & more]`.
     pub(crate) parameters: Vec<Box<str>>,
     /// Where the whole form stands in the source.
@@ -127,7 +141,7 @@ pub(crate) struct Function {
 }
 
 /// What one or several functions that know each other were compiled to.
-pub struct Code {
+pub(crate) struct Code {
     pub(crate) functions: Vec<Function>,
     pub(crate) captured_names: Vec<Box<str>>,
     pub(crate) origin: Origin,
@@ -143,19 +157,22 @@ pub(crate) enum Origin {
 }
 
 impl Function {
-    /// The body for so many arguments.
+    /// Which body takes so many arguments: its index, or the number of fixed ones for the variadic one.
     #[inline]
-    pub(crate) fn body(&self, count: usize) -> Option<&Arc<Body>> {
-        self.fixed
-            .iter()
-            .find(|body| usize::from(body.parameters) == count)
-            .or_else(|| self.variadic.as_ref().filter(|body| count >= usize::from(body.parameters)))
+    pub(crate) fn arity(&self, count: usize) -> Option<u32> {
+        match self.fixed.iter().position(|body| usize::from(body.parameters) == count) {
+            Some(index) => Some(index as u32),
+            None => {
+                let variadic = self.variadic.as_ref()?;
+                (count >= usize::from(variadic.parameters)).then_some(self.fixed.len() as u32)
+            }
+        }
     }
 }
 
 impl Code {
     /// The names of the captured values, in order.
-    pub fn captured_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn captured_names(&self) -> impl Iterator<Item = &str> {
         self.captured_names.iter().map(|name| &**name)
     }
 }

@@ -23,7 +23,12 @@ impl Analyser<'_> {
     }
 
     /// Binds a pattern to what lies in a slot already.
-    pub(crate) fn bind_slot(&mut self, pattern: &Form, slot: Slot, bindings: &mut Vec<Binding>) -> Result<()> {
+    pub(crate) fn bind_slot(
+        &mut self,
+        pattern: &Form,
+        slot: Slot,
+        bindings: &mut Vec<Binding>,
+    ) -> Result<()> {
         match pattern.as_symbol() {
             Some(name) => self.name_local(name, slot, pattern.span),
             None => self.bind(pattern, Self::local(slot, pattern.span), bindings),
@@ -126,7 +131,9 @@ impl Analyser<'_> {
                         self.bind_key(&local, slot, Node::constant(key, item.span), &defaults, bindings)?;
                     }
                 }
-                other => return Err(invalid(&format!(":{other} means nothing in a map pattern"), pattern.span)),
+                other => {
+                    return Err(invalid(&format!(":{other} means nothing in a map pattern"), pattern.span));
+                }
             }
         }
         Ok(())

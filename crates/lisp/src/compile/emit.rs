@@ -380,7 +380,7 @@ fn known_pure(function: &Node, arguments: &[Node]) -> bool {
     match &function.kind {
         NodeKind::Constant(Value::Closure(closure)) => {
             let bodies = &closure.code().functions[closure.member()];
-            let pure = |body: &Arc<Body>| body.pure;
+            let pure = |body: &Body| body.pure;
             bodies.fixed.iter().all(pure) && bodies.variadic.iter().all(pure)
         }
         NodeKind::Constant(Value::Keyword(_) | Value::Map(_) | Value::Set(_)) => true,

@@ -31,7 +31,11 @@ impl<'f> Written<'f> {
                         Some([parameters, body @ ..]) if parameters.as_vector().is_some() => {
                             arities.push((parameters, body));
                         }
-                        _ => return Err(invalid("each arity of a function is written ([parameters] body...)")),
+                        _ => {
+                            return Err(invalid(
+                                "each arity of a function is written ([parameters] body...)",
+                            ));
+                        }
                     }
                 }
             }
@@ -51,7 +55,8 @@ impl Analyser<'_> {
     /// Compiles functions that may call each other.
     pub(crate) fn group(&mut self, siblings: Vec<Name>, functions: Vec<Written<'_>>) -> Result<FunctionNode> {
         self.levels.push(Level::new(siblings));
-        let compiled: Result<Vec<Function>> = functions.into_iter().map(|written| self.arities(written)).collect();
+        let compiled: Result<Vec<Function>> =
+            functions.into_iter().map(|written| self.arities(written)).collect();
         let level = self.levels.pop().expect("invariant: pushed above");
         let functions = compiled?;
         let (names, captures): (Vec<_>, Vec<_>) =
@@ -78,17 +83,23 @@ impl Analyser<'_> {
                 if function.variadic.is_some() {
                     return Err(invalid("a function has at most one arity with &", parameters.span));
                 }
-                function.variadic = Some(Arc::new(body));
+                function.variadic = Some(body);
             } else if function.fixed.iter().any(|other| other.parameters == body.parameters) {
-                return Err(invalid("two arities of a function take the same number of arguments", parameters.span));
+                return Err(invalid(
+                    "two arities of a function take the same number of arguments",
+                    parameters.span,
+                ));
             } else {
-                function.fixed.push(Arc::new(body));
+                function.fixed.push(body);
             }
         }
         if let Some(variadic) = &function.variadic
             && function.fixed.iter().any(|fixed| fixed.parameters > variadic.parameters)
         {
-            return Err(invalid("an arity with & must have at least as many parameters as every other", written.span));
+            return Err(invalid(
+                "an arity with & must have at least as many parameters as every other",
+                written.span,
+            ));
         }
         Ok(function)
     }
@@ -111,7 +122,8 @@ impl Analyser<'_> {
             }
             body => self.body(body, span, true)?,
         };
-        let node = if bindings.is_empty() { body } else { Node::new(NodeKind::Let(bindings, Box::new(body)), span) };
+        let node =
+            if bindings.is_empty() { body } else { Node::new(NodeKind::Let(bindings, Box::new(body)), span) };
         let frame = Frame {
             parameters: fixed.len() as u16,
             variadic: rest.is_some(),
@@ -139,8 +151,9 @@ impl Analyser<'_> {
             nodes.push(self.body(body, span, true)?);
             return Ok(Node::new(NodeKind::Do(nodes), span));
         }
-        let assertion =
-            |test: &Form| Form::list([Form::symbol("clojure.core/assert", test.span), test.clone()], test.span);
+        let assertion = |test: &Form| {
+            Form::list([Form::symbol("clojure.core/assert", test.span), test.clone()], test.span)
+        };
         let mut forms: Vec<Form> = before.unwrap_or(&[]).iter().map(assertion).collect();
         match after {
             None => forms.extend_from_slice(body),

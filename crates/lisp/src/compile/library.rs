@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::Code;
 use super::analyse::{Analyser, Surroundings};
 use super::builtins::Builtins;
 use super::functions::single;
 use super::names::Names;
 use super::scope::Level;
-use super::Code;
 use crate::error::Result;
 use crate::inputs::Tools;
 use crate::reader::{ReadLimits, read_all};
@@ -30,7 +30,8 @@ pub(crate) fn compile_library(sources: &[&str], builtins: &mut Builtins) -> Resu
             analyser.levels.push(Level::new(Vec::new()));
             let node = analyser.form(form, false).map_err(|error| error.locate(source))?;
             analyser.levels.pop();
-            let name = form.as_list().and_then(|items| items.get(1)).and_then(|form| form.as_symbol()).cloned();
+            let name =
+                form.as_list().and_then(|items| items.get(1)).and_then(|form| form.as_symbol()).cloned();
             if let (Some(code), Some(name)) = (single(node, 0), name) {
                 // Functions of the library come before all others.
                 let stamp = Stamp(analyser.library_names.len() as u64);

@@ -155,8 +155,12 @@ impl Pass {
                 self.walk_all(arguments, live);
                 self.walk(function, live);
             }
-            NodeKind::CallNative(_, arguments) | NodeKind::CallTool(_, arguments) => self.walk_all(arguments, live),
-            NodeKind::Function(function) | NodeKind::Lazy(function) => self.captures(&mut function.captures, live),
+            NodeKind::CallNative(_, arguments) | NodeKind::CallTool(_, arguments) => {
+                self.walk_all(arguments, live)
+            }
+            NodeKind::Function(function) | NodeKind::Lazy(function) => {
+                self.captures(&mut function.captures, live)
+            }
             NodeKind::Group { functions, first, count, body } => {
                 self.walk(body, live);
                 (*first..*first + *count).for_each(|slot| live.remove(slot));

@@ -22,8 +22,7 @@ use std::sync::Arc;
 
 pub(crate) use analyse::{Analyser, Surroundings};
 pub(crate) use builtins::Builtins;
-pub use code::Code;
-pub(crate) use code::{Body, Capture, Function, NO_DOC, Op, Origin};
+pub(crate) use code::{Body, Capture, Code, Function, NO_DOC, Op, Origin};
 pub(crate) use library::compile_library;
 pub(crate) use names::Names;
 use node::{Node, NodeKind};
@@ -83,7 +82,7 @@ fn top_level(analyser: &mut Analyser<'_>, forms: &[Form], source: &Arc<str>) -> 
     let node = if nodes.len() == 1 { nodes.remove(0) } else { Node::new(NodeKind::Do(nodes), span) };
     let frame = emit::Frame { parameters: 0, variadic: false, slots, source: Some(source.clone()) };
     let body = emit::emit(node, frame)?;
-    let function = Function { name: None, fixed: vec![Arc::new(body)], variadic: None, parameters: Vec::new(), span };
+    let function = Function { name: None, fixed: vec![body], variadic: None, parameters: Vec::new(), span };
     Ok(Arc::new(Code {
         functions: vec![function],
         captured_names: Vec::new(),

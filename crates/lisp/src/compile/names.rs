@@ -34,10 +34,6 @@ impl Numbering {
         number
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.names.len()
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
         self.names.iter()
     }

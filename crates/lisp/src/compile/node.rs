@@ -20,7 +20,10 @@ pub(crate) struct Node {
 pub(crate) enum NodeKind {
     Constant(Value),
     /// A local. `last` is set where no later expression reads it.
-    Local { slot: Slot, last: bool },
+    Local {
+        slot: Slot,
+        last: bool,
+    },
     Captured(u16),
     Sibling(u16),
     Global(u32),
@@ -32,20 +35,45 @@ pub(crate) enum NodeKind {
     Or(Vec<Node>),
     Do(Vec<Node>),
     Let(Vec<Binding>, Box<Node>),
-    Loop { first: Slot, initial: Vec<Node>, body: Box<Node> },
-    Recur { first: Slot, arguments: Vec<Node>, of_loop: bool },
+    Loop {
+        first: Slot,
+        initial: Vec<Node>,
+        body: Box<Node>,
+    },
+    Recur {
+        first: Slot,
+        arguments: Vec<Node>,
+        of_loop: bool,
+    },
     Call(Box<Node>, Vec<Node>),
     CallNative(&'static Native, Vec<Node>),
     CallTool(Box<str>, Vec<Node>),
     Function(FunctionNode),
-    Group { functions: FunctionNode, first: Slot, count: u16, body: Box<Node> },
+    Group {
+        functions: FunctionNode,
+        first: Slot,
+        count: u16,
+        body: Box<Node>,
+    },
     Lazy(FunctionNode),
     Vector(Vec<Node>),
     Map(Vec<Node>),
     Set(Vec<Node>),
-    Case { value: Box<Node>, clauses: Vec<(Vec<Value>, Node)>, otherwise: Box<Node> },
-    Try { body: Box<Node>, catches: Vec<(Box<str>, Slot, Node)>, finally: Option<(Slot, Slot, Box<Node>)> },
-    Define { global: u32, doc: Option<Value>, value: Option<Box<Node>> },
+    Case {
+        value: Box<Node>,
+        clauses: Vec<(Vec<Value>, Node)>,
+        otherwise: Box<Node>,
+    },
+    Try {
+        body: Box<Node>,
+        catches: Vec<(Box<str>, Slot, Node)>,
+        finally: Option<(Slot, Slot, Box<Node>)>,
+    },
+    Define {
+        global: u32,
+        doc: Option<Value>,
+        value: Option<Box<Node>>,
+    },
     Task(Box<Node>, Box<Node>),
 }
 

@@ -31,7 +31,9 @@ pub(crate) fn literal(form: &Form) -> Result<Option<Value>> {
         FormKind::Boolean(value) => Value::Boolean(*value),
         FormKind::Integer(value) => Value::Integer(*value),
         FormKind::BigInteger(value) => Value::BigInteger(value.clone()),
-        FormKind::Ratio(parts) => Value::Ratio(Arc::new(Ratio { numerator: parts.0.clone(), denominator: parts.1.clone() })),
+        FormKind::Ratio(parts) => {
+            Value::Ratio(Arc::new(Ratio { numerator: parts.0.clone(), denominator: parts.1.clone() }))
+        }
         FormKind::Double(value) => Value::Float(*value),
         FormKind::Character(value) => Value::Character(*value),
         FormKind::String(text) => Value::String(Text::new(&**text)),
@@ -41,14 +43,19 @@ pub(crate) fn literal(form: &Form) -> Result<Option<Value>> {
             Value::Regex(Arc::new(Pattern { source: (&**source).into(), regex }))
         }
         FormKind::Tagged(tag, text) => tagged(*tag, text).map_err(|error| error.at(form.span))?,
-        FormKind::Symbol(_) | FormKind::List(_) | FormKind::Vector(_) | FormKind::Map(_) | FormKind::Set(_) => {
+        FormKind::Symbol(_)
+        | FormKind::List(_)
+        | FormKind::Vector(_)
+        | FormKind::Map(_)
+        | FormKind::Set(_) => {
             return Ok(None);
         }
     }))
 }
 
 fn tagged(tag: Tag, text: &str) -> Result<Value> {
-    let invalid = || Error::new(ErrorKind::InvalidText, format!("not a valid #{} text: {text:?}", tag.name()));
+    let invalid =
+        || Error::new(ErrorKind::InvalidText, format!("not a valid #{} text: {text:?}", tag.name()));
     let temporal = match tag {
         Tag::Inst => {
             let text = if text.contains('T') { text.to_owned() } else { format!("{text}T00:00:00Z") };

@@ -30,7 +30,14 @@ pub(crate) struct Level {
 
 impl Level {
     pub(crate) fn new(siblings: Vec<Name>) -> Self {
-        Self { siblings, captures: Vec::new(), locals: Vec::new(), next_slot: 0, target: None, inside_try: false }
+        Self {
+            siblings,
+            captures: Vec::new(),
+            locals: Vec::new(),
+            next_slot: 0,
+            target: None,
+            inside_try: false,
+        }
     }
 
     /// Begins another arity of the same function.
@@ -44,7 +51,8 @@ impl Level {
     /// So many slots in a row.
     pub(crate) fn reserve(&mut self, count: usize) -> Result<Slot> {
         let first = self.next_slot;
-        self.next_slot = u32::try_from(count).ok().and_then(|count| first.checked_add(count)).unwrap_or(u32::MAX);
+        self.next_slot =
+            u32::try_from(count).ok().and_then(|count| first.checked_add(count)).unwrap_or(u32::MAX);
         match u16::try_from(self.next_slot) {
             Ok(_) => Ok(first as Slot),
             Err(_) => Err(Error::new(ErrorKind::InvalidForm, "too many local names in one function")),

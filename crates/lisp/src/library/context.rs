@@ -6,7 +6,7 @@ use crate::machine::{Meter, Random};
 use crate::value::{Value, number};
 
 /// The surroundings of a call. There is no way from here into the evaluator.
-pub struct CallContext<'a> {
+pub(crate) struct CallContext<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) meter: &'a mut Meter,
     pub(crate) random: &'a mut Random,
@@ -17,23 +17,23 @@ pub struct CallContext<'a> {
 
 impl CallContext<'_> {
     /// The limits in force.
-    pub fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &Limits {
         self.limits
     }
 
     /// The time at which the program started, in milliseconds since 1970. It stands still while a program runs.
-    pub fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         self.now
     }
 
     /// Charges fuel for work that grows with its input: one unit for each item or for each 64 bytes or so.
-    pub fn work(&mut self, units: usize) -> Result<()> {
+    pub(crate) fn work(&mut self, units: usize) -> Result<()> {
         self.meter.work(units as u64)
     }
 
     /// Accounts for memory that is about to be allocated. Call it before allocating and before taking an argument:
     /// the machine may look for what is still alive and enter the function again.
-    pub fn allocate(&mut self, bytes: usize) -> Result<()> {
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<()> {
         if self.only_notes {
             self.meter.note(bytes);
             return Ok(());
@@ -42,14 +42,14 @@ impl CallContext<'_> {
     }
 
     /// Checks the length of a collection, charges fuel for each item and accounts for 16 bytes of each.
-    pub fn collection(&mut self, length: usize) -> Result<()> {
+    pub(crate) fn collection(&mut self, length: usize) -> Result<()> {
         self.limits.check_collection(length)?;
         self.work(length)?;
         self.allocate(64 + 16 * length)
     }
 
     /// Checks the length in bytes of a string that is about to be built, charges fuel and accounts for it.
-    pub fn text(&mut self, bytes: usize) -> Result<()> {
+    pub(crate) fn text(&mut self, bytes: usize) -> Result<()> {
         self.limits.check_string(bytes)?;
         self.work(bytes / 64)?;
         self.allocate(64 + bytes)
@@ -57,26 +57,26 @@ impl CallContext<'_> {
 
     /// A string value, checked and accounted for. For texts that may become long, call [`CallContext::text`] before
     /// building them.
-    pub fn string(&mut self, text: impl Into<Box<str>>) -> Result<Value> {
+    pub(crate) fn string(&mut self, text: impl Into<Box<str>>) -> Result<Value> {
         let text = text.into();
         self.text(text.len())?;
         Ok(Value::string(text))
     }
 
     /// A vector of these items, checked and accounted for.
-    pub fn vector(&mut self, items: Vec<Value>) -> Result<Value> {
+    pub(crate) fn vector(&mut self, items: Vec<Value>) -> Result<Value> {
         self.collection(items.len())?;
         Ok(Value::vector(items))
     }
 
     /// A realised sequence of these items, checked and accounted for: the empty list if there are none.
-    pub fn sequence(&mut self, items: Vec<Value>) -> Result<Value> {
+    pub(crate) fn sequence(&mut self, items: Vec<Value>) -> Result<Value> {
         self.collection(items.len())?;
         Ok(crate::value::Sequence::realised(items))
     }
 
     /// Checks the size of a number and accounts for it.
-    pub fn number(&mut self, value: Value) -> Result<Value> {
+    pub(crate) fn number(&mut self, value: Value) -> Result<Value> {
         let bits = number::bits(&value);
         if bits > 0 {
             self.limits.check_number(bits)?;
@@ -90,13 +90,13 @@ impl CallContext<'_> {
 
     /// The error for an argument of a type the function does not take: `subs: expected a string, got nil`.
     #[cold]
-    pub fn type_error(&self, function: &str, expected: &str, got: &Value) -> Error {
+    pub(crate) fn type_error(&self, function: &str, expected: &str, got: &Value) -> Error {
         type_error(function, expected, got)
     }
 }
 
 /// The error for an argument of a type the function does not take: `subs: expected a string, got nil`.
 #[cold]
-pub fn type_error(function: &str, expected: &str, got: &Value) -> Error {
+pub(crate) fn type_error(function: &str, expected: &str, got: &Value) -> Error {
     Error::new(ErrorKind::Type, format!("{function}: expected {expected}, got {}", got.type_name()))
 }

@@ -15,8 +15,9 @@ mod native;
 mod regex;
 mod strings;
 
-pub use context::{CallContext, type_error};
-pub use native::{Arity, Effects, Native, Realise, Run};
+pub(crate) use context::{CallContext, type_error};
+pub use native::Native;
+pub(crate) use native::{Arity, Effects, Realise, Run};
 
 pub(crate) use core::predicates::CLASSES;
 pub(crate) use core::sequences::{integer, items, out_of_bounds};
@@ -36,32 +37,32 @@ pub(crate) fn tables() -> impl Iterator<Item = &'static Native> {
 }
 
 const LEAVES: &[&[Native]] = &[
-        core::arithmetic::NATIVES,
-        core::changes::NATIVES,
-        core::collections::NATIVES,
-        core::comparison::NATIVES,
-        core::exceptions::CONSTRUCTORS,
-        core::exceptions::NATIVES,
-        core::lookups::NATIVES,
-        core::predicates::NATIVES,
-        core::predicates::MORE,
-        core::sequences::NATIVES,
-        bits::NATIVES,
-        dates::NATIVES,
-        format::NATIVES,
-        json::NATIVES,
-        math::convert::NATIVES,
-        math::functions::NATIVES,
-        math::functions::OF_DOUBLES,
-        math::parse::NATIVES,
-        regex::NATIVES,
-        strings::case::NATIVES,
-        strings::characters::NATIVES,
-        strings::core::NATIVES,
-        strings::methods::NATIVES,
-        strings::replace::NATIVES,
-        strings::search::NATIVES,
-        strings::split::NATIVES,
+    core::arithmetic::NATIVES,
+    core::changes::NATIVES,
+    core::collections::NATIVES,
+    core::comparison::NATIVES,
+    core::exceptions::CONSTRUCTORS,
+    core::exceptions::NATIVES,
+    core::lookups::NATIVES,
+    core::predicates::NATIVES,
+    core::predicates::MORE,
+    core::sequences::NATIVES,
+    bits::NATIVES,
+    dates::NATIVES,
+    format::NATIVES,
+    json::NATIVES,
+    math::convert::NATIVES,
+    math::functions::NATIVES,
+    math::functions::OF_DOUBLES,
+    math::parse::NATIVES,
+    regex::NATIVES,
+    strings::case::NATIVES,
+    strings::characters::NATIVES,
+    strings::core::NATIVES,
+    strings::methods::NATIVES,
+    strings::replace::NATIVES,
+    strings::search::NATIVES,
+    strings::split::NATIVES,
 ];
 
 /// The part of the library that is written in the language, in an order in which each file uses those before it.
@@ -72,10 +73,17 @@ pub(crate) const PRELUDE: &[&str] = &[
     include_str!("prelude/maps.clj"),
 ];
 
-/// Names under which the prelude finds functions written in Rust that it defines anew.
+/// Second names: those under which the prelude finds functions written in Rust that it defines anew, and those that
+/// Clojure has for what is one function here.
 pub(crate) const SYNONYMS: &[(&str, &str)] = &[
     ("clojure.string/replace-plain*", "clojure.string/replace"),
     ("clojure.string/replace-first-plain*", "clojure.string/replace-first"),
+    // A collection that nobody else holds is changed in place anyway, so a transient one is a collection like any other.
+    ("conj!", "conj"),
+    ("assoc!", "assoc"),
+    ("dissoc!", "dissoc"),
+    ("disj!", "disj"),
+    ("pop!", "pop"),
 ];
 
 /// All tables of plain values.

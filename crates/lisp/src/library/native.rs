@@ -11,7 +11,7 @@ use crate::value::Value;
 
 /// How far an argument must be realised before a leaf is entered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Realise {
+pub(crate) enum Realise {
     /// Not at all.
     Not,
     /// The first cell, if it is a lazy sequence: enough to see whether it is empty and what is first.
@@ -28,31 +28,31 @@ pub enum Realise {
 
 /// How many arguments a function takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arity {
+pub(crate) struct Arity {
     /// At least so many.
-    pub least: u8,
+    pub(crate) least: u8,
     /// At most so many, if there is a bound.
-    pub most: Option<u8>,
+    pub(crate) most: Option<u8>,
 }
 
 impl Arity {
     /// Exactly `count`.
-    pub const fn exactly(count: u8) -> Self {
+    pub(crate) const fn exactly(count: u8) -> Self {
         Self { least: count, most: Some(count) }
     }
 
     /// From `least` up to `most`.
-    pub const fn between(least: u8, most: u8) -> Self {
+    pub(crate) const fn between(least: u8, most: u8) -> Self {
         Self { least, most: Some(most) }
     }
 
     /// At least `least`.
-    pub const fn at_least(least: u8) -> Self {
+    pub(crate) const fn at_least(least: u8) -> Self {
         Self { least, most: None }
     }
 
     /// Whether `count` arguments will do.
-    pub fn accepts(self, count: usize) -> bool {
+    pub(crate) fn accepts(self, count: usize) -> bool {
         count >= usize::from(self.least) && self.most.is_none_or(|most| count <= usize::from(most))
     }
 
@@ -72,7 +72,7 @@ impl Arity {
 
 /// What a function does besides computing its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effects {
+pub(crate) enum Effects {
     /// Nothing: same arguments, same result, and nobody can tell when it ran.
     Pure,
     /// Calls functions it is given, so it does what they do.
@@ -83,7 +83,7 @@ pub enum Effects {
 
 /// The Rust behind a function of the library.
 #[derive(Clone, Copy)]
-pub enum Run {
+pub(crate) enum Run {
     /// Looks at its arguments.
     Leaf(fn(&mut CallContext<'_>, &[Value]) -> Result<Value>),
     /// May take its arguments out of the slice, to change them in place where nobody else holds them. It must not
@@ -98,18 +98,18 @@ pub struct Native {
     /// Its name: bare for `clojure.core`, `clojure.string/join`, `Math/abs`, `.length`, `java.util.Date.`
     pub name: &'static str,
     /// How many arguments it takes.
-    pub arity: Arity,
+    pub(crate) arity: Arity,
     /// How far each argument must be realised; the last entry holds for all further ones, none means not at all.
-    pub realise: &'static [Realise],
+    pub(crate) realise: &'static [Realise],
     /// What it does besides computing its result.
-    pub effects: Effects,
+    pub(crate) effects: Effects,
     /// The Rust behind it.
-    pub run: Run,
+    pub(crate) run: Run,
 }
 
 impl Native {
     /// A pure function that looks at its arguments.
-    pub const fn leaf(
+    pub(crate) const fn leaf(
         name: &'static str,
         arity: Arity,
         realise: &'static [Realise],

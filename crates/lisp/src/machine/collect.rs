@@ -60,109 +60,100 @@ impl Count {
     }
 
     fn visit(&mut self, value: &Value) {
+        if let Some(address) = address(value)
+            && !self.first_time(address)
+        {
+            return;
+        }
         match value {
-            Value::BigInteger(number) => {
-                if self.first_time(Arc::as_ptr(number).addr()) {
-                    self.bytes += 64 + number.bits() as usize / 8;
-                }
-            }
+            Value::BigInteger(number) => self.bytes += 64 + number.bits() as usize / 8,
             Value::Ratio(ratio) => {
-                if self.first_time(Arc::as_ptr(ratio).addr()) {
-                    self.bytes += 96 + (ratio.numerator.bits() + ratio.denominator.bits()) as usize / 8;
-                }
+                self.bytes += 96 + (ratio.numerator.bits() + ratio.denominator.bits()) as usize / 8;
             }
-            Value::String(text) => {
-                if self.first_time(text.address()) {
-                    self.bytes += 64 + text.len();
-                }
-            }
-            Value::Keyword(name) => {
-                if self.first_time(name.address()) {
-                    self.bytes += 64 + name.full().len();
-                }
-            }
+            Value::String(text) => self.bytes += 64 + text.len(),
+            Value::Keyword(name) => self.bytes += 64 + name.full().len(),
             Value::Symbol(name) | Value::Var(name) | Value::Tool(name) => {
-                if self.first_time(name.address()) {
-                    self.bytes += 64 + name.full().len();
-                }
+                self.bytes += 64 + name.full().len()
             }
             Value::List(list) => {
-                if self.first_time(list.address())
-                    && let Some(node) = list.node()
-                {
+                if let Some(node) = list.node() {
                     self.bytes += ListNode::BYTES;
                     self.look(node.first());
                     self.look(node.rest());
                 }
             }
             Value::Sequence(sequence) => {
-                if self.first_time(sequence.address()) {
-                    self.bytes += Sequence::BYTES;
-                    sequence.each(&mut |value| self.look(value));
-                }
+                self.bytes += Sequence::BYTES;
+                sequence.each(&mut |value| self.look(value));
             }
             Value::Lazy(cell) => {
-                if self.first_time(Arc::as_ptr(cell).addr()) {
-                    self.bytes += LazyCell::BYTES;
-                    if let Some(value) = cell.realised() {
-                        self.look(&value);
-                    }
-                    cell.inspect(&mut |thunk| thunk.each(&mut |value| self.look(value)));
+                self.bytes += LazyCell::BYTES;
+                if let Some(value) = cell.realised() {
+                    self.look(&value);
                 }
+                cell.inspect(&mut |thunk| thunk.each(&mut |value| self.look(value)));
             }
             Value::Vector(vector) => {
-                if self.first_time(vector.address()) {
-                    self.bytes += vector.bytes();
-                    self.vectors.push((vector.clone(), 0));
-                }
+                self.bytes += vector.bytes();
+                self.vectors.push((vector.clone(), 0));
             }
             Value::Map(map) => {
-                if self.first_time(map.address()) {
-                    self.bytes += map.bytes();
-                    for (key, value) in map {
-                        self.look(key);
-                        self.look(value);
-                    }
+                self.bytes += map.bytes();
+                for (key, value) in map {
+                    self.look(key);
+                    self.look(value);
                 }
             }
             Value::Set(set) => {
-                if self.first_time(set.address()) {
-                    self.bytes += set.bytes();
-                    set.iter().for_each(|item| self.look(item));
-                }
+                self.bytes += set.bytes();
+                set.iter().for_each(|item| self.look(item));
             }
             Value::Closure(closure) => {
-                if self.first_time(Arc::as_ptr(closure).addr()) {
-                    self.bytes += 96;
-                }
+                self.bytes += 96;
+                // Functions that were made together share what they captured.
                 if self.first_time(Arc::as_ptr(closure.captured()).addr()) {
                     self.bytes += 16 + 16 * closure.captured().len();
                     closure.captured().iter().for_each(|value| self.look(value));
                 }
             }
             Value::Exception(exception) => {
-                if self.first_time(Arc::as_ptr(exception).addr()) {
-                    self.bytes += 160;
-                    self.look(exception.data());
-                    self.look(exception.cause());
-                }
+                self.bytes += 160;
+                self.look(exception.data());
+                self.look(exception.cause());
             }
             Value::Reduced(inner) => {
-                if self.first_time(Arc::as_ptr(inner).addr()) {
-                    self.bytes += 32;
-                    self.look(inner);
-                }
+                self.bytes += 32;
+                self.look(inner);
             }
-            Value::Regex(pattern) => {
-                if self.first_time(Arc::as_ptr(pattern).addr()) {
-                    // Compiled patterns are held to a size of their own; see the regex library.
-                    self.bytes += 4096 + 64 * pattern.source.len();
-                }
-            }
+            // Compiled patterns are held to a size of their own; see the regex library.
+            Value::Regex(pattern) => self.bytes += 4096 + 64 * pattern.source.len(),
             Value::Temporal(_) => self.bytes += 64,
             _ => {}
         }
     }
+}
+
+/// Where a value is stored, if it is stored anywhere.
+fn address(value: &Value) -> Option<usize> {
+    Some(match value {
+        Value::BigInteger(number) => Arc::as_ptr(number).addr(),
+        Value::Ratio(ratio) => Arc::as_ptr(ratio).addr(),
+        Value::String(text) => text.address(),
+        Value::Keyword(name) => name.address(),
+        Value::Symbol(name) | Value::Var(name) | Value::Tool(name) => name.address(),
+        Value::List(list) => list.address(),
+        Value::Sequence(sequence) => sequence.address(),
+        Value::Lazy(cell) => Arc::as_ptr(cell).addr(),
+        Value::Vector(vector) => vector.address(),
+        Value::Map(map) => map.address(),
+        Value::Set(set) => set.address(),
+        Value::Closure(closure) => Arc::as_ptr(closure).addr(),
+        Value::Exception(exception) => Arc::as_ptr(exception).addr(),
+        Value::Reduced(inner) => Arc::as_ptr(inner).addr(),
+        Value::Regex(pattern) => Arc::as_ptr(pattern).addr(),
+        Value::Temporal(temporal) => Arc::as_ptr(temporal).addr(),
+        _ => return None,
+    })
 }
 
 /// Counts what is alive and tells the meter. Gives whether the program may go on.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::random::Random;
 use super::request::{CallPath, Request};
 use super::work::{Signal, Work};
-use crate::compile::Body;
 use crate::error::Error;
 use crate::value::{Closure, Stamp, Value};
 
 /// A call of a function written in the language.
 pub(crate) struct CodeFrame {
     pub(crate) closure: Arc<Closure>,
-    pub(crate) body: Arc<Body>,
+    /// Which body of the function: an index, or the number of them for the variadic one.
+    pub(crate) arity: u32,
     pub(crate) pc: usize,
     /// Where its locals begin on the stack. The function itself lies one below.
     pub(crate) base: usize,
@@ -57,7 +57,7 @@ pub(crate) enum Pending {
     Resume,
     Raise(Raised),
     /// Waits for the host.
-    Waiting(Request),
+    Waiting(Box<Request>),
     /// Waits for its branches.
     Joining,
     Done(Result<Value, Raised>),
@@ -116,6 +116,8 @@ pub(crate) struct Fiber {
     pub(crate) frames: Vec<Frame>,
     pub(crate) handlers: Vec<Handler>,
     pub(crate) pending: Pending,
+    /// The function that returned last to a frame written in Rust, which may call it again.
+    pub(crate) last: Option<Arc<Closure>>,
 }
 
 impl Fiber {
@@ -124,7 +126,14 @@ impl Fiber {
         let mut stack = Vec::with_capacity(32);
         stack.push(function);
         stack.extend(arguments);
-        Self { strand, stack, frames: Vec::with_capacity(8), handlers: Vec::new(), pending: Pending::Invoke(count) }
+        Self {
+            strand,
+            stack,
+            frames: Vec::with_capacity(8),
+            handlers: Vec::new(),
+            pending: Pending::Invoke(count),
+            last: None,
+        }
     }
 
     /// Every value the fiber holds.
@@ -139,8 +148,10 @@ impl Fiber {
         match &self.pending {
             Pending::Deliver(value) | Pending::Done(Ok(value)) => look(value),
             Pending::Raise(Raised { thrown: Some(value), .. }) => look(value),
-            Pending::Waiting(Request::Tool(call)) => look(&call.arguments),
-            Pending::Waiting(Request::Record(record)) => look(&record.value),
+            Pending::Waiting(request) => match &**request {
+                Request::Tool(call) => look(&call.arguments),
+                Request::Record(record) => look(&record.value),
+            },
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::realise::{DeepWalk, Functions};
 use super::work::{Host, Step, Work};
 use crate::error::Result;
-use crate::value::{Closure, Cursor, Exception, Map, Next, Sequence, Set, Value, Vector};
+use crate::value::{Cursor, Exception, Map, Next, Sequence, Set, Value, Vector};
 
 /// The bottom frame of a program: takes its result and leaves nothing lazy behind.
 #[derive(Default)]
@@ -31,7 +31,13 @@ impl Work for Finish {
                     roots.push(definition.value.clone());
                 }
             }
-            roots.extend(shared.touched.iter().filter_map(|number| shared.memory.atoms.get(number)).map(|(_, v)| v.clone()));
+            roots.extend(
+                shared
+                    .touched
+                    .iter()
+                    .filter_map(|number| shared.memory.atoms.get(number))
+                    .map(|(_, v)| v.clone()),
+            );
             roots.retain(Value::may_hold_lazy);
             roots
         });
@@ -119,9 +125,9 @@ impl Hardener {
             }
             Value::Set(set) => Value::Set(set.iter().map(|item| self.harden(item)).collect::<Set>()),
             Value::Closure(closure) => {
-                let captured: Arc<[Value]> = closure.captured().iter().map(|value| self.harden(value)).collect();
-                let member = closure.member() as u32;
-                Value::Closure(Arc::new(Closure::new(closure.code().clone(), member, captured, closure.stamp())))
+                let captured: Arc<[Value]> =
+                    closure.captured().iter().map(|value| self.harden(value)).collect();
+                Value::Closure(Arc::new(closure.with_captured(captured)))
             }
             Value::Exception(exception) if exception.error().is_none() => {
                 let (data, cause) = (self.harden(exception.data()), self.harden(exception.cause()));

@@ -31,13 +31,15 @@ pub(super) fn call_data(values: &[Value]) -> Result<Value> {
             _ => Err(arity("a set", 1)),
         },
         Value::Vector(items) => match arguments {
-            [Value::Integer(index)] => match usize::try_from(*index).ok().and_then(|index| items.get(index)) {
-                Some(item) => Ok(item.clone()),
-                None => Err(Error::new(
-                    ErrorKind::IndexOutOfBounds,
-                    format!("index {index} is outside of a vector of {}", items.len()),
-                )),
-            },
+            [Value::Integer(index)] => {
+                match usize::try_from(*index).ok().and_then(|index| items.get(index)) {
+                    Some(item) => Ok(item.clone()),
+                    None => Err(Error::new(
+                        ErrorKind::IndexOutOfBounds,
+                        format!("index {index} is outside of a vector of {}", items.len()),
+                    )),
+                }
+            }
             [other] => Err(crate::library::type_error("a vector", "an integer as index", other)),
             _ => Err(arity("a vector", 1)),
         },

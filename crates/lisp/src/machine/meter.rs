@@ -8,7 +8,7 @@
 use crate::error::{Error, ErrorKind, Result};
 
 /// The counters of one run.
-pub struct Meter {
+pub(crate) struct Meter {
     fuel: u64,
     fuel_limit: u64,
     estimate: usize,
@@ -21,7 +21,15 @@ pub struct Meter {
 
 impl Meter {
     pub(crate) fn new(fuel: u64, memory_bytes: usize) -> Self {
-        Self { fuel, fuel_limit: fuel, estimate: 0, threshold: memory_bytes, limit: memory_bytes, requested: 0, fuel_at_walk: u64::MAX }
+        Self {
+            fuel,
+            fuel_limit: fuel,
+            estimate: 0,
+            threshold: memory_bytes,
+            limit: memory_bytes,
+            requested: 0,
+            fuel_at_walk: u64::MAX,
+        }
     }
 
     /// Fuel used so far.

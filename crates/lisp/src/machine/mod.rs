@@ -12,6 +12,7 @@ mod execute;
 mod fiber;
 pub(crate) mod finish;
 pub(crate) mod frames;
+mod instructions;
 mod invoke;
 mod meter;
 mod natives;
@@ -36,8 +37,8 @@ pub(crate) use random::Random;
 pub use request::{CallPath, Request, TaskRecord, ToolCall};
 use shared::Shared;
 pub(crate) use unwind::is_instance;
-pub use work::Signal;
 pub(crate) use work::Enter;
+pub use work::Signal;
 
 use crate::compile::Program;
 use crate::engine::Engine;
@@ -132,9 +133,12 @@ impl Machine {
             match fiber.execute(&mut self.shared) {
                 Exit::Waiting => {}
                 Exit::Collect => {
-                    let may_go_on = collect::collect(&mut self.shared, self.fibers.iter().flatten().chain(
-                        self.forks.iter().flat_map(|fork| fork.waiting.iter().map(|(_, fiber)| fiber)),
-                    ));
+                    let may_go_on = collect::collect(
+                        &mut self.shared,
+                        self.fibers.iter().flatten().chain(
+                            self.forks.iter().flat_map(|fork| fork.waiting.iter().map(|(_, fiber)| fiber)),
+                        ),
+                    );
                     if !may_go_on && let Some(fiber) = &mut self.fibers[index] {
                         fiber.pending = Pending::Raise(self.shared.meter.exceeded().into());
                     }
@@ -162,7 +166,7 @@ impl Machine {
     /// What the program waits for now.
     pub fn requests(&self) -> impl Iterator<Item = &Request> {
         self.fibers.iter().flatten().filter_map(|fiber| match &fiber.pending {
-            Pending::Waiting(request) => Some(request),
+            Pending::Waiting(request) => Some(&**request),
             _ => None,
         })
     }
@@ -174,7 +178,7 @@ impl Machine {
             if request.path() != path {
                 continue;
             }
-            fiber.pending = match (answer, request) {
+            fiber.pending = match (answer, &**request) {
                 (Ok(value), _) => {
                     self.shared.meter.note(16 * value.shape().weight().min(1 << 40) as usize);
                     match self.shared.limits.check_depth(value.depth()) {
@@ -186,9 +190,9 @@ impl Machine {
                     let error = Error::new(ErrorKind::Tool, format!("tool/{} failed: {message}", call.name));
                     Pending::Raise(error.into())
                 }
-                (Err(message), Request::Record(_)) => {
-                    Pending::Raise(Error::new(ErrorKind::Internal, format!("a task was not recorded: {message}")).into())
-                }
+                (Err(message), Request::Record(_)) => Pending::Raise(
+                    Error::new(ErrorKind::Internal, format!("a task was not recorded: {message}")).into(),
+                ),
             };
             return true;
         }
@@ -202,7 +206,9 @@ impl Machine {
 
     fn next_runnable(&self) -> Option<usize> {
         self.fibers.iter().position(|fiber| {
-            fiber.as_ref().is_some_and(|fiber| !matches!(fiber.pending, Pending::Waiting(_) | Pending::Joining))
+            fiber
+                .as_ref()
+                .is_some_and(|fiber| !matches!(fiber.pending, Pending::Waiting(_) | Pending::Joining))
         })
     }
 
@@ -249,7 +255,8 @@ impl Machine {
             waiting.push_back((place, Fiber::new(branch, function, arguments)));
         }
         let results = std::iter::repeat_with(|| None).take(count).collect();
-        let mut fork = Fork { parent, waiting, running: Vec::new(), results, prints: vec![Vec::new(); count] };
+        let mut fork =
+            Fork { parent, waiting, running: Vec::new(), results, prints: vec![Vec::new(); count] };
         start_branches(&mut fork, &mut self.fibers, self.shared.limits.parallelism);
         self.forks.push(fork);
     }
@@ -259,7 +266,8 @@ impl Machine {
         let fiber = self.fibers.get_mut(id as usize)?.take()?;
         let at = self.forks.iter().position(|fork| fork.running.iter().any(|(_, running)| *running == id))?;
         let fork = &mut self.forks[at];
-        let place = fork.running.iter().find(|(_, running)| *running == id).map_or(0, |(place, _)| *place as usize);
+        let place =
+            fork.running.iter().find(|(_, running)| *running == id).map_or(0, |(place, _)| *place as usize);
         fork.running.retain(|(_, running)| *running != id);
         let Pending::Done(result) = fiber.pending else { return None };
         // What ran into a limit ends the program at once.
@@ -309,12 +317,16 @@ impl Machine {
         self.finish_with((result, prints, 0))
     }
 
-    fn finish_with(&mut self, (result, prints, next_stamp): (Result<Value, Raised>, Vec<String>, u64)) -> Finished {
+    fn finish_with(
+        &mut self,
+        (result, prints, next_stamp): (Result<Value, Raised>, Vec<String>, u64),
+    ) -> Finished {
         self.finished = true;
         let succeeded = result.is_ok() && self.signal != Some(Signal::Fail);
         let memory = if succeeded {
             let mut memory = std::mem::take(&mut self.shared.memory);
             memory.next_stamp = memory.next_stamp.max(next_stamp);
+            outcome::note_returned(&mut memory);
             outcome::keep_reachable_atoms(&mut memory, result.as_ref().ok());
             memory
         } else {

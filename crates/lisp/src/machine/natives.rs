@@ -5,7 +5,7 @@ use super::fiber::Strand;
 use super::shared::Shared;
 use super::work::{Host, Step, Work};
 use crate::error::Result;
-use crate::library::{Native, Run};
+use crate::library::{Native, Realise, Run};
 use crate::value::Value;
 
 /// Calls a function of the library.
@@ -24,13 +24,51 @@ pub(super) fn call(
     match native.run {
         Run::Frame(enter) => enter(&mut Host { shared, strand }, arguments),
         Run::Leaf(run) => match run(&mut context(shared, strand), &arguments) {
-            Err(_) if shared.meter.was_refused() => Ok(Step::Push(Box::new(CallNative { native, arguments }))),
+            Err(_) if shared.meter.was_refused() => {
+                Ok(Step::Push(Box::new(CallNative { native, arguments })))
+            }
             result => result.map(Step::Return),
         },
         Run::Taking(run) => match run(&mut context(shared, strand), &mut arguments) {
-            Err(_) if shared.meter.was_refused() => Ok(Step::Push(Box::new(CallNative { native, arguments }))),
+            Err(_) if shared.meter.was_refused() => {
+                Ok(Step::Push(Box::new(CallNative { native, arguments })))
+            }
             result => result.map(Step::Return),
         },
+    }
+}
+
+/// Calls what needs no frame: data as a function, or a leaf whose arguments lie ready. Nothing if it does need one.
+#[inline]
+pub(super) fn call_in_place(
+    function: &Value,
+    arguments: &[Value],
+    host: &mut Host<'_>,
+) -> Option<Result<Value>> {
+    match function {
+        Value::Keyword(_) => match arguments {
+            [argument] => Some(Ok(super::invoke::lookup(argument, function).unwrap_or_default())),
+            _ => None,
+        },
+        Value::Native(native) => {
+            let Run::Leaf(run) = native.run else { return None };
+            if !native.arity.accepts(arguments.len()) || arguments.iter().any(Value::may_hold_lazy) {
+                return None;
+            }
+            for (index, argument) in arguments.iter().enumerate() {
+                if native.realise_at(index) == Realise::Deep
+                    && let Err(error) = host.shared.meter.work(argument.shape().weight() / 8)
+                {
+                    return Some(Err(error));
+                }
+            }
+            match run(&mut context(host.shared, host.strand), arguments) {
+                Err(_) if host.shared.meter.was_refused() => None,
+                Ok(value) => Some(host.shared.limits.check_depth(value.depth()).map(|()| value)),
+                error => Some(error),
+            }
+        }
+        _ => None,
     }
 }
 
@@ -50,9 +88,7 @@ impl Work for CallNative {
             return Ok(Step::Push(work));
         }
         match self.native.run {
-            Run::Leaf(run) => {
-                run(&mut context(host.shared, host.strand), &self.arguments).map(Step::Return)
-            }
+            Run::Leaf(run) => run(&mut context(host.shared, host.strand), &self.arguments).map(Step::Return),
             Run::Taking(run) => {
                 run(&mut context(host.shared, host.strand), &mut self.arguments).map(Step::Return)
             }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::request::Request;
 use super::work::Signal;
 use crate::error::Error;
-use crate::memory::Memory;
+use crate::memory::{Definition, Memory};
 use crate::value::{Cursor, Next, Value};
 
 /// Why a machine stopped.
@@ -32,13 +32,34 @@ pub struct Finished {
     pub tool_calls: usize,
 }
 
+/// Writes down of each function that was called what it returned last.
+pub(super) fn note_returned(memory: &mut Memory) {
+    let told: Vec<(usize, &'static str)> = memory
+        .slots
+        .iter()
+        .enumerate()
+        .filter_map(|(number, slot)| match slot {
+            Some(Definition { value: Value::Closure(closure), returned, .. }) => {
+                closure.returned().filter(|told| returned.as_deref() != Some(told)).map(|told| (number, told))
+            }
+            _ => None,
+        })
+        .collect();
+    for (number, told) in told {
+        if let Some(Some(definition)) = memory.slots.get_mut(number) {
+            definition.returned = Some(told.into());
+        }
+    }
+}
+
 /// Drops the cells of atoms that neither a definition nor the result reaches.
 pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) {
     if memory.atoms.is_empty() {
         return;
     }
     let mut kept = HashSet::new();
-    let mut pending: Vec<Value> = memory.slots.iter().flatten().map(|definition| definition.value.clone()).collect();
+    let mut pending: Vec<Value> =
+        memory.slots.iter().flatten().map(|definition| definition.value.clone()).collect();
     pending.extend(result.cloned());
     while let Some(value) = pending.pop() {
         match &value {
@@ -50,7 +71,9 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
                 }
             }
             Value::Closure(closure) => pending.extend(closure.captured().iter().cloned()),
-            Value::Exception(exception) => pending.extend([exception.data().clone(), exception.cause().clone()]),
+            Value::Exception(exception) => {
+                pending.extend([exception.data().clone(), exception.cause().clone()])
+            }
             Value::Reduced(inner) => pending.push((**inner).clone()),
             Value::String(_) => {}
             other => {

@@ -2,7 +2,7 @@
 
 /// SplitMix64: small, fast, and good enough for `shuffle`. Not for secrets.
 #[derive(Clone)]
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {

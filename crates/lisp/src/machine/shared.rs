@@ -63,11 +63,14 @@ impl Shared {
         }
         let name = self.memory.names.data.name(number).cloned().unwrap_or_else(|| "".into());
         let value = match &*name {
-            "*1" => self.from_history(1),
-            "*2" => self.from_history(2),
-            "*3" => self.from_history(3),
+            "*1" => self.result_before(1),
+            "*2" => self.result_before(2),
+            "*3" => self.result_before(3),
             name => {
-                let found = self.data.get_exact(&Value::keyword(name)).or_else(|| self.data.get_exact(&Value::string(name)));
+                let found = self
+                    .data
+                    .get_exact(&Value::keyword(name))
+                    .or_else(|| self.data.get_exact(&Value::string(name)));
                 found.cloned().unwrap_or_default()
             }
         };
@@ -78,7 +81,7 @@ impl Shared {
         value
     }
 
-    fn from_history(&self, back: usize) -> Value {
+    fn result_before(&self, back: usize) -> Value {
         self.history.len().checked_sub(back).and_then(|at| self.history.get(at)).cloned().unwrap_or_default()
     }
 

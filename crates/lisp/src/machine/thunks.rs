@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::natives::call_in_place;
 use super::work::{Arguments, Host, Step, Work};
 use crate::compile::Body;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,7 +18,15 @@ const CHUNK: usize = 64;
 /// The frame that runs a thunk.
 pub(super) fn run(cell: Arc<LazyCell>, thunk: Box<Thunk>, foreign: bool) -> Box<dyn Work> {
     let room = room(&thunk);
-    Box::new(RunThunk { cell, others: Vec::new(), thunk: Some(thunk), foreign, room, items: Vec::new(), current: Value::Nil })
+    Box::new(RunThunk {
+        cell,
+        others: Vec::new(),
+        thunk: Some(thunk),
+        foreign,
+        room,
+        items: Vec::new(),
+        current: None,
+    })
 }
 
 /// How many items the cell of a thunk may get at once.
@@ -40,7 +49,7 @@ fn room(thunk: &Thunk) -> usize {
 pub(super) fn is_pure(function: &Value) -> bool {
     match function {
         Value::Closure(closure) => {
-            let pure = |body: &Arc<Body>| body.pure;
+            let pure = |body: &Body| body.pure;
             let function = closure.function();
             function.fixed.iter().all(pure) && function.variadic.iter().all(pure)
         }
@@ -61,12 +70,12 @@ struct RunThunk {
     room: usize,
     items: Vec<Value>,
     /// The item whose test is under way.
-    current: Value,
+    current: Option<Value>,
 }
 
 /// What a turn of a thunk comes to.
 enum Turn {
-    Call(Value, Arguments),
+    Call(Arguments),
     Realise(Arc<LazyCell>),
     /// An item is ready, and there may be more.
     Item(Value),
@@ -115,16 +124,14 @@ impl RunThunk {
         }
         self.room = room(&thunk);
         self.thunk = Some(thunk);
-        self.current = Value::Nil;
+        self.current = None;
         Ok(())
     }
 
     /// Realises the cell with the items so far and whatever the thunk will give.
     fn finish_with_rest(&mut self, host: &mut Host<'_>) -> Step {
         let rest = match self.thunk.take() {
-            Some(thunk) if !thunk.is_spent() => {
-                host.shared.cell(*thunk, self.cell.creator())
-            }
+            Some(thunk) if !thunk.is_spent() => host.shared.cell(*thunk, self.cell.creator()),
             _ => Value::Nil,
         };
         self.finish(host, rest)
@@ -146,7 +153,15 @@ impl Work for RunThunk {
             host.shared.meter.work(1)?;
             let first = self.items.is_empty();
             match thunk.turn(&mut self.current, incoming.take())? {
-                Turn::Call(function, arguments) => return Ok(Step::Call(function, arguments)),
+                Turn::Call(arguments) => {
+                    if let (Arguments::One(argument), Some(function)) = (&arguments, thunk.function())
+                        && let Some(result) = call_in_place(function, std::slice::from_ref(argument), host)
+                    {
+                        incoming = Some(result?);
+                        continue;
+                    }
+                    return Ok(Step::Repeat(arguments));
+                }
                 Turn::Realise(cell) if first => return Ok(Step::Realise(cell)),
                 // What comes next is not ready: that is for the next cell.
                 Turn::Realise(_) => return Ok(self.finish_with_rest(host)),
@@ -172,7 +187,7 @@ impl Work for RunThunk {
         // The items before the one that failed stand; whoever wants that one will meet the error again.
         if !self.items.is_empty() && super::unwind::is_catchable(error) && self.room > 1 {
             let thunk = self.thunk.take()?;
-            let restored = thunk.with_current(std::mem::take(&mut self.current));
+            let restored = thunk.with_current(self.current.take());
             let rest = Value::Lazy(LazyCell::new(restored, self.cell.creator()));
             let items = std::mem::take(&mut self.items);
             self.realise(sequence(items, rest));
@@ -183,7 +198,7 @@ impl Work for RunThunk {
             other.restore_thunk(Box::new(Thunk::Concat { current, sources: Cursor::End }));
         }
         if let Some(thunk) = self.thunk.take() {
-            self.cell.restore_thunk(Box::new(thunk.with_current(std::mem::take(&mut self.current))));
+            self.cell.restore_thunk(Box::new(thunk.with_current(self.current.take())));
         }
         None
     }
@@ -191,10 +206,16 @@ impl Work for RunThunk {
     fn each(&self, look: &mut dyn FnMut(&Value)) {
         look(&Value::Lazy(self.cell.clone()));
         self.items.iter().for_each(&mut *look);
-        look(&self.current);
+        if let Some(current) = &self.current {
+            look(current);
+        }
         if let Some(thunk) = &self.thunk {
             thunk.each(look);
         }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        self.thunk.as_ref().and_then(|thunk| thunk.function())
     }
 
     fn leaves_foreign(&self) -> bool {
@@ -224,9 +245,8 @@ impl Thunk {
     }
 
     /// The thunk with the item whose function failed put back, so that it is tried again.
-    fn with_current(self, current: Value) -> Thunk {
-        let Value::Reduced(item) = current else { return self };
-        let item = (*item).clone();
+    fn with_current(self, current: Option<Value>) -> Thunk {
+        let Some(item) = current else { return self };
         match self {
             Thunk::Map { function, source } => Thunk::Map { function, source: put_back(item, source) },
             Thunk::MapIndexed { function, index, source } => {
@@ -236,66 +256,64 @@ impl Thunk {
                 Thunk::Filter { predicate, wanted, source: put_back(item, source) }
             }
             Thunk::Keep { function, source } => Thunk::Keep { function, source: put_back(item, source) },
-            Thunk::TakeWhile { predicate, source } => Thunk::TakeWhile { predicate, source: put_back(item, source) },
+            Thunk::TakeWhile { predicate, source } => {
+                Thunk::TakeWhile { predicate, source: put_back(item, source) }
+            }
             Thunk::MapMany { function, sources } => {
                 let items = match item {
                     Value::Vector(items) => items.into_items(),
                     _ => Vec::new(),
                 };
-                let sources = items.into_iter().zip(sources).map(|(item, source)| put_back(item, source)).collect();
+                let sources =
+                    items.into_iter().zip(sources).map(|(item, source)| put_back(item, source)).collect();
                 Thunk::MapMany { function, sources }
             }
             other => other,
         }
     }
 
-    /// Takes one turn. `current` holds the item whose function is being called, wrapped so that it can be told from
-    /// none.
-    fn turn(&mut self, current: &mut Value, incoming: Option<Value>) -> Result<Turn> {
-        let held = |current: &mut Value| match std::mem::take(current) {
-            Value::Reduced(item) => Arc::try_unwrap(item).unwrap_or_else(|shared| (*shared).clone()),
-            other => other,
-        };
+    /// Takes one turn. `current` holds the item whose function is being called.
+    fn turn(&mut self, current: &mut Option<Value>, incoming: Option<Value>) -> Result<Turn> {
         Ok(match self {
-            Thunk::Call(function) => match incoming {
-                None => Turn::Call(function.clone(), Arguments::None),
+            Thunk::Call(_) => match incoming {
+                None => Turn::Call(Arguments::None),
                 Some(value) => match to_sequence(value)? {
                     Some(value) => Turn::Become(value),
                     None => Turn::End,
                 },
             },
-            Thunk::Map { function, source } => match incoming {
+            Thunk::Map { source, .. } => match incoming {
                 Some(value) => {
-                    *current = Value::Nil;
+                    *current = None;
                     Turn::Item(value)
                 }
                 None => match source.next() {
                     Next::Item(item) => {
-                        *current = Value::Reduced(Arc::new(item.clone()));
-                        Turn::Call(function.clone(), Arguments::One(item))
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
                     }
                     Next::End => Turn::End,
                     Next::Blocked(cell) => Turn::Realise(cell),
                 },
             },
-            Thunk::MapIndexed { function, index, source } => match incoming {
+            Thunk::MapIndexed { index, source, .. } => match incoming {
                 Some(value) => {
-                    *current = Value::Nil;
+                    *current = None;
                     Turn::Item(value)
                 }
                 None => match source.next() {
                     Next::Item(item) => {
-                        *current = Value::Reduced(Arc::new(item.clone()));
+                        *current = Some(item.clone());
                         *index += 1;
-                        Turn::Call(function.clone(), Arguments::Two(Value::Integer(*index - 1), item))
+                        Turn::Call(Arguments::Two(Value::Integer(*index - 1), item))
                     }
                     Next::End => Turn::End,
                     Next::Blocked(cell) => Turn::Realise(cell),
                 },
             },
-            Thunk::MapMany { function, sources } => match incoming {
+            Thunk::MapMany { sources, .. } => match incoming {
                 Some(value) => {
-                    *current = Value::Nil;
+                    *current = None;
                     Turn::Item(value)
                 }
                 None => {
@@ -310,41 +328,41 @@ impl Thunk {
                         }
                     }
                     *sources = moved;
-                    *current = Value::Reduced(Arc::new(Value::vector(items.clone())));
-                    Turn::Call(function.clone(), Arguments::Many(items))
+                    *current = Some(Value::vector(items.clone()));
+                    Turn::Call(Arguments::Many(items))
                 }
             },
-            Thunk::Filter { predicate, wanted, source } => match incoming {
+            Thunk::Filter { wanted, source, .. } => match incoming {
                 Some(answer) => {
-                    let item = held(current);
+                    let item = current.take().unwrap_or_default();
                     if answer.is_truthy() == *wanted { Turn::Item(item) } else { Turn::Again }
                 }
                 None => match source.next() {
                     Next::Item(item) => {
-                        *current = Value::Reduced(Arc::new(item.clone()));
-                        Turn::Call(predicate.clone(), Arguments::One(item))
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
                     }
                     Next::End => Turn::End,
                     Next::Blocked(cell) => Turn::Realise(cell),
                 },
             },
-            Thunk::Keep { function, source } => match incoming {
+            Thunk::Keep { source, .. } => match incoming {
                 Some(value) => {
-                    *current = Value::Nil;
+                    *current = None;
                     if value.is_nil() { Turn::Again } else { Turn::Item(value) }
                 }
                 None => match source.next() {
                     Next::Item(item) => {
-                        *current = Value::Reduced(Arc::new(item.clone()));
-                        Turn::Call(function.clone(), Arguments::One(item))
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
                     }
                     Next::End => Turn::End,
                     Next::Blocked(cell) => Turn::Realise(cell),
                 },
             },
-            Thunk::TakeWhile { predicate, source } => match incoming {
+            Thunk::TakeWhile { source, .. } => match incoming {
                 Some(answer) => {
-                    let item = held(current);
+                    let item = current.take().unwrap_or_default();
                     if answer.is_truthy() {
                         Turn::Item(item)
                     } else {
@@ -354,8 +372,8 @@ impl Thunk {
                 }
                 None => match source.next() {
                     Next::Item(item) => {
-                        *current = Value::Reduced(Arc::new(item.clone()));
-                        Turn::Call(predicate.clone(), Arguments::One(item))
+                        *current = Some(item.clone());
+                        Turn::Call(Arguments::One(item))
                     }
                     Next::End => Turn::End,
                     Next::Blocked(cell) => Turn::Realise(cell),
@@ -389,9 +407,9 @@ impl Thunk {
                     },
                 },
             },
-            Thunk::Iterate { function, value } => match incoming {
+            Thunk::Iterate { value, .. } => match incoming {
                 // The first item is there; every other is the function applied to the one before.
-                None => Turn::Call(function.clone(), Arguments::One(value.clone())),
+                None => Turn::Call(Arguments::One(value.clone())),
                 Some(next) => {
                     *value = next.clone();
                     Turn::Item(next)

@@ -49,7 +49,8 @@ impl Work for CallTool {
         let arguments = lay_out(&host.shared.tools, &name, given)?;
         host.shared.count_tool_call()?;
         self.asked = true;
-        Ok(Step::Ask(Request::Tool(ToolCall { path: host.strand.path(), name, arguments: Value::Map(arguments) })))
+        let call = ToolCall { path: host.strand.path(), name, arguments: Value::Map(arguments) };
+        Ok(Step::Ask(Box::new(Request::Tool(call))))
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {
@@ -68,7 +69,7 @@ fn lay_out(tools: &Tools, name: &str, given: Vec<Value>) -> Result<Map> {
                 arguments.insert(parameter(parameters, key), value.clone());
             }
         }
-        [Value::Keyword(_), ..] if given.len() % 2 == 0 => {
+        [Value::Keyword(_), ..] if given.len().is_multiple_of(2) => {
             for pair in given.chunks_exact(2) {
                 if !matches!(pair[0], Value::Keyword(_) | Value::String(_)) {
                     return Err(misplaced(parameters, name));
@@ -91,8 +92,14 @@ fn lay_out(tools: &Tools, name: &str, given: Vec<Value>) -> Result<Map> {
 #[cold]
 fn misplaced(parameters: &[String], name: &str) -> Error {
     let example = parameters.first().map_or("parameter", String::as_str);
-    Error::new(ErrorKind::InvalidToolArguments, format!("tool/{name}: the arguments do not fit its parameters"))
-        .hint(format!("write `(tool/{name} {{:{example} value}})`; its parameters are: {}", parameters.join(", ")))
+    Error::new(
+        ErrorKind::InvalidToolArguments,
+        format!("tool/{name}: the arguments do not fit its parameters"),
+    )
+    .hint(format!(
+        "write `(tool/{name} {{:{example} value}})`; its parameters are: {}",
+        parameters.join(", ")
+    ))
 }
 
 /// The name of a parameter: as the schema has it, with `_` for `-` only if that is what the schema has.

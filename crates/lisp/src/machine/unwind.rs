@@ -25,11 +25,14 @@ pub(super) fn raise(value: Value) -> Raised {
         Value::Exception(exception) => match exception.error() {
             Some(error) => error.clone(),
             None => {
-                let message = exception.message().map_or_else(|| exception.class().to_owned(), |text| text.to_string());
+                let message =
+                    exception.message().map_or_else(|| exception.class().to_owned(), |text| text.to_string());
                 Error::new(exception.kind(), message)
             }
         },
-        other => Error::new(ErrorKind::Type, format!("throw: expected an exception, got {}", other.type_name())),
+        other => {
+            Error::new(ErrorKind::Type, format!("throw: expected an exception, got {}", other.type_name()))
+        }
     };
     let thrown = matches!(value, Value::Exception(_)).then_some(value);
     Raised { error, thrown }
@@ -42,9 +45,10 @@ impl Fiber {
         while let Some(top) = self.frames.len().checked_sub(1) {
             if let Frame::Code(frame) = &mut self.frames[top] {
                 // The innermost code that a person wrote is where the error is.
+                let body = frame.closure.body(frame.arity);
                 if raised.error.location().is_none()
-                    && let Some(source) = &frame.body.source
-                    && let Some(span) = frame.body.spans.get(frame.pc.saturating_sub(1))
+                    && let Some(source) = &body.source
+                    && let Some(span) = body.spans.get(frame.pc.saturating_sub(1))
                 {
                     raised.error = raised.error.at(*span).locate(source);
                 }
@@ -134,10 +138,14 @@ pub(crate) fn is_instance(exception: &Value, class: &str) -> bool {
         "RuntimeException" => !is_error && own != "Exception" && own != "IOException",
         "IExceptionInfo" => own == "ExceptionInfo",
         wanted if wanted == own => true,
-        "IllegalArgumentException" => matches!(own, "ArityException" | "NumberFormatException" | "PatternSyntaxException"),
+        "IllegalArgumentException" => {
+            matches!(own, "ArityException" | "NumberFormatException" | "PatternSyntaxException")
+        }
         // An argument of a type that is not taken is one of several classes in Clojure, nil mostly another.
         "NullPointerException" | "UnsupportedOperationException" => own == "ClassCastException",
-        "StringIndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => own == "IndexOutOfBoundsException",
+        "StringIndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => {
+            own == "IndexOutOfBoundsException"
+        }
         "DateTimeParseException" => own == "NumberFormatException",
         _ => false,
     }

@@ -23,18 +23,22 @@ pub(crate) enum Step {
     Return(Value),
     /// Calls a function; the frame goes on with its result.
     Call(Value, Arguments),
+    /// Calls [`Work::function`] again, which is cheap if it has just returned.
+    Repeat(Arguments),
     /// Calls a function in place of the frame.
     Become(Value, Arguments),
     /// Realises a cell; the frame goes on without a value.
     Realise(Arc<LazyCell>),
     /// Runs another frame; this one goes on with its result.
     Push(Box<dyn Work>),
+    /// The frame goes on at once, after the meter has been looked at.
+    Pause,
     /// The frame is done without a value: whoever waited for it tries again.
     Retry,
     /// Throws.
     Throw(Value),
     /// Asks the host for something; the frame goes on with the answer.
-    Ask(Request),
+    Ask(Box<Request>),
     /// Runs calls side by side; the frame goes on with the vector of their results.
     Fork(Vec<(Value, Vec<Value>)>),
     /// Ends the program.
@@ -72,6 +76,11 @@ pub(crate) trait Work: Send + Sync {
     /// Whether the frame has counted itself among those that realise cells of outer fibers.
     fn leaves_foreign(&self) -> bool {
         false
+    }
+
+    /// The function the frame calls over and over.
+    fn function(&self) -> Option<&Value> {
+        None
     }
 
     /// Every value the frame holds, for walks over everything that is alive.

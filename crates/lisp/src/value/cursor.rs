@@ -43,10 +43,14 @@ impl Cursor {
             Value::Sequence(sequence) => Cursor::of_sequence(sequence),
             Value::Lazy(cell) => Cursor::Lazy(cell.clone()),
             Value::Map(map) => Cursor::Items(Vector::from(map.entries()), 0, Value::Nil),
-            Value::Set(set) => Cursor::Items(Vector::from(set.iter().cloned().collect::<Vec<_>>()), 0, Value::Nil),
-            Value::String(text) => {
-                Cursor::Items(Vector::from(text.chars().map(Value::Character).collect::<Vec<_>>()), 0, Value::Nil)
+            Value::Set(set) => {
+                Cursor::Items(Vector::from(set.iter().cloned().collect::<Vec<_>>()), 0, Value::Nil)
             }
+            Value::String(text) => Cursor::Items(
+                Vector::from(text.chars().map(Value::Character).collect::<Vec<_>>()),
+                0,
+                Value::Nil,
+            ),
             _ => return None,
         })
     }
@@ -60,6 +64,10 @@ impl Cursor {
 
     /// The next item, and moves behind it. A blocked cursor does not move.
     #[inline]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a blocked cursor is not at its end, so it is no iterator"
+    )]
     pub fn next(&mut self) -> Next {
         loop {
             match self {
@@ -118,7 +126,9 @@ impl Cursor {
                 Some(sequence) => Value::Sequence(sequence),
                 None => rest,
             },
-            Cursor::Range(next, step, left) => Sequence::range(next, step, left).map_or(Value::Nil, Value::Sequence),
+            Cursor::Range(next, step, left) => {
+                Sequence::range(next, step, left).map_or(Value::Nil, Value::Sequence)
+            }
             Cursor::List(list) => Value::List(list),
             Cursor::Lazy(cell) => Value::Lazy(cell),
         }

@@ -44,7 +44,8 @@ fn equal_maps(a: &Map, b: &Map) -> bool {
 }
 
 fn equal_sequences(a: &Value, b: &Value) -> bool {
-    let (mut left, mut right) = (Cursor::new(a).unwrap_or(Cursor::End), Cursor::new(b).unwrap_or(Cursor::End));
+    let (mut left, mut right) =
+        (Cursor::new(a).unwrap_or(Cursor::End), Cursor::new(b).unwrap_or(Cursor::End));
     if let (Some(left), Some(right)) = (left.left(), right.left())
         && left != right
     {

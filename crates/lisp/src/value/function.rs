@@ -1,9 +1,10 @@
 //! Functions written in the language: code and what it captured.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::{Shape, Value};
-use crate::compile::{Code, Function};
+use crate::compile::{Body, Code, Function};
 
 /// When a function was made, which is also its identity: two functions are equal if their stamps are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -16,18 +17,34 @@ pub struct Closure {
     captured: Arc<[Value]>,
     stamp: Stamp,
     shape: Shape,
+    /// The kind of value it returned last, as an index into [`KINDS`]; 0 before its first call.
+    returned: AtomicU8,
 }
+
+/// The types that are told of results: the words of the type vocabulary, without sizes.
+const KINDS: [&str; 14] = [
+    "", "nil", "boolean", "integer", "float", "string", "keyword", "list", "map", "set", "fn", "ratio",
+    "date", "any",
+];
 
 impl Closure {
     pub(crate) fn new(code: Arc<Code>, member: u32, captured: Arc<[Value]>, stamp: Stamp) -> Self {
         let shape = if captured.is_empty() { Shape::EMPTY } else { Shape::of(captured.iter()) };
-        Self { code, member, captured, stamp, shape }
+        Self { code, member, captured, stamp, shape, returned: AtomicU8::new(0) }
     }
 
     /// A function that was made together with this one: it shares the code and what was captured.
     pub(crate) fn sibling(&self, member: u32) -> Closure {
         let stamp = Stamp(self.stamp.0.wrapping_sub(u64::from(self.member)).wrapping_add(u64::from(member)));
-        Self { code: self.code.clone(), member, captured: self.captured.clone(), stamp, shape: self.shape }
+        let (code, captured) = (self.code.clone(), self.captured.clone());
+        Self { code, member, captured, stamp, shape: self.shape, returned: AtomicU8::new(0) }
+    }
+
+    /// The same function with other captured values, for those that have been realised.
+    pub(crate) fn with_captured(&self, captured: Arc<[Value]>) -> Closure {
+        let mut closure = Self::new(self.code.clone(), self.member, captured, self.stamp);
+        closure.returned = AtomicU8::new(self.returned.load(Ordering::Relaxed));
+        closure
     }
 
     /// Which of the functions of its code this is.
@@ -38,6 +55,17 @@ impl Closure {
     /// Its arities.
     pub(crate) fn function(&self) -> &Function {
         &self.code.functions[self.member as usize]
+    }
+
+    /// One of its bodies, by the number that [`Function::arity`] gives.
+    #[inline]
+    pub(crate) fn body(&self, arity: u32) -> &Body {
+        let function = self.function();
+        function
+            .fixed
+            .get(arity as usize)
+            .or(function.variadic.as_ref())
+            .expect("invariant: the arity was found")
     }
 
     /// Its name, if it has one.
@@ -51,18 +79,52 @@ impl Closure {
     }
 
     /// What it was compiled to.
-    pub fn code(&self) -> &Arc<Code> {
+    pub(crate) fn code(&self) -> &Arc<Code> {
         &self.code
     }
 
-    /// The captured values, in the order of [`Code::captured_names`].
+    /// The captured values, in the order of [`Closure::captured_names`].
     pub fn captured(&self) -> &Arc<[Value]> {
         &self.captured
+    }
+
+    /// The names of the captured values, in order.
+    pub fn captured_names(&self) -> impl Iterator<Item = &str> {
+        self.code.captured_names()
     }
 
     /// Its identity.
     pub fn stamp(&self) -> Stamp {
         self.stamp
+    }
+
+    /// The type of what it returned last, without a size: `integer`, `list`. Nothing before its first call.
+    pub fn returned(&self) -> Option<&'static str> {
+        match self.returned.load(Ordering::Relaxed) {
+            0 => None,
+            kind => KINDS.get(usize::from(kind)).copied(),
+        }
+    }
+
+    /// Notes what kind of value a call has returned. It is for people to see and decides nothing.
+    #[inline]
+    pub(crate) fn note_returned(&self, value: &Value) {
+        let kind = match value {
+            Value::Nil => 1,
+            Value::Boolean(_) => 2,
+            Value::Integer(_) | Value::BigInteger(_) => 3,
+            Value::Float(_) => 4,
+            Value::String(_) => 5,
+            Value::Keyword(_) => 6,
+            Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => 7,
+            Value::Map(_) => 8,
+            Value::Set(_) => 9,
+            Value::Closure(_) | Value::Native(_) | Value::Tool(_) => 10,
+            Value::Ratio(_) => 11,
+            Value::Temporal(_) => 12,
+            _ => 13,
+        };
+        self.returned.store(kind, Ordering::Relaxed);
     }
 
     pub(crate) fn shape(&self) -> Shape {

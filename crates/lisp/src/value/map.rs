@@ -117,6 +117,17 @@ impl Map {
         }
     }
 
+    /// The value of exactly this key, to be replaced by one that is no deeper or to be set again.
+    pub(crate) fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
+        match &mut Arc::make_mut(&mut self.0).entries {
+            Entries::Flat(entries) => {
+                let at = entries.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+                Some(&mut entries[at].1)
+            }
+            Entries::Tree(entries) => entries.get_mut(key),
+        }
+    }
+
     /// Whether there is such a key.
     pub fn contains_key(&self, key: &Value) -> bool {
         self.get(key).is_some()
@@ -161,7 +172,8 @@ impl Map {
     /// Takes the entry of a key out.
     pub fn remove(&mut self, key: &Value) -> Option<Value> {
         if self.get_exact(key).is_none() {
-            let other = other_spelling(key).filter(|other| self.0.flexible && self.get_exact(other).is_some())?;
+            let other =
+                other_spelling(key).filter(|other| self.0.flexible && self.get_exact(other).is_some())?;
             return self.remove(&other);
         }
         let node = Arc::make_mut(&mut self.0);

@@ -45,7 +45,7 @@ use num_bigint::BigInt;
 pub use ratio::Ratio;
 pub use sequence::Sequence;
 pub use set::Set;
-pub use shape::Shape;
+pub(crate) use shape::Shape;
 pub use temporal::Temporal;
 pub use text::{Keyword, Symbol, Text};
 pub use vector::Vector;
@@ -58,14 +58,15 @@ pub struct Pattern {
     /// The pattern as it was written.
     pub source: Box<str>,
     /// The compiled pattern.
-    pub regex: crate::library::CompiledPattern,
+    pub(crate) regex: crate::library::CompiledPattern,
 }
 
 /// A value of the language.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Value {
     /// `nil`
+    #[default]
     Nil,
     /// `true`, `false`
     Boolean(bool),
@@ -115,12 +116,6 @@ pub enum Value {
     Exception(Arc<Exception>),
     /// A value that ends a reduction: what `reduced` makes.
     Reduced(Arc<Value>),
-}
-
-impl Default for Value {
-    fn default() -> Self {
-        Value::Nil
-    }
 }
 
 impl Value {

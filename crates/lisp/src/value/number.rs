@@ -119,7 +119,9 @@ pub(crate) fn not_a_number(name: &str, value: &Value) -> Error {
 fn overflow(name: &str) -> Error {
     let error = Error::new(ErrorKind::Arithmetic, format!("{name}: integer overflow"));
     match name {
-        "+" | "-" | "*" | "inc" | "dec" => error.hint(format!("use `{name}'`, which promotes to big integers")),
+        "+" | "-" | "*" | "inc" | "dec" => {
+            error.hint(format!("use `{name}'`, which promotes to big integers"))
+        }
         _ => error,
     }
 }
@@ -307,7 +309,15 @@ pub(crate) fn negate(value: &Value, overflows: Overflow) -> Result<Value> {
 
 /// -1, 0 or 1; NaN has no sign.
 pub(crate) fn sign(value: &Value) -> Option<i8> {
-    let sign = |negative: bool, zero: bool| if zero { 0 } else if negative { -1 } else { 1 };
+    let sign = |negative: bool, zero: bool| {
+        if zero {
+            0
+        } else if negative {
+            -1
+        } else {
+            1
+        }
+    };
     Some(match value {
         Value::Integer(value) => sign(*value < 0, *value == 0),
         Value::Float(value) if value.is_nan() => return None,

@@ -61,9 +61,9 @@ impl Ord for Value {
             (Value::Nil, Value::Nil) => Ordering::Equal,
             (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
             (Value::Character(a), Value::Character(b)) => a.cmp(b),
-            (Value::Symbol(a), Value::Symbol(b)) | (Value::Tool(a), Value::Tool(b)) | (Value::Var(a), Value::Var(b)) => {
-                a.cmp(b)
-            }
+            (Value::Symbol(a), Value::Symbol(b))
+            | (Value::Tool(a), Value::Tool(b))
+            | (Value::Var(a), Value::Var(b)) => a.cmp(b),
             (Value::Map(a), Value::Map(b)) => {
                 if a.address() == b.address() {
                     return Ordering::Equal;
@@ -83,8 +83,12 @@ impl Ord for Value {
                 if Arc::ptr_eq(a, b) {
                     return Ordering::Equal;
                 }
-                let key = |e: &super::Exception| (e.class(), e.message().map(|text| text.as_str().to_owned()));
-                key(a).cmp(&key(b)).then_with(|| a.data().cmp(b.data())).then_with(|| a.cause().cmp(b.cause()))
+                let key =
+                    |e: &super::Exception| (e.class(), e.message().map(|text| text.as_str().to_owned()));
+                key(a)
+                    .cmp(&key(b))
+                    .then_with(|| a.data().cmp(b.data()))
+                    .then_with(|| a.cause().cmp(b.cause()))
             }
             (Value::Reduced(a), Value::Reduced(b)) => a.cmp(b),
             (Value::Native(a), Value::Native(b)) => a.name.cmp(b.name),
@@ -105,7 +109,8 @@ fn order_of_sequences(a: &Value, b: &Value) -> Ordering {
         }
         return a.iter().cmp(b.iter());
     }
-    let (mut left, mut right) = (Cursor::new(a).unwrap_or(Cursor::End), Cursor::new(b).unwrap_or(Cursor::End));
+    let (mut left, mut right) =
+        (Cursor::new(a).unwrap_or(Cursor::End), Cursor::new(b).unwrap_or(Cursor::End));
     loop {
         match (left.next(), right.next()) {
             (Next::Item(a), Next::Item(b)) => match a.cmp(&b) {

@@ -59,7 +59,8 @@ impl Sequence {
     /// What follows the first item: a sequence, a lazy sequence or `nil`.
     pub fn rest(&self) -> Value {
         match &*self.0 {
-            View::Items { items, from, rest, .. } => match Self::chunk(items.clone(), from + 1, rest.clone()) {
+            View::Items { items, from, rest, .. } => match Self::chunk(items.clone(), from + 1, rest.clone())
+            {
                 Some(next) => Value::Sequence(next),
                 None => rest.clone(),
             },

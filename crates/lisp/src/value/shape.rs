@@ -9,7 +9,7 @@ use super::Value;
 
 /// The bounds kept in each collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub(crate) struct Shape {
     weight: u64,
     depth: u32,
     lazy: bool,
@@ -20,7 +20,7 @@ const HEAVIEST: u64 = 1 << 48;
 
 impl Shape {
     /// The shape of a collection without contents.
-    pub const EMPTY: Shape = Shape { weight: 1, depth: 1, lazy: false };
+    pub(crate) const EMPTY: Shape = Shape { weight: 1, depth: 1, lazy: false };
 
     /// The shape of a lazy cell, about whose contents nothing is known.
     pub(crate) const LAZY: Shape = Shape { weight: 1, depth: 1, lazy: true };
@@ -31,17 +31,17 @@ impl Shape {
     }
 
     /// How many collections a path from here to the innermost value crosses, this one included.
-    pub fn depth(self) -> u32 {
+    pub(crate) fn depth(self) -> u32 {
         self.depth
     }
 
     /// How many values there are inside, each counted as often as it is reached.
-    pub fn weight(self) -> u64 {
+    pub(crate) fn weight(self) -> u64 {
         self.weight
     }
 
     /// Whether something inside may be a lazy cell.
-    pub fn may_hold_lazy(self) -> bool {
+    pub(crate) fn may_hold_lazy(self) -> bool {
         self.lazy
     }
 

@@ -92,14 +92,6 @@ impl Vector {
         }
     }
 
-    /// The items as one block, if they lie in one.
-    pub(crate) fn as_slice(&self) -> Option<&[Value]> {
-        match &self.0.items {
-            Items::Flat(items) => Some(items),
-            Items::Tree(_) => None,
-        }
-    }
-
     /// Puts a value behind the last.
     pub fn push(&mut self, value: Value) {
         let node = self.change();

@@ -59,7 +59,10 @@ fn bindings() {
     gives("(when-some [x nil] 1)", "nil");
     gives("(when-first [x [7 8]] x)", "7");
     gives("(when-first [x []] x)", "nil");
-    gives("(letfn [(e? [n] (if (zero? n) true (o? (dec n)))) (o? [n] (if (zero? n) false (e? (dec n))))] (e? 11))", "false");
+    gives(
+        "(letfn [(e? [n] (if (zero? n) true (o? (dec n)))) (o? [n] (if (zero? n) false (e? (dec n))))] (e? 11))",
+        "false",
+    );
     gives("(let [k 3] (letfn [(f [x] (+ k (g x))) (g [x] (* x k))] (f 2)))", "9");
 }
 
@@ -75,8 +78,14 @@ fn loops() {
     gives("(loop [i 0] (when (< i 3) (recur (+ i (try 1 (catch Exception e 2))))))", "nil");
     gives("(let [a (atom [])] (dotimes [i 3] (swap! a conj i)) @a)", "[0 1 2]");
     gives("(let [a (atom 0)] (while (< @a 5) (swap! a inc)) @a)", "5");
-    gives("(let [a (atom [])] (doseq [x [1 2 3] :when (odd? x) y [:a :b]] (swap! a conj [x y])) @a)", "[[1 :a] [1 :b] [3 :a] [3 :b]]");
-    gives("(let [a (atom [])] (doseq [x (range 10) :while (< x 3) :let [y (* x x)]] (swap! a conj y)) @a)", "[0 1 4]");
+    gives(
+        "(let [a (atom [])] (doseq [x [1 2 3] :when (odd? x) y [:a :b]] (swap! a conj [x y])) @a)",
+        "[[1 :a] [1 :b] [3 :a] [3 :b]]",
+    );
+    gives(
+        "(let [a (atom [])] (doseq [x (range 10) :while (< x 3) :let [y (* x x)]] (swap! a conj y)) @a)",
+        "[0 1 4]",
+    );
     gives("(doseq [x [1 2]] x)", "nil");
     gives("(for [x [1 2] y [:a :b]] [x y])", "([1 :a] [1 :b] [2 :a] [2 :b])");
     gives("(for [x (range 6) :when (even? x) :let [y (* x x)]] y)", "(0 4 16)");
@@ -104,10 +113,16 @@ fn threading() {
 fn exceptions() {
     gives("(try 1 (catch Exception e 2))", "1");
     gives("(try (/ 1 0) (catch ArithmeticException e :zero))", ":zero");
-    gives("(try (throw (ex-info \"no\" {:a 1})) (catch Exception e [(ex-message e) (ex-data e)]))", "[\"no\" {:a 1}]");
+    gives(
+        "(try (throw (ex-info \"no\" {:a 1})) (catch Exception e [(ex-message e) (ex-data e)]))",
+        "[\"no\" {:a 1}]",
+    );
     gives("(try (try (/ 1 0) (catch NullPointerException e 1)) (catch Exception e 2))", "2");
     gives("(let [a (atom [])] (try (swap! a conj 1) (finally (swap! a conj 2))) @a)", "[1 2]");
-    gives("(let [a (atom [])] (try (try (/ 1 0) (finally (swap! a conj :cleaned))) (catch Exception e (swap! a conj :caught))) @a)", "[:cleaned :caught]");
+    gives(
+        "(let [a (atom [])] (try (try (/ 1 0) (finally (swap! a conj :cleaned))) (catch Exception e (swap! a conj :caught))) @a)",
+        "[:cleaned :caught]",
+    );
     gives("(+ 1 (try (+ 1 (/ 1 0)) (catch Exception e 41)))", "42");
     fails("(try (map (fn [x] (/ 1 x)) [1 0]) (catch Exception e :never))", "arithmetic_error");
 }
@@ -116,12 +131,21 @@ fn exceptions() {
 fn an_error_inside_a_lazy_sequence_comes_when_it_is_reached() {
     gives("(first (map (fn [x] (/ 10 x)) [5 0 1]))", "2");
     fails("(doall (map (fn [x] (/ 10 x)) [5 0 1]))", "arithmetic_error");
-    gives("(let [s (map (fn [x] (/ 10 x)) [5 0])] [(first s) (try (second s) (catch ArithmeticException e :later))])", "[2 :later]");
-    gives("(let [s (map (fn [x] (/ 10 x)) [0])] [(try (first s) (catch Exception e 1)) (try (first s) (catch Exception e 2))])", "[1 2]");
+    gives(
+        "(let [s (map (fn [x] (/ 10 x)) [5 0])] [(first s) (try (second s) (catch ArithmeticException e :later))])",
+        "[2 :later]",
+    );
+    gives(
+        "(let [s (map (fn [x] (/ 10 x)) [0])] [(try (first s) (catch Exception e 1)) (try (first s) (catch Exception e 2))])",
+        "[1 2]",
+    );
     fails("(throw (ex-info \"out\" {}))", "uncaught_exception");
     fails("(throw 5)", "type_error");
     fails("(assert (= 1 2))", "assertion_error");
-    gives("(try (assert false \"why\") (catch AssertionError e (ex-message e)))", "\"assert failed: why\\nfalse\"");
+    gives(
+        "(try (assert false \"why\") (catch AssertionError e (ex-message e)))",
+        "\"assert failed: why\\nfalse\"",
+    );
     gives("(try (assert false) (catch Exception e 1) (catch Throwable e 2))", "2");
 }
 

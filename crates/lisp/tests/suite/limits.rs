@@ -65,8 +65,14 @@ fn values_cannot_nest_without_end() {
     ends("(assoc-in {} (range 100000) 1)", "nesting_exceeded");
     ends("(nth (iterate (fn [x] (reduced x)) 1) 100000)", "nesting_exceeded");
     // What only seems to nest is fine.
-    ends("(loop [s {:n 0} i 0] (if (< i 10000) (recur {:n i :before (dissoc s :before)} (inc i)) s))", "done");
-    ends("(loop [s {:n 0} i 0] (if (< i 10000) (recur {:n i :before (assoc s :before nil)} (inc i)) s))", "done");
+    ends(
+        "(loop [s {:n 0} i 0] (if (< i 10000) (recur {:n i :before (dissoc s :before)} (inc i)) s))",
+        "done",
+    );
+    ends(
+        "(loop [s {:n 0} i 0] (if (< i 10000) (recur {:n i :before (assoc s :before nil)} (inc i)) s))",
+        "done",
+    );
 }
 
 #[test]
@@ -91,7 +97,10 @@ fn what_is_shared_cannot_unfold() {
     ends_one_of(&format!("(println {tower})"), &["fuel_exceeded", "size_exceeded"]);
     ends_one_of(&format!("(count (flatten {tower}))"), &["fuel_exceeded", "size_exceeded"]);
     ends_one_of(&format!("(hash {tower})"), &["fuel_exceeded", "size_exceeded"]);
-    ends_one_of(&format!("#{{{tower} (vec {tower})}}"), &["fuel_exceeded", "size_exceeded", "invalid_argument"]);
+    ends_one_of(
+        &format!("#{{{tower} (vec {tower})}}"),
+        &["fuel_exceeded", "size_exceeded", "invalid_argument"],
+    );
     ends_one_of(
         "(reduce (fn [x _] (map identity [x x])) [1] (range 60))",
         &["fuel_exceeded", "size_exceeded", "memory_exceeded", "nesting_exceeded"],
@@ -106,13 +115,25 @@ fn memory_is_bounded() {
         limits
     };
     let hold = |source: &str| kind(source, small());
-    assert_eq!(hold("(loop [xs nil i 0] (recur (cons (str i \"-some-text-that-takes-room\") xs) (inc i)))"), "memory_exceeded");
-    assert_eq!(hold("(def a (atom [])) (loop [i 0] (swap! a conj [i i i]) (recur (inc i)))"), "memory_exceeded");
+    assert_eq!(
+        hold("(loop [xs nil i 0] (recur (cons (str i \"-some-text-that-takes-room\") xs) (inc i)))"),
+        "memory_exceeded"
+    );
+    assert_eq!(
+        hold("(def a (atom [])) (loop [i 0] (swap! a conj [i i i]) (recur (inc i)))"),
+        "memory_exceeded"
+    );
     assert_eq!(hold("(let [s (iterate inc 0)] (nth s 1000000) (first s))"), "memory_exceeded");
     assert_eq!(hold("(let [s (map (fn [x] [x x]) (range 1000000))] (count s) (first s))"), "memory_exceeded");
+    assert_eq!(hold("(group-by str (range 1000000))"), "memory_exceeded");
     assert_eq!(hold("(loop [m {} i 0] (recur (assoc m i [i]) (inc i)))"), "memory_exceeded");
     // Garbage does not count.
-    assert_eq!(hold("(loop [i 0 s \"\"] (if (< i 100000) (recur (inc i) (str \"some text that is thrown away \" i)) s))"), "done");
+    assert_eq!(
+        hold(
+            "(loop [i 0 s \"\"] (if (< i 100000) (recur (inc i) (str \"some text that is thrown away \" i)) s))"
+        ),
+        "done"
+    );
     assert_eq!(hold("(reduce + (map (fn [x] (count (vec (range x)))) (repeat 300 1000)))"), "done");
     assert_eq!(hold("(count (filter odd? (map inc (range 200000))))"), "done");
 }
@@ -123,7 +144,10 @@ fn an_atom_that_holds_itself_and_cells_that_hold_themselves() {
     ends("(def a (atom nil)) (reset! a [a]) 1", "done");
     ends("(def s (lazy-seq (cons 1 (take 2 s)))) (take 3 s)", "done");
     ends("(def s (lazy-seq s)) (first s)", "invalid_argument");
-    ends("(def fibs (lazy-cat [0 1] (map + fibs (rest fibs)))) (def answer (nth fibs 50)) (def fibs nil) answer", "done");
+    ends(
+        "(def fibs (lazy-cat [0 1] (map + fibs (rest fibs)))) (def answer (nth fibs 50)) (def fibs nil) answer",
+        "done",
+    );
 }
 
 #[test]
@@ -154,9 +178,17 @@ fn deep_values_are_dropped_on_a_small_stack() {
 
 #[test]
 fn deep_source_is_refused() {
-    let deep = |open: &str, close: &str, levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+    let deep =
+        |open: &str, close: &str, levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));
     for levels in [100, 1_000, 100_000] {
-        for (open, close) in [("(inc ", ")"), ("[", "]"), ("{:a ", "}"), ("(let [x 1] ", ")"), ("(if true ", ")"), ("(fn [] ", ")")] {
+        for (open, close) in [
+            ("(inc ", ")"),
+            ("[", "]"),
+            ("{:a ", "}"),
+            ("(let [x 1] ", ")"),
+            ("(if true ", ")"),
+            ("(fn [] ", ")"),
+        ] {
             let ended = kind(&deep(open, close, levels), Limits::default());
             assert!(["done", "nesting_exceeded"].contains(&ended.as_str()), "{open} {levels} {ended}");
         }

@@ -4,11 +4,20 @@ use crate::support::{fails, gives};
 
 #[test]
 fn looking_up() {
-    gives("[(get {:a 1} :a) (get {:a 1} :b) (get {:a 1} :b 2) (get nil :a) (get [7 8] 1) (get #{1} 1) (get \"ab\" 0) (get 5 1)]", "[1 nil 2 nil 8 1 \\a nil]");
+    gives(
+        "[(get {:a 1} :a) (get {:a 1} :b) (get {:a 1} :b 2) (get nil :a) (get [7 8] 1) (get #{1} 1) (get \"ab\" 0) (get 5 1)]",
+        "[1 nil 2 nil 8 1 \\a nil]",
+    );
     gives("[(get-in {:a {:b 1}} [:a :b]) (get-in {:a 1} [:x :y] :d) (get-in [[1 2]] [0 1])]", "[1 :d 2]");
-    gives("[(contains? {:a nil} :a) (contains? [1 2] 1) (contains? #{1} 2) (contains? nil 1)]", "[true true false false]");
+    gives(
+        "[(contains? {:a nil} :a) (contains? [1 2] 1) (contains? #{1} 2) (contains? nil 1)]",
+        "[true true false false]",
+    );
     fails("(contains? '(1 2) 1)", "type_error");
-    gives("[(find {:a 1} :a) (find {:a 1} :b) (key (first {:a 1})) (val (first {:a 1}))]", "[[:a 1] nil :a 1]");
+    gives(
+        "[(find {:a 1} :a) (find {:a 1} :b) (key (first {:a 1})) (val (first {:a 1}))]",
+        "[[:a 1] nil :a 1]",
+    );
     fails("(key [1 2])", "type_error");
     gives("[(keys {:b 1 :a 2}) (vals {:b 1 :a 2}) (keys {}) (vals nil)]", "[(:a :b) (2 1) nil nil]");
     gives("(select-keys {:a 1 :b 2} [:a :c])", "{:a 1}");
@@ -37,18 +46,33 @@ fn changing() {
     gives("(subvec [1 2 3 4] 1 3)", "[2 3]");
     fails("(subvec [1 2] 1 9)", "index_out_of_bounds");
     gives("(into (sorted-map) {:b 1 :a 2})", "{:a 2, :b 1}");
-    gives("(let [v (vec (range 100)) w (assoc v 50 :x)] [(nth v 50) (nth w 50) (count (conj v 1))])", "[50 :x 101]");
-    gives("(let [m (zipmap (range 100) (range 100)) n (dissoc m 5)] [(count m) (count n) (get m 5)])", "[100 99 5]");
+    gives(
+        "(let [v (vec (range 100)) w (assoc v 50 :x)] [(nth v 50) (nth w 50) (count (conj v 1))])",
+        "[50 :x 101]",
+    );
+    gives(
+        "(let [m (zipmap (range 100) (range 100)) n (dissoc m 5)] [(count m) (count n) (get m 5)])",
+        "[100 99 5]",
+    );
 }
 
 #[test]
 fn equality_and_order() {
-    gives("[(= 1 1.0) (== 1 1.0) (= [1 2] '(1 2)) (= {:a 1} {:a 1}) (= #{1 2} #{2 1}) (= \\a \"a\") (= nil false)]", "[false true true true true false false]");
+    gives(
+        "[(= 1 1.0) (== 1 1.0) (= [1 2] '(1 2)) (= {:a 1} {:a 1}) (= #{1 2} #{2 1}) (= \\a \"a\") (= nil false)]",
+        "[false true true true true false false]",
+    );
     gives("[(= (map inc [1 2]) [2 3]) (= [1 [2]] (list 1 (map inc [1])))]", "[true true]");
     gives("(= ##NaN ##NaN)", "false");
-    gives("#{nil true 1 1.0 \\a \"a\" :a 'a [1] {:a 1} #{1}}", "#{nil true 1 1.0 \\a \"a\" :a a [1] {:a 1} #{1}}");
+    gives(
+        "#{nil true 1 1.0 \\a \"a\" :a 'a [1] {:a 1} #{1}}",
+        "#{nil true 1 1.0 \\a \"a\" :a a [1] {:a 1} #{1}}",
+    );
     gives("{3 :c 1 :a 2 :b}", "{1 :a, 2 :b, 3 :c}");
-    gives("[(compare 1 2) (compare \"b\" \"a\") (compare nil 1) (compare [1 2] [1 3]) (compare [9] [1 2])]", "[-1 1 -1 -1 -1]");
+    gives(
+        "[(compare 1 2) (compare \"b\" \"a\") (compare nil 1) (compare [1 2] [1 3]) (compare [9] [1 2])]",
+        "[-1 1 -1 -1 -1]",
+    );
     fails("(compare 1 \"a\")", "type_error");
     gives("(get {[1 2] :v} (map inc [0 1]))", ":v");
     gives("(contains? #{(map inc [0 1])} [1 2])", "true");
@@ -58,7 +82,10 @@ fn equality_and_order() {
 
 #[test]
 fn sets_and_walks() {
-    gives("[(clojure.set/union #{1} #{2}) (clojure.set/intersection #{1 2} #{2 3}) (clojure.set/difference #{1 2} #{2})]", "[#{1 2} #{2} #{1}]");
+    gives(
+        "[(clojure.set/union #{1} #{2}) (clojure.set/intersection #{1 2} #{2 3}) (clojure.set/difference #{1 2} #{2})]",
+        "[#{1 2} #{2} #{1}]",
+    );
     gives("[(clojure.set/subset? #{1} #{1 2}) (clojure.set/superset? #{1 2} #{1})]", "[true true]");
     gives("(clojure.set/rename-keys {:a 1} {:a :b})", "{:b 1}");
     gives("(clojure.set/map-invert {:a 1})", "{1 :a}");
@@ -89,6 +116,9 @@ fn functions_on_functions() {
     gives("(map (constantly 1) [1 2])", "(1 1)");
     gives("(let [n (atom 0) f (memoize (fn [x] (swap! n inc) (* x x)))] [(f 2) (f 2) @n])", "[4 4 1]");
     gives("(max-key count [1] [1 2])", "[1 2]");
-    gives("(let [a (atom {:n 1})] [(swap! a update :n inc) (reset! a 5) @a (swap-vals! a inc)])", "[{:n 2} 5 5 [5 6]]");
+    gives(
+        "(let [a (atom {:n 1})] [(swap! a update :n inc) (reset! a 5) @a (swap-vals! a inc)])",
+        "[{:n 2} 5 5 [5 6]]",
+    );
     gives("(trampoline (fn [] (fn [] 5)))", "5");
 }

@@ -27,7 +27,9 @@ fn inputs() -> Inputs {
 fn run(source: &str, inputs: Inputs) -> Result<String, String> {
     let program = engine().compile(source, &inputs).map_err(|error| error.render())?;
     match engine().start(&program, inputs).run() {
-        Outcome::Finished(finished) => finished.result.map(|value| to_edn(&value)).map_err(|error| error.render()),
+        Outcome::Finished(finished) => {
+            finished.result.map(|value| to_edn(&value)).map_err(|error| error.render())
+        }
         Outcome::Suspended(requests) => Ok(format!("asks {}", requests[0].path())),
     }
 }
@@ -111,8 +113,10 @@ fn memory_grows_and_failures_roll_back() {
             _ => panic!("it waits"),
         }
     };
-    let first = run_on(Memory::new(), "(def a 1) (defn f \"adds\" [x] (+ x a)) (def counter (atom 0)) (def a 2)");
-    let names: Vec<String> = first.memory.definitions().iter().map(|definition| definition.name.to_string()).collect();
+    let first =
+        run_on(Memory::new(), "(def a 1) (defn f \"adds\" [x] (+ x a)) (def counter (atom 0)) (def a 2)");
+    let names: Vec<String> =
+        first.memory.definitions().iter().map(|definition| definition.name.to_string()).collect();
     assert_eq!(names, ["a", "f", "counter"]);
     assert_eq!(first.memory.get("f").unwrap().doc.as_deref(), Some("adds"));
 
@@ -123,6 +127,9 @@ fn memory_grows_and_failures_roll_back() {
     assert!(failed.result.is_err());
     let third = run_on(failed.memory, "[(g) @counter]");
     assert_eq!(to_edn(&third.result.unwrap()), "[12 1]");
+
+    assert_eq!(second.memory.get("g").unwrap().returned.as_deref(), Some("integer"));
+    assert_eq!(first.memory.get("f").unwrap().returned, None);
 
     // Redefining reaches the functions that were there before.
     let fourth = run_on(second.memory, "(def a 5) (g)");

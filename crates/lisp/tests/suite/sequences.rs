@@ -8,12 +8,18 @@ fn parts_of_sequences() {
     gives("[(rest [1 2]) (rest [1]) (rest nil) (next [1]) (next [1 2])]", "[(2) () () nil (2)]");
     gives("[(seq []) (seq [1]) (seq \"\") (seq nil) (seq (map inc []))]", "[nil (1) nil nil nil]");
     gives("[(last [1 2 3]) (last nil) (butlast [1 2]) (butlast [1])]", "[3 nil (1) nil]");
-    gives("[(nth [1 2] 1) (nth [1] 5 :d) (nth nil 0) (nth (map inc [1 2]) 1) (nth \"abc\" 1)]", "[2 :d nil 3 \\b]");
+    gives(
+        "[(nth [1 2] 1) (nth [1] 5 :d) (nth nil 0) (nth (map inc [1 2]) 1) (nth \"abc\" 1)]",
+        "[2 :d nil 3 \\b]",
+    );
     fails("(nth [1] 5)", "index_out_of_bounds");
     fails("(nth (range 3) 5)", "index_out_of_bounds");
     fails("(first 5)", "type_error");
     fails("(seq 5)", "type_error");
-    gives("[(count nil) (count [1 2]) (count {:a 1}) (count \"abc\") (count (filter odd? (range 10)))]", "[0 2 1 3 5]");
+    gives(
+        "[(count nil) (count [1 2]) (count {:a 1}) (count \"abc\") (count (filter odd? (range 10)))]",
+        "[0 2 1 3 5]",
+    );
     fails("(count 5)", "type_error");
     gives("(cons 1 [2 3])", "(1 2 3)");
     gives("(conj [1] 2 3)", "[1 2 3]");
@@ -39,12 +45,16 @@ fn lazy_sequences_may_be_infinite() {
     fails("(range)", "size_exceeded");
     fails("(count (range))", "size_exceeded");
     fails("(def xs (iterate inc 0))", "memory_exceeded");
+    fails("(def xs (repeat 1))", "size_exceeded");
 }
 
 #[test]
 fn sequences_are_realised_one_item_at_a_time() {
     gives("(let [n (atom 0) s (map (fn [x] (swap! n inc) x) (range 100))] (first s) @n)", "1");
-    gives("(let [n (atom 0) s (map (fn [x] (swap! n inc) x) (range 100))] (doall (take 3 s)) (doall (take 3 s)) @n)", "3");
+    gives(
+        "(let [n (atom 0) s (map (fn [x] (swap! n inc) x) (range 100))] (doall (take 3 s)) (doall (take 3 s)) @n)",
+        "3",
+    );
     gives("(let [n (atom 0)] (some (fn [x] (swap! n inc) (> x 2)) (range 100)) @n)", "4");
     gives("(let [n (atom 0)] (doall (take-while (fn [x] (swap! n inc) (< x 2)) (range))) @n)", "3");
 }

@@ -7,7 +7,8 @@ use backstitch_lisp::{Finished, Inputs, Outcome, Request, Tools, Value, to_edn};
 use crate::support::engine;
 
 fn inputs() -> Inputs {
-    let tools = Tools::new().with("twice", ["n"]).with("fetch_user", ["user_id", "verbose"]).with("fails", ["x"]);
+    let tools =
+        Tools::new().with("twice", ["n"]).with("fetch_user", ["user_id", "verbose"]).with("fails", ["x"]);
     Inputs { tools, ..Inputs::default() }
 }
 
@@ -38,7 +39,7 @@ fn run_with(source: &str, inputs: Inputs, newest_first: bool) -> (Finished, Vec<
             Outcome::Finished(finished) => return (*finished, calls),
             Outcome::Suspended(requests) => {
                 let mut requests = VecDeque::from(requests);
-                let request = if newest_first { requests.pop_back() } else { requests.pop_front() }.unwrap();
+                let request = if newest_first { requests.pop_back() } else { requests.pop_front() }.expect("a request");
                 if let Request::Tool(call) = &request {
                     calls.push(format!("{} {} {}", call.path, call.name, to_edn(&call.arguments)));
                 }
@@ -133,7 +134,8 @@ fn arguments_follow_the_schema() {
 
 #[test]
 fn prints_do_not_happen_twice() {
-    let (finished, _) = run_with("(println \"a\") (tool/twice 1) (println \"b\" (tool/twice 2))", inputs(), false);
+    let (finished, _) =
+        run_with("(println \"a\") (tool/twice 1) (println \"b\" (tool/twice 2))", inputs(), false);
     assert_eq!(finished.prints, ["a", "b 4"]);
 }
 
@@ -191,7 +193,8 @@ fn a_task_is_done_once() {
 
 #[test]
 fn return_and_fail_end_the_program() {
-    let (finished, calls) = run_with("(map (fn [x] (when (= x 2) (return {:x x})) (tool/twice x)) [1 2 3])", inputs(), false);
+    let (finished, calls) =
+        run_with("(map (fn [x] (when (= x 2) (return {:x x})) (tool/twice x)) [1 2 3])", inputs(), false);
     assert_eq!(finished.signal, Some(backstitch_lisp::Signal::Return));
     assert_eq!(to_edn(&finished.result.unwrap()), "{:x 2}");
     assert_eq!(calls.len(), 1);

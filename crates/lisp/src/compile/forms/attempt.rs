@@ -29,7 +29,8 @@ impl Analyser<'_> {
         let mut catches = Vec::new();
         let mut finally = None;
         for clause in clauses {
-            let expected = || invalid("(catch Class name body...) or a last (finally body...)").at(clause.span);
+            let expected =
+                || invalid("(catch Class name body...) or a last (finally body...)").at(clause.span);
             match clause.as_list() {
                 Some([head, class, name, handler @ ..]) if head.is_symbol("catch") && finally.is_none() => {
                     let class = match &class.kind {
@@ -64,7 +65,8 @@ impl Analyser<'_> {
         };
         let text = self.source.as_deref().and_then(|source| test.span.text(source)).unwrap_or("").to_owned();
         let text = Form::new(FormKind::String(text.into()), test.span);
-        let fail = list("clojure.core/assertion-failed*", std::iter::once(text).chain(message.cloned()), span);
+        let fail =
+            list("clojure.core/assertion-failed*", std::iter::once(text).chain(message.cloned()), span);
         let test = self.form(test, false)?;
         let fail = self.form(&fail, false)?;
         Ok(Node::new(NodeKind::If(Box::new([test, Node::constant(Value::Nil, span), fail])), span))

@@ -33,7 +33,8 @@ impl Analyser<'_> {
                 format!("{form} bindings require an even number of forms"),
             )
             .at(bindings.span)),
-            None => Err(Error::new(ErrorKind::InvalidForm, format!("{form} bindings must be a vector")).at(bindings.span)),
+            None => Err(Error::new(ErrorKind::InvalidForm, format!("{form} bindings must be a vector"))
+                .at(bindings.span)),
         }
     }
 
@@ -73,7 +74,11 @@ impl Analyser<'_> {
         };
         // A docstring is not Clojure here, but harmless and often written.
         let rest = match rest {
-            [doc, more @ ..] if !more.is_empty() && matches!(doc.kind, crate::reader::FormKind::String(_)) => more,
+            [doc, more @ ..]
+                if !more.is_empty() && matches!(doc.kind, crate::reader::FormKind::String(_)) =>
+            {
+                more
+            }
             rest => rest,
         };
         let written = Written::parse(name, rest, span)?;
@@ -124,12 +129,14 @@ impl Analyser<'_> {
         let level = self.level();
         let inside_try = level.inside_try;
         let Some(target) = level.target.filter(|_| !inside_try) else {
-            let message = if inside_try { "cannot recur across try" } else { "recur needs a loop or a fn around it" };
+            let message =
+                if inside_try { "cannot recur across try" } else { "recur needs a loop or a fn around it" };
             return Err(error(message.to_owned()));
         };
         if !tail {
-            return Err(error("can only recur from tail position".to_owned())
-                .hint("nothing may be done with the value of recur; move it to the end or use a recursive call"));
+            return Err(error("can only recur from tail position".to_owned()).hint(
+                "nothing may be done with the value of recur; move it to the end or use a recursive call",
+            ));
         }
         if arguments.len() != usize::from(target.count) {
             let (wanted, given) = (target.count, arguments.len());
@@ -200,7 +207,9 @@ impl Analyser<'_> {
     }
 
     pub(super) fn form_when_first(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
-        let [bindings, body @ ..] = arguments else { return Err(invalid("(when-first [name sequence] body...)")) };
+        let [bindings, body @ ..] = arguments else {
+            return Err(invalid("(when-first [name sequence] body...)"));
+        };
         let Some([pattern, value]) = bindings.as_vector() else {
             return Err(invalid("a vector of one name and one value").at(bindings.span));
         };

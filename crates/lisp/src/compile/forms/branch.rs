@@ -37,7 +37,13 @@ impl Analyser<'_> {
         Ok(Node::new(NodeKind::If(Box::new([test, otherwise, then])), span))
     }
 
-    pub(super) fn form_when(&mut self, arguments: &[Form], span: Span, tail: bool, negated: bool) -> Result<Node> {
+    pub(super) fn form_when(
+        &mut self,
+        arguments: &[Form],
+        span: Span,
+        tail: bool,
+        negated: bool,
+    ) -> Result<Node> {
         let [test, body @ ..] = arguments else {
             return Err(invalid(if negated { "(when-not test body...)" } else { "(when test body...)" }));
         };
@@ -49,7 +55,7 @@ impl Analyser<'_> {
     }
 
     pub(super) fn form_cond(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
-        if arguments.len() % 2 != 0 {
+        if !arguments.len().is_multiple_of(2) {
             return Err(Error::new(ErrorKind::InvalidForm, "cond requires an even number of forms"));
         }
         let mut clauses = Vec::new();
@@ -89,7 +95,8 @@ impl Analyser<'_> {
                 [] => {}
             }
         }
-        let mut form = otherwise.unwrap_or_else(|| list("clojure.core/no-matching-clause*", [symbol(&v)], span));
+        let mut form =
+            otherwise.unwrap_or_else(|| list("clojure.core/no-matching-clause*", [symbol(&v)], span));
         for (test, result, arrow) in steps.into_iter().rev() {
             let call = Form::list([symbol(&p), test.clone(), symbol(&v)], test.span);
             form = if arrow {
@@ -121,7 +128,8 @@ impl Analyser<'_> {
             };
             for constant in &constants {
                 if compiled.iter().any(|(others, _)| others.contains(constant)) {
-                    return Err(Error::new(ErrorKind::InvalidForm, "case has the same constant twice").at(pair[0].span));
+                    return Err(Error::new(ErrorKind::InvalidForm, "case has the same constant twice")
+                        .at(pair[0].span));
                 }
             }
             compiled.push((constants, self.form(&pair[1], tail)?));

@@ -57,7 +57,9 @@ impl Analyser<'_> {
     }
 
     pub(super) fn form_defn(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
-        let [name, rest @ ..] = arguments else { return Err(invalid("(defn name docstring? [parameters] body...)")) };
+        let [name, rest @ ..] = arguments else {
+            return Err(invalid("(defn name docstring? [parameters] body...)"));
+        };
         let symbol = self.defined(name)?.clone();
         let (doc, rest) = match rest {
             [doc, rest @ ..] => match &doc.kind {
@@ -78,7 +80,8 @@ impl Analyser<'_> {
         written.span = span;
         // A definition refers to itself through its global, so that redefining it reaches every caller; the library,
         // which cannot be redefined, refers to itself directly.
-        let function = if in_library { self.function(written)? } else { self.group(Vec::new(), vec![written])? };
+        let function =
+            if in_library { self.function(written)? } else { self.group(Vec::new(), vec![written])? };
         let value = Node::new(NodeKind::Function(function), span);
         if in_library {
             return Ok(value);
@@ -132,9 +135,12 @@ impl Analyser<'_> {
             let items = specification.as_vector().unwrap_or(std::slice::from_ref(specification));
             let Some(namespace) = items.first().and_then(Form::as_symbol) else { continue };
             if !self.around.builtins.knows_namespace(namespace.full()) {
-                return Err(Error::new(ErrorKind::UnboundVar, format!("there is no namespace `{}`", namespace.full()))
-                    .at(specification.span)
-                    .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
+                return Err(Error::new(
+                    ErrorKind::UnboundVar,
+                    format!("there is no namespace `{}`", namespace.full()),
+                )
+                .at(specification.span)
+                .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
             }
             for pair in items[1..].windows(2) {
                 let is_as = matches!(&pair[0].kind, FormKind::Keyword(name) if name.full() == "as");

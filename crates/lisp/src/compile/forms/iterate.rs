@@ -17,8 +17,11 @@ enum Part<'f> {
 
 fn parts<'f>(form: &str, bindings: &'f Form) -> Result<Vec<Part<'f>>> {
     let pairs = bindings.as_vector().filter(|pairs| pairs.len() % 2 == 0).ok_or_else(|| {
-        Error::new(ErrorKind::InvalidForm, format!("{form} bindings must be a vector with an even number of forms"))
-            .at(bindings.span)
+        Error::new(
+            ErrorKind::InvalidForm,
+            format!("{form} bindings must be a vector with an even number of forms"),
+        )
+        .at(bindings.span)
     })?;
     let parts: Vec<Part<'f>> = pairs
         .chunks_exact(2)
@@ -38,7 +41,9 @@ fn parts<'f>(form: &str, bindings: &'f Form) -> Result<Vec<Part<'f>>> {
         .collect::<Result<_>>()?;
     match parts.first() {
         Some(Part::Each(..)) | None => Ok(parts),
-        Some(_) => Err(Error::new(ErrorKind::InvalidForm, format!("{form} begins with a name")).at(bindings.span)),
+        Some(_) => {
+            Err(Error::new(ErrorKind::InvalidForm, format!("{form} begins with a name")).at(bindings.span))
+        }
     }
 }
 
@@ -54,7 +59,9 @@ impl Analyser<'_> {
     }
 
     pub(super) fn form_doseq(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
-        let [bindings, body @ ..] = arguments else { return Err(invalid("(doseq [name sequence ...] body...)")) };
+        let [bindings, body @ ..] = arguments else {
+            return Err(invalid("(doseq [name sequence ...] body...)"));
+        };
         let parts = parts("doseq", bindings)?;
         let form = self.doseq_parts(&parts, body, span);
         self.form(&list("do", [form, Form::new(FormKind::Nil, span)], span), false)
@@ -85,7 +92,8 @@ impl Analyser<'_> {
                 let bound = Form::vector([(*pattern).clone(), first], pattern.span);
                 let step = list("clojure.core/let", [bound, inner], span);
                 let body = list("if", [name.clone(), list("if", [step, again, nil()], span), nil()], span);
-                let start = Form::vector([name, list("clojure.core/seq", [(*source).clone()], source.span)], span);
+                let start =
+                    Form::vector([name, list("clojure.core/seq", [(*source).clone()], source.span)], span);
                 let looped = list("clojure.core/loop", [start, body], span);
                 list("do", [looped, Form::new(FormKind::Boolean(true), span)], span)
             }
@@ -94,11 +102,14 @@ impl Analyser<'_> {
 
     pub(super) fn form_dotimes(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
         let [bindings, body @ ..] = arguments else { return Err(invalid("(dotimes [name count] body...)")) };
-        let Some([name, count]) = bindings.as_vector() else { return Err(invalid("(dotimes [name count] body...)")) };
+        let Some([name, count]) = bindings.as_vector() else {
+            return Err(invalid("(dotimes [name count] body...)"));
+        };
         let limit = Form::new(FormKind::Symbol(self.fresh("limit")), span);
         let test = list("clojure.core/<", [name.clone(), limit.clone()], span);
         let again = list("recur", [list("clojure.core/inc", [name.clone()], span)], span);
-        let steps = list("clojure.core/when", std::iter::once(test).chain(body.iter().cloned()).chain([again]), span);
+        let steps =
+            list("clojure.core/when", std::iter::once(test).chain(body.iter().cloned()).chain([again]), span);
         let start = Form::vector([name.clone(), Form::new(FormKind::Integer(0), span)], span);
         let looped = list("clojure.core/loop", [start, steps], span);
         let bound = Form::vector([limit, list("clojure.core/long", [count.clone()], count.span)], span);
@@ -108,8 +119,11 @@ impl Analyser<'_> {
     pub(super) fn form_while(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
         let [test, body @ ..] = arguments else { return Err(invalid("(while test body...)")) };
         let again = list("recur", [], span);
-        let steps =
-            list("clojure.core/when", std::iter::once(test.clone()).chain(body.iter().cloned()).chain([again]), span);
+        let steps = list(
+            "clojure.core/when",
+            std::iter::once(test.clone()).chain(body.iter().cloned()).chain([again]),
+            span,
+        );
         self.form(&list("clojure.core/loop", [Form::vector(Vec::new(), span), steps], span), false)
     }
 
@@ -131,7 +145,8 @@ impl Analyser<'_> {
 fn for_parts(parts: &[Part<'_>], body: &Form, span: Span) -> Form {
     let [Part::Each(pattern, source), rest @ ..] = parts else { return body.clone() };
     if rest.is_empty() {
-        let function = list("clojure.core/fn", [Form::vector([(*pattern).clone()], span), body.clone()], span);
+        let function =
+            list("clojure.core/fn", [Form::vector([(*pattern).clone()], span), body.clone()], span);
         return list("clojure.core/map", [function, (*source).clone()], span);
     }
     let inner = for_step(rest, body, span);

@@ -19,7 +19,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, Name, Span};
 
 /// What cannot be shadowed.
-const SPECIAL: &[&str] = &["def", "if", "do", "let*", "fn*", "loop*", "recur", "quote", "var", "try", "new", "."];
+const SPECIAL: &[&str] =
+    &["def", "if", "do", "let*", "fn*", "loop*", "recur", "quote", "var", "try", "new", "."];
 
 /// What Clojure has and this language does not, with what to do instead.
 const UNSUPPORTED: &[(&str, &str)] = &[
@@ -132,7 +133,8 @@ impl Analyser<'_> {
                 if let Some((_, advice)) = UNSUPPORTED.iter().find(|(other, _)| *other == name)
                     && self.builtin(name).is_none()
                 {
-                    return Err(Error::new(ErrorKind::Unsupported, format!("`{name}` is not supported")).hint(*advice));
+                    return Err(Error::new(ErrorKind::Unsupported, format!("`{name}` is not supported"))
+                        .hint(*advice));
                 }
                 return Ok(None);
             }

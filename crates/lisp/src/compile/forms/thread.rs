@@ -34,12 +34,7 @@ fn symbol(name: &Name, span: Span) -> Form {
 }
 
 impl Analyser<'_> {
-    pub(super) fn form_thread(
-        &mut self,
-        arguments: &[Form],
-        tail: bool,
-        place: Place,
-    ) -> Result<Node> {
+    pub(super) fn form_thread(&mut self, arguments: &[Form], tail: bool, place: Place) -> Result<Node> {
         let [value, steps @ ..] = arguments else { return Err(invalid("(-> value step...)")) };
         let threaded = steps.iter().fold(value.clone(), |value, step| insert(value, step, place));
         self.form(&threaded, tail)
@@ -68,7 +63,8 @@ impl Analyser<'_> {
         for clause in clauses.chunks_exact(2) {
             let at = clause[1].span;
             let next = insert(symbol(&name, at), &clause[1], place);
-            bindings.extend([symbol(&name, at), list("if", [clause[0].clone(), next, symbol(&name, at)], at)]);
+            bindings
+                .extend([symbol(&name, at), list("if", [clause[0].clone(), next, symbol(&name, at)], at)]);
         }
         self.form(&list("clojure.core/let", [Form::vector(bindings, span), symbol(&name, span)], span), false)
     }

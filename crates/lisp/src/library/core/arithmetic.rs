@@ -41,9 +41,9 @@ fn sum(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -
 fn difference(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
     match arguments {
         [only] => context.number(number::negate(only, overflow)?),
-        [first, rest @ ..] => {
-            rest.iter().try_fold(first.clone(), |left, next| context.number(number::subtract(&left, next, overflow)?))
-        }
+        [first, rest @ ..] => rest
+            .iter()
+            .try_fold(first.clone(), |left, next| context.number(number::subtract(&left, next, overflow)?)),
         [] => Ok(Value::Nil),
     }
 }
@@ -97,7 +97,11 @@ fn extreme(name: &str, arguments: &[Value], largest: bool) -> Result<Value> {
             continue;
         }
         // Of two that are equal the later one is taken, as in Clojure.
-        let replace = if largest { order.is_none_or(|order| !order.is_gt()) } else { order.is_none_or(|order| !order.is_lt()) };
+        let replace = if largest {
+            order.is_none_or(|order| !order.is_gt())
+        } else {
+            order.is_none_or(|order| !order.is_lt())
+        };
         if is_nan(next) || replace {
             best = next;
         }

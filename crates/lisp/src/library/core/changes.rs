@@ -1,7 +1,7 @@
 //! Collections with something added, replaced or removed. A collection that nobody else holds is changed in place.
 
-use super::{DEEP, NOT};
 use super::sequences::{integer, items};
+use super::{DEEP, NOT};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::{List, Map, Value, Vector};
@@ -117,7 +117,12 @@ fn check_conj(target: &Value, item: &Value) -> Result<()> {
             }
             other => Err(type_error("conj", "a pair or a map to add to a map", other)),
         },
-        Value::Nil | Value::Vector(_) | Value::Set(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => Ok(()),
+        Value::Nil
+        | Value::Vector(_)
+        | Value::Set(_)
+        | Value::List(_)
+        | Value::Sequence(_)
+        | Value::Lazy(_) => Ok(()),
         other => Err(type_error("conj", "a collection", other)),
     }
 }
@@ -176,9 +181,12 @@ fn into(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value>
 }
 
 fn assoc(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
-    if arguments.len() % 2 == 0 {
-        return Err(Error::new(ErrorKind::Arity, "assoc: expects an even number of arguments after the map, found an odd number")
-            .hint("`(assoc map key value key value ...)`"));
+    if arguments.len().is_multiple_of(2) {
+        return Err(Error::new(
+            ErrorKind::Arity,
+            "assoc: expects an even number of arguments after the map, found an odd number",
+        )
+        .hint("`(assoc map key value key value ...)`"));
     }
     let (target, pairs) = arguments.split_first_mut().expect("invariant: at least one argument");
     account(context, target, pairs.len() / 2)?;

@@ -1,7 +1,7 @@
 //! Making collections of other collections.
 
-use super::{DEEP, NOT, SPINE};
 use super::sequences::items;
+use super::{DEEP, NOT, SPINE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::{List, Map, Sequence, Set, Value, Vector, compare};
@@ -67,13 +67,18 @@ pub(crate) const NATIVES: &[Native] = &[
         sort_values(c, &mut items, |item| item)?;
         Ok(Sequence::realised(items))
     }),
-    Native::leaf("sort-keyed*", Arity::between(2, 3), &[Realise::Deep, Realise::Spine, Realise::Not], |c, a| {
-        // Keys, then the items they belong to; a third argument reverses the order of the keys.
-        let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
-        let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
-        sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
-        Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
-    }),
+    Native::leaf(
+        "sort-keyed*",
+        Arity::between(2, 3),
+        &[Realise::Deep, Realise::Spine, Realise::Not],
+        |c, a| {
+            // Keys, then the items they belong to; a third argument reverses the order of the keys.
+            let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
+            let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
+            sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
+            Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
+        },
+    ),
 ];
 
 fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
@@ -87,7 +92,7 @@ fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> 
 }
 
 fn map_of(name: &str, context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    if arguments.len() % 2 != 0 {
+    if !arguments.len().is_multiple_of(2) {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
             format!("{name}: no value supplied for the last key"),
@@ -105,7 +110,9 @@ fn set_of(context: &mut CallContext<'_>, items: Vec<Value>) -> Result<Value> {
 }
 
 fn subvec(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    let Value::Vector(vector) = &arguments[0] else { return Err(type_error("subvec", "a vector", &arguments[0])) };
+    let Value::Vector(vector) = &arguments[0] else {
+        return Err(type_error("subvec", "a vector", &arguments[0]));
+    };
     let start = super::sequences::integer("subvec", &arguments[1])?;
     let end = match arguments.get(2) {
         Some(end) => super::sequences::integer("subvec", end)?,
@@ -114,7 +121,9 @@ fn subvec(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     match (usize::try_from(start), usize::try_from(end)) {
         (Ok(start), Ok(end)) if start <= end && end <= vector.len() => {
             context.collection(end - start)?;
-            Ok(Value::Vector(Vector::from(vector.iter_from(start).take(end - start).cloned().collect::<Vec<_>>())))
+            Ok(Value::Vector(Vector::from(
+                vector.iter_from(start).take(end - start).cloned().collect::<Vec<_>>(),
+            )))
         }
         _ => Err(Error::new(
             ErrorKind::IndexOutOfBounds,

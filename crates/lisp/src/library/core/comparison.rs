@@ -61,7 +61,9 @@ fn compare_values(a: &Value, b: &Value) -> Result<Value> {
         (Value::Symbol(a), Value::Symbol(b)) if a.namespace().is_none() && b.namespace().is_none() => {
             Some((a.full().to_owned(), b.full().to_owned()))
         }
-        (Value::Character(a), Value::Character(b)) => return Ok(Value::Integer(i64::from(u32::from(*a)) - i64::from(u32::from(*b)))),
+        (Value::Character(a), Value::Character(b)) => {
+            return Ok(Value::Integer(i64::from(u32::from(*a)) - i64::from(u32::from(*b))));
+        }
         _ => None,
     };
     let Some((a, b)) = texts else { return Ok(Value::Integer(order as i64)) };
@@ -83,7 +85,12 @@ fn identical(a: &Value, b: &Value) -> bool {
         (Value::Sequence(a), Value::Sequence(b)) => a.address() == b.address(),
         (Value::Lazy(a), Value::Lazy(b)) => std::sync::Arc::ptr_eq(a, b),
         (
-            Value::Vector(_) | Value::Map(_) | Value::Set(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_),
+            Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_)
+            | Value::List(_)
+            | Value::Sequence(_)
+            | Value::Lazy(_),
             _,
         )
         | (_, Value::Lazy(_)) => false,
@@ -99,7 +106,8 @@ fn hash(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
         // Vectors and lists that are equal hash alike.
         text = format!("({})", &text[1..text.len().saturating_sub(1)]);
     }
-    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash =
+        text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     Ok(Value::Integer(i64::from(hash as i32)))
 }
 

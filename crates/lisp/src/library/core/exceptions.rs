@@ -47,7 +47,12 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf("no-matching-clause*", Arity::exactly(1), DEEP, |context, a| {
         let mut text = String::new();
-        crate::printer::print(&a[0], crate::printer::Style::Readable, context.limits().string_bytes, &mut text)?;
+        crate::printer::print(
+            &a[0],
+            crate::printer::Style::Readable,
+            context.limits().string_bytes,
+            &mut text,
+        )?;
         text.truncate(text.floor_char_boundary(100));
         Err(Error::new(ErrorKind::NoMatchingClause, format!("no matching clause: {text}")))
     }),
@@ -82,7 +87,9 @@ fn ex_info(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     };
     let data = match &arguments[1] {
         Value::Map(_) => arguments[1].clone(),
-        Value::Nil => return Err(Error::new(ErrorKind::InvalidArgument, "ex-info: additional data must be non-nil")),
+        Value::Nil => {
+            return Err(Error::new(ErrorKind::InvalidArgument, "ex-info: additional data must be non-nil"));
+        }
         other => return Err(type_error("ex-info", "a map as its data", other)),
     };
     let cause = arguments.get(2).cloned().unwrap_or_default();
@@ -91,7 +98,9 @@ fn ex_info(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
 
 fn message(value: &Value) -> Value {
     match value {
-        Value::Exception(exception) => exception.message().map_or(Value::Nil, |text| Value::String(text.clone())),
+        Value::Exception(exception) => {
+            exception.message().map_or(Value::Nil, |text| Value::String(text.clone()))
+        }
         _ => Value::Nil,
     }
 }

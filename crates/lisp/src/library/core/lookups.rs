@@ -1,7 +1,7 @@
 //! Looking into maps, sets and vectors.
 
-use super::{NEXT, NOT, SPINE};
 use super::sequences::{integer, items};
+use super::{NEXT, NOT, SPINE};
 use crate::error::Result;
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::machine::lookup;

@@ -7,16 +7,16 @@ use crate::value::{Cursor, List, Next, Sequence, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("seq", Arity::exactly(1), NEXT, |c, a| seq(c, "seq", &a[0])),
-    Native::leaf("first", Arity::exactly(1), NEXT, |c, a| first(c, "first", &a[0])),
+    Native::leaf("first", Arity::exactly(1), NEXT, |_, a| first("first", &a[0])),
     Native::leaf("rest", Arity::exactly(1), NEXT, |c, a| rest(c, "rest", &a[0])),
     Native::leaf("step*", Arity::exactly(1), NEXT, |c, a| rest(c, "next", &a[0])),
     Native::leaf("cons", Arity::exactly(2), NOT, cons),
     Native::leaf("count", Arity::exactly(1), SPINE, |c, a| Ok(Value::Integer(count(c, &a[0])? as i64))),
     Native::leaf("last", Arity::exactly(1), SPINE, last),
-    Native::leaf("peek", Arity::exactly(1), NOT, |c, a| match &a[0] {
+    Native::leaf("peek", Arity::exactly(1), NOT, |_, a| match &a[0] {
         Value::Nil => Ok(Value::Nil),
         Value::Vector(items) => Ok(items.last().cloned().unwrap_or_default()),
-        Value::List(list) if list.is_proper() => first(c, "peek", &a[0]),
+        Value::List(list) if list.is_proper() => first("peek", &a[0]),
         other => Err(type_error("peek", "a vector or a list", other)),
     }),
     Native::leaf("reverse", Arity::exactly(1), SPINE, |c, a| {
@@ -97,7 +97,7 @@ pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) ->
             context.limits().check_collection(items.len())?;
         }
     }
-    if items.len() > 1024 || items.len() > 0 && matches!(value, Value::Lazy(_)) {
+    if items.len() > 1024 || !items.is_empty() && matches!(value, Value::Lazy(_)) {
         context.collection(items.len())?;
     }
     Ok(items)
@@ -118,7 +118,13 @@ pub(crate) fn seq(context: &mut CallContext<'_>, name: &str, value: &Value) -> R
     Ok(match value {
         Value::Nil => Value::Nil,
         Value::Sequence(_) => value.clone(),
-        Value::List(list) => if list.is_empty() { Value::Nil } else { value.clone() },
+        Value::List(list) => {
+            if list.is_empty() {
+                Value::Nil
+            } else {
+                value.clone()
+            }
+        }
         Value::Lazy(cell) => match cell.realised() {
             Some(Value::List(list)) if list.is_empty() => Value::Nil,
             Some(value) => value,
@@ -134,14 +140,14 @@ pub(crate) fn seq(context: &mut CallContext<'_>, name: &str, value: &Value) -> R
     })
 }
 
-pub(crate) fn first(context: &mut CallContext<'_>, name: &str, value: &Value) -> Result<Value> {
+pub(crate) fn first(name: &str, value: &Value) -> Result<Value> {
     Ok(match value {
         Value::Nil => Value::Nil,
         Value::Vector(items) => items.get(0).cloned().unwrap_or_default(),
         Value::Sequence(sequence) => sequence.first(),
         Value::List(list) => list.node().map_or(Value::Nil, |node| node.first().clone()),
         Value::Lazy(cell) => match cell.realised() {
-            Some(value) => first(context, name, &value)?,
+            Some(value) => first(name, &value)?,
             None => Value::Nil,
         },
         Value::Map(map) => match map.iter().next() {
@@ -173,7 +179,9 @@ pub(crate) fn rest(context: &mut CallContext<'_>, name: &str, value: &Value) -> 
         }
         other => {
             account_for_walk(context, other)?;
-            let Some(mut cursor) = Cursor::new(other) else { return Err(type_error(name, "a collection", other)) };
+            let Some(mut cursor) = Cursor::new(other) else {
+                return Err(type_error(name, "a collection", other));
+            };
             let _ = cursor.next();
             cursor.into_value()
         }
@@ -225,7 +233,9 @@ fn last(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
         Value::Map(map) => Ok(map.entries().pop().unwrap_or_default()),
         value => {
             account_for_walk(context, value)?;
-            let Some(mut cursor) = Cursor::new(value) else { return Err(type_error("last", "a sequence", value)) };
+            let Some(mut cursor) = Cursor::new(value) else {
+                return Err(type_error("last", "a sequence", value));
+            };
             let mut last = Value::Nil;
             while let Next::Item(item) = cursor.next() {
                 context.work(1)?;
@@ -251,9 +261,7 @@ fn nth_ready(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let index = integer("nth", &arguments[1])?;
     let found = match &arguments[0] {
         Value::Nil => return Ok(arguments.get(2).cloned().unwrap_or_default()),
-        Value::Vector(_) | Value::String(_) => {
-            crate::machine::lookup(&arguments[0], &Value::Integer(index))
-        }
+        Value::Vector(_) | Value::String(_) => crate::machine::lookup(&arguments[0], &Value::Integer(index)),
         other => return Err(type_error("nth", "a sequence", other)),
     };
     match (found, arguments.get(2)) {
@@ -295,8 +303,9 @@ fn range(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
 }
 
 fn flatten(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    let is_sequential =
-        |value: &Value| matches!(value, Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_));
+    let is_sequential = |value: &Value| {
+        matches!(value, Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_))
+    };
     if !is_sequential(&arguments[0]) {
         return Ok(Value::List(List::EMPTY));
     }

@@ -33,8 +33,6 @@
     nil))
 (defn update-vals [m f] (reduce-kv (fn [out k v] (assoc out k (f v))) (if (vector? m) [] {}) m))
 (defn update-keys [m f] (reduce-kv (fn [out k v] (assoc out (f k) v)) {} m))
-(defn sorted-map-by [comparator & kvs] (apply hash-map kvs))
-(defn sorted-set-by [comparator & items] (set items))
 
 ;; The functions of clojure.set are those of Clojure to the letter, so that they do the same to what is no set.
 (defn clojure.set/union
@@ -107,7 +105,10 @@
   (clojure.walk/postwalk
     (fn [x] (if (map? x) (into* {} (mapv* (fn [e] [(if (keyword? (key e)) (name (key e)) (key e)) (val e)]) x)) x)) m))
 
-(defn field* [f] (if (or (keyword? f) (string? f)) (fn [m] (get m f)) f))
+(defn field* [f]
+  (cond (or (keyword? f) (string? f)) (fn [m] (get m f))
+        (vector? f) (fn [m] (get-in m f))
+        :else f))
 (defn sum-by [f coll]
   (let [f (field* f)] (reduce (fn [total x] (let [v (f x)] (if (nil? v) total (+ total v)))) 0 coll)))
 (defn avg-by [f coll]

@@ -24,7 +24,9 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Step::Return(value))
     }),
     Native::frame("swap!", Arity::at_least(2), &[], Effects::Acts, |host, a| swap(host, a, Answer::New)),
-    Native::frame("swap-vals!", Arity::at_least(2), &[], Effects::Acts, |host, a| swap(host, a, Answer::Both)),
+    Native::frame("swap-vals!", Arity::at_least(2), &[], Effects::Acts, |host, a| {
+        swap(host, a, Answer::Both)
+    }),
     Native::frame("print", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw)),
     Native::frame("println", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Raw)),
     Native::frame("pr", Arity::at_least(0), DEEP, Effects::Acts, |h, a| print(h, a, Style::Readable)),
@@ -41,7 +43,9 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::frame("rand", Arity::between(0, 1), &[], Effects::Acts, |host, a| {
         let most = match a.first() {
-            Some(value) => crate::value::number::to_f64(value).ok_or_else(|| type_error("rand", "a number", value))?,
+            Some(value) => {
+                crate::value::number::to_f64(value).ok_or_else(|| type_error("rand", "a number", value))?
+            }
             None => 1.0,
         };
         allowed(host, "rand")?;
@@ -142,7 +146,12 @@ fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     let value = match &arguments[0] {
         Value::Atom(atom) => match host.shared.memory.atoms.get(&atom.number()) {
             Some((_, value)) => value.clone(),
-            None => return Err(Error::new(ErrorKind::InvalidArgument, "deref: the atom does not exist any more")),
+            None => {
+                return Err(Error::new(
+                    ErrorKind::InvalidArgument,
+                    "deref: the atom does not exist any more",
+                ));
+            }
         },
         Value::Var(name) => host.shared.global_named(name.full())?,
         Value::Reduced(value) => (**value).clone(),
@@ -247,8 +256,11 @@ fn print(host: &mut Host<'_>, arguments: Vec<Value>, style: Style) -> Result<Ste
 
 fn end(host: &mut Host<'_>, arguments: Vec<Value>, signal: Signal) -> Result<Step> {
     if host.strand.is_branch() {
-        return Err(Error::new(ErrorKind::ForbiddenEffect, "return and fail are not allowed inside pmap or pcalls")
-            .hint("return from the branch by giving its value"));
+        return Err(Error::new(
+            ErrorKind::ForbiddenEffect,
+            "return and fail are not allowed inside pmap or pcalls",
+        )
+        .hint("return from the branch by giving its value"));
     }
     Ok(Step::End(signal, Given::new(arguments).take()))
 }

@@ -79,7 +79,8 @@ fn map(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
             lazy(host, Thunk::Map { function, source })
         }
         _ => {
-            let sources = arguments[1..].iter().map(|value| cursor("map", value)).collect::<Result<Vec<_>>>()?;
+            let sources =
+                arguments[1..].iter().map(|value| cursor("map", value)).collect::<Result<Vec<_>>>()?;
             let function = Given::new(arguments).take();
             lazy(host, Thunk::MapMany { function, sources })
         }
@@ -232,7 +233,11 @@ impl Work for Nth {
                     self.left -= 1;
                 }
                 Next::End => {
-                    return self.default.take().map(Step::Return).ok_or_else(|| crate::library::out_of_bounds(self.index));
+                    return self
+                        .default
+                        .take()
+                        .map(Step::Return)
+                        .ok_or_else(|| crate::library::out_of_bounds(self.index));
                 }
                 Next::Blocked(cell) => return Ok(Step::Realise(cell)),
             }

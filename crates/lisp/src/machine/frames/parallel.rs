@@ -8,7 +8,8 @@ use crate::value::{Sequence, Value};
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("pmap", Arity::at_least(2), &[Realise::Not, Realise::Spine], Effects::Acts, |host, a| {
         let mut context = super::super::execute::frame_context(host);
-        let sources = a[1..].iter().map(|value| items(&mut context, "pmap", value)).collect::<Result<Vec<_>>>()?;
+        let sources =
+            a[1..].iter().map(|value| items(&mut context, "pmap", value)).collect::<Result<Vec<_>>>()?;
         let length = sources.iter().map(Vec::len).min().unwrap_or(0);
         host.shared.meter.note(512 * length);
         let branches = (0..length)

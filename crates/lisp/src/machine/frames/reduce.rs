@@ -1,10 +1,10 @@
 //! `reduce` and the loops that are like it: `mapv`, `filterv`, `reduce-kv`, `group-by`.
 
-use super::super::execute::context;
+use super::super::natives::call_in_place;
 use super::super::work::{Arguments, Host, Step, Work};
 use super::{Given, cursor};
 use crate::error::Result;
-use crate::library::{Arity, Effects, Native, Realise, Run};
+use crate::library::{Arity, Effects, Native, Realise};
 use crate::value::{Cursor, Map, Next, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
@@ -32,13 +32,21 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Step::Push(Box::new(ReduceEntries { function, total, source })))
     }),
     Native::frame("mapv*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("mapv", a, Keep::Result)),
-    Native::frame("filterv*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("filterv", a, Keep::Item)),
+    Native::frame("filterv*", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+        collect("filterv", a, Keep::Item)
+    }),
     Native::frame("run!*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("run!", a, Keep::Nothing)),
     Native::frame("group-by", Arity::exactly(2), &[], Effects::Calls, |_, a| {
         let mut a = Given::new(a);
         let function = a.take();
         let source = cursor("group-by", &a.take())?;
-        Ok(Step::Push(Box::new(Group { function, source, current: Value::Nil, key: None, groups: Map::new() })))
+        Ok(Step::Push(Box::new(Group {
+            function,
+            source,
+            current: Value::Nil,
+            key: None,
+            groups: Map::new(),
+        })))
     }),
 ];
 
@@ -58,6 +66,9 @@ impl Work for Reduce {
             None => {}
         }
         loop {
+            if host.shared.meter.is_pressed() {
+                return Ok(Step::Pause);
+            }
             let item = match self.source.next() {
                 Next::Item(item) => item,
                 Next::Blocked(cell) => return Ok(Step::Realise(cell)),
@@ -73,30 +84,22 @@ impl Work for Reduce {
                 continue;
             }
             let total = self.total.take().unwrap_or_default();
-            // A leaf is called in place, if it can be entered as things are.
-            if let Value::Native(native) = &self.function
-                && let Run::Leaf(run) = native.run
-                && native.arity.accepts(2)
-                && !total.may_hold_lazy()
-                && !item.may_hold_lazy()
-            {
-                host.shared.meter.work(1)?;
-                let pair = [total, item];
-                match run(&mut context(host.shared, host.strand), &pair) {
-                    Ok(value) => {
-                        host.shared.limits.check_depth(value.depth())?;
-                        self.total = Some(value);
-                        continue;
-                    }
-                    Err(_) if host.shared.meter.was_refused() => {
-                        let [total, item] = pair;
-                        return Ok(Step::Call(self.function.clone(), Arguments::Two(total, item)));
-                    }
-                    Err(error) => return Err(error),
+            let pair = [total, item];
+            if let Some(result) = call_in_place(&self.function, &pair, host) {
+                match result? {
+                    Value::Reduced(value) => return Ok(Step::Return((*value).clone())),
+                    value => self.total = Some(value),
                 }
+                host.shared.meter.work(1)?;
+                continue;
             }
-            return Ok(Step::Call(self.function.clone(), Arguments::Two(total, item)));
+            let [total, item] = pair;
+            return Ok(Step::Repeat(Arguments::Two(total, item)));
         }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {
@@ -125,11 +128,15 @@ impl Work for ReduceEntries {
             Next::Item(Value::Vector(entry)) => {
                 let part = |index| entry.get(index).cloned().unwrap_or_default();
                 let total = std::mem::take(&mut self.total);
-                Step::Call(self.function.clone(), Arguments::Three(total, part(0), part(1)))
+                Step::Repeat(Arguments::Three(total, part(0), part(1)))
             }
             Next::Blocked(cell) => Step::Realise(cell),
             _ => Step::Return(std::mem::take(&mut self.total)),
         })
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {
@@ -163,30 +170,53 @@ struct Collect {
     items: Vec<Value>,
 }
 
+impl Collect {
+    /// Takes the result for the current item. Gives whether to go on.
+    fn take(&mut self, value: Value, host: &mut Host<'_>) -> Result<bool> {
+        match self.keep {
+            Keep::Result => self.items.push(value),
+            Keep::Item if value.is_truthy() => self.items.push(std::mem::take(&mut self.current)),
+            Keep::Item => {}
+            Keep::Nothing => return Ok(!matches!(value, Value::Reduced(_))),
+        }
+        host.shared.meter.note(32);
+        host.shared.limits.check_collection(self.items.len())?;
+        Ok(true)
+    }
+}
+
 impl Work for Collect {
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
-        if let Some(value) = incoming {
-            match self.keep {
-                Keep::Result => self.items.push(value),
-                Keep::Item if value.is_truthy() => self.items.push(std::mem::take(&mut self.current)),
-                Keep::Item => {}
-                Keep::Nothing if matches!(value, Value::Reduced(_)) => return Ok(Step::Return(Value::Nil)),
-                Keep::Nothing => {}
-            }
-            host.shared.meter.note(32);
-            host.shared.limits.check_collection(self.items.len())?;
+        if let Some(value) = incoming
+            && !self.take(value, host)?
+        {
+            return Ok(Step::Return(Value::Nil));
         }
-        Ok(match self.source.next() {
-            Next::Item(item) => {
-                if self.keep == Keep::Item {
-                    self.current = item.clone();
-                }
-                Step::Call(self.function.clone(), Arguments::One(item))
+        loop {
+            if host.shared.meter.is_pressed() {
+                return Ok(Step::Pause);
             }
-            Next::Blocked(cell) => Step::Realise(cell),
-            Next::End if self.keep == Keep::Nothing => Step::Return(Value::Nil),
-            Next::End => Step::Return(Value::vector(std::mem::take(&mut self.items))),
-        })
+            let item = match self.source.next() {
+                Next::Item(item) => item,
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                Next::End if self.keep == Keep::Nothing => return Ok(Step::Return(Value::Nil)),
+                Next::End => return Ok(Step::Return(Value::vector(std::mem::take(&mut self.items)))),
+            };
+            if self.keep == Keep::Item {
+                self.current = item.clone();
+            }
+            let Some(result) = call_in_place(&self.function, std::slice::from_ref(&item), host) else {
+                return Ok(Step::Repeat(Arguments::One(item)));
+            };
+            host.shared.meter.work(1)?;
+            if !self.take(result?, host)? {
+                return Ok(Step::Return(Value::Nil));
+            }
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {
@@ -206,6 +236,25 @@ struct Group {
     groups: Map,
 }
 
+impl Group {
+    /// Puts the current item into its group, whose key is realised.
+    fn file(&mut self, host: &mut Host<'_>) -> Result<()> {
+        let key = self.key.take().unwrap_or_default();
+        let item = std::mem::take(&mut self.current);
+        host.shared.meter.note(96);
+        host.shared.meter.work(key.shape().weight() / 8)?;
+        // The group leaves the map while it grows, so that it grows in place.
+        let group = self.groups.get_mut(&key).map(std::mem::take);
+        let mut group = match group {
+            Some(Value::Vector(group)) => group,
+            _ => crate::value::Vector::default(),
+        };
+        group.push(item);
+        self.groups.insert(key, Value::Vector(group));
+        Ok(())
+    }
+}
+
 impl Work for Group {
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
         if let Some(key) = incoming {
@@ -216,25 +265,32 @@ impl Work for Group {
             if let Some(work) = super::super::realise::pending(key, Realise::Deep, host.shared, false)? {
                 return Ok(Step::Push(Box::new(Silent(Some(work)))));
             }
-            host.shared.meter.note(96);
-            host.shared.meter.work(key[0].shape().weight() / 8)?;
-            let key = self.key.take().unwrap_or_default();
-            let item = std::mem::take(&mut self.current);
-            let mut group = match self.groups.remove(&key) {
-                Some(Value::Vector(group)) => group,
-                _ => crate::value::Vector::from(Vec::new()),
-            };
-            group.push(item);
-            self.groups.insert(key, Value::Vector(group));
+            self.file(host)?;
         }
-        Ok(match self.source.next() {
-            Next::Item(item) => {
-                self.current = item.clone();
-                Step::Call(self.function.clone(), Arguments::One(item))
+        loop {
+            if host.shared.meter.is_pressed() {
+                return Ok(Step::Pause);
             }
-            Next::Blocked(cell) => Step::Realise(cell),
-            Next::End => Step::Return(Value::Map(std::mem::take(&mut self.groups))),
-        })
+            let item = match self.source.next() {
+                Next::Item(item) => item,
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                Next::End => return Ok(Step::Return(Value::Map(std::mem::take(&mut self.groups)))),
+            };
+            self.current = item.clone();
+            match call_in_place(&self.function, std::slice::from_ref(&item), host) {
+                Some(Ok(key)) if !key.may_hold_lazy() => {
+                    host.shared.meter.work(1)?;
+                    self.key = Some(key);
+                    self.file(host)?;
+                }
+                Some(Err(error)) => return Err(error),
+                _ => return Ok(Step::Repeat(Arguments::One(item))),
+            }
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.function)
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {

@@ -1,5 +1,6 @@
 //! `some`, `every?` and their like: loops that stop early.
 
+use super::super::natives::call_in_place;
 use super::super::work::{Arguments, Host, Step, Work};
 use super::{Given, cursor};
 use crate::error::Result;
@@ -9,7 +10,9 @@ use crate::value::{Cursor, Next, Value};
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("some", Arity::exactly(2), &[], Effects::Calls, |_, a| search("some", a, Until::Truthy)),
     Native::frame("every?", Arity::exactly(2), &[], Effects::Calls, |_, a| search("every?", a, Until::Falsy)),
-    Native::frame("not-any?", Arity::exactly(2), &[], Effects::Calls, |_, a| search("not-any?", a, Until::AnyTruthy)),
+    Native::frame("not-any?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+        search("not-any?", a, Until::AnyTruthy)
+    }),
     Native::frame("not-every?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
         search("not-every?", a, Until::AnyFalsy)
     }),
@@ -38,24 +41,41 @@ struct Search {
 }
 
 impl Work for Search {
-    fn step(&mut self, _: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
-        if let Some(answer) = incoming {
-            match (self.until, answer.is_truthy()) {
-                (Until::Truthy, true) => return Ok(Step::Return(answer)),
-                (Until::Falsy, false) | (Until::AnyTruthy, true) => return Ok(Step::Return(Value::Boolean(false))),
-                (Until::AnyFalsy, false) => return Ok(Step::Return(Value::Boolean(true))),
-                _ => {}
+    fn step(&mut self, host: &mut Host<'_>, mut incoming: Option<Value>) -> Result<Step> {
+        loop {
+            if let Some(answer) = incoming.take() {
+                match (self.until, answer.is_truthy()) {
+                    (Until::Truthy, true) => return Ok(Step::Return(answer)),
+                    (Until::Falsy, false) | (Until::AnyTruthy, true) => {
+                        return Ok(Step::Return(Value::Boolean(false)));
+                    }
+                    (Until::AnyFalsy, false) => return Ok(Step::Return(Value::Boolean(true))),
+                    _ => {}
+                }
+            }
+            let item = match self.source.next() {
+                Next::Item(item) => item,
+                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                Next::End => {
+                    return Ok(Step::Return(match self.until {
+                        Until::Truthy => Value::Nil,
+                        Until::Falsy | Until::AnyTruthy => Value::Boolean(true),
+                        Until::AnyFalsy => Value::Boolean(false),
+                    }));
+                }
+            };
+            match call_in_place(&self.predicate, std::slice::from_ref(&item), host) {
+                Some(result) => {
+                    host.shared.meter.work(1)?;
+                    incoming = Some(result?);
+                }
+                None => return Ok(Step::Repeat(Arguments::One(item))),
             }
         }
-        Ok(match self.source.next() {
-            Next::Item(item) => Step::Call(self.predicate.clone(), Arguments::One(item)),
-            Next::Blocked(cell) => Step::Realise(cell),
-            Next::End => Step::Return(match self.until {
-                Until::Truthy => Value::Nil,
-                Until::Falsy | Until::AnyTruthy => Value::Boolean(true),
-                Until::AnyFalsy => Value::Boolean(false),
-            }),
-        })
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.predicate)
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {

@@ -8,17 +8,35 @@ use crate::value::{Sequence, Value, number};
 
 pub(crate) const NATIVES: &[Native] = &[
     // A comparator, the items, and the keys they are compared by.
-    Native::frame("sort-with*", Arity::exactly(3), &[Realise::Not, Realise::Spine], Effects::Calls, |host, a| {
-        let mut a = Given::new(a);
-        let (comparator, values, keys) = (a.take(), a.take(), a.take());
-        let mut context = super::super::execute::frame_context(host);
-        let values = items(&mut context, "sort", &values)?;
-        let keys = items(&mut context, "sort", &keys)?;
-        let items: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
-        let length = items.len();
-        let (target, width) = (Vec::with_capacity(length), 1);
-        Ok(Step::Push(Box::new(Sort { comparator, items, target, width, start: 0, left: 0, right: 0, asked: false })))
-    }),
+    Native::frame(
+        "sort-with*",
+        Arity::exactly(3),
+        &[Realise::Not, Realise::Spine],
+        Effects::Calls,
+        |host, a| {
+            let mut a = Given::new(a);
+            let (comparator, values, keys) = (a.take(), a.take(), a.take());
+            if !matches!(comparator, Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Var(_)) {
+                return Err(type_error("sort", "a function as comparator", &comparator));
+            }
+            let mut context = super::super::execute::frame_context(host);
+            let values = items(&mut context, "sort", &values)?;
+            let keys = items(&mut context, "sort", &keys)?;
+            let items: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
+            let length = items.len();
+            let (target, width) = (Vec::with_capacity(length), 1);
+            Ok(Step::Push(Box::new(Sort {
+                comparator,
+                items,
+                target,
+                width,
+                start: 0,
+                left: 0,
+                right: 0,
+                asked: false,
+            })))
+        },
+    ),
 ];
 
 /// A bottom-up merge sort: runs of `width` are merged pairwise into `target`, then the width doubles.
@@ -86,7 +104,7 @@ impl Work for Sort {
             if left < middle && right < end {
                 self.asked = true;
                 let arguments = Arguments::Two(self.items[right].0.clone(), self.items[left].0.clone());
-                return Ok(Step::Call(self.comparator.clone(), arguments));
+                return Ok(Step::Repeat(arguments));
             }
             if left < middle {
                 self.take_left();
@@ -104,6 +122,10 @@ impl Work for Sort {
                 }
             }
         }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        Some(&self.comparator)
     }
 
     fn each(&self, look: &mut dyn FnMut(&Value)) {
