@@ -8,6 +8,7 @@
 #![allow(clippy::print_stderr, reason = "errors of the command line belong there")]
 
 mod core;
+mod lisp;
 mod measure;
 mod report;
 
@@ -17,7 +18,10 @@ use report::Report;
 
 type Group = (&'static str, &'static str, fn(&mut Report));
 
-const GROUPS: &[Group] = &[("core", "sessions, ids, records and folds; in memory", core::run)];
+const GROUPS: &[Group] = &[
+    ("core", "sessions, ids, records and folds; in memory", core::run),
+    ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

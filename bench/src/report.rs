@@ -11,7 +11,12 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new() -> Self {
-        Self { system: "backstitch" }
+        Self::of("backstitch")
+    }
+
+    /// Prints measurements of another system.
+    pub(crate) fn of(system: &'static str) -> Self {
+        Self { system }
     }
 
     /// Prints a time, in nanoseconds. `params` say what was measured.

@@ -1,6 +1,7 @@
 //! The tests of the language, in one binary.
 
 mod dates;
+mod differential;
 mod errors;
 mod format;
 mod forms;

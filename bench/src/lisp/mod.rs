@@ -1,0 +1,146 @@
+//! The group `lisp`: the agent language, and the same programs in Clojure where it is installed.
+//!
+//! The aims are 5 us for a tiny program from its text to its value, 10 ms for a reduce of 100,000 steps with a closure, 2 ms
+//! for filter and map over 10,000 maps, and 20 MB/s for reading. A program is read, compiled and run for each measurement
+//! where `whole` is true; elsewhere it is compiled once and only run.
+
+mod clojure;
+
+use backstitch_lisp::{Engine, Inputs, Limits, Map, Outcome, ReadLimits, Value, from_json, read_all};
+use serde_json::json;
+
+use crate::measure::{Effort, Timing, time};
+use crate::report::Report;
+
+/// For what takes some microseconds: enough runs in a sample that a clock's step does not show.
+const TINY: Effort = Effort { samples: 101, per_sample: 256 };
+
+/// A program that is measured, in this language and in Clojure.
+pub(crate) struct Case {
+    pub(crate) metric: &'static str,
+    /// Its text. `data/rows` is the data; Clojure is given the same under the name `rows`.
+    pub(crate) source: &'static str,
+    /// What it gives, in both.
+    pub(crate) value: &'static str,
+    /// Whether reading and compiling count.
+    pub(crate) whole: bool,
+    pub(crate) effort: Effort,
+}
+
+pub(crate) const CASES: &[Case] = &[
+    Case { metric: "lisp.tiny", source: "(let [x 1 y 2] (+ x y))", value: "3", whole: true, effort: TINY },
+    Case {
+        metric: "lisp.reduce",
+        source: "(reduce (fn [acc x] (+ acc (* x 2))) 0 (range 100000))",
+        value: "9999900000",
+        whole: false,
+        effort: Effort::LARGE,
+    },
+    Case {
+        metric: "lisp.loop",
+        source: "(loop [i 0 acc 0] (if (< i 100000) (recur (inc i) (+ acc i)) acc))",
+        value: "4999950000",
+        whole: false,
+        effort: Effort::LARGE,
+    },
+    Case {
+        metric: "lisp.filter_map",
+        source: "(count (map :id (filter (fn [row] (> (:price row) 50)) data/rows)))",
+        value: "4900",
+        whole: false,
+        effort: Effort::LARGE,
+    },
+    Case {
+        metric: "lisp.filter_map_reduce",
+        source: "(reduce + (map (fn [row] (* 2 (:id row))) (filter (fn [row] (and (:active row) (> (:price row) 50))) data/rows)))",
+        value: "24120000",
+        whole: false,
+        effort: Effort::LARGE,
+    },
+    Case {
+        metric: "lisp.group_by",
+        source: "(count (group-by :price data/rows))",
+        value: "100",
+        whole: false,
+        effort: Effort::LARGE,
+    },
+    Case {
+        metric: "lisp.sort_by",
+        source: "(:price (first (sort-by :price data/rows)))",
+        value: "0",
+        whole: false,
+        effort: Effort::LARGE,
+    },
+];
+
+/// How many rows the data have.
+pub(crate) const ROWS: usize = 10_000;
+
+/// Measures the group.
+pub(crate) fn run(report: &mut Report) {
+    let engine = Engine::new();
+    let inputs = Inputs { data: rows(), ..Inputs::default() };
+    for case in CASES {
+        let program = engine.compile(case.source, &inputs).expect("the program compiles");
+        assert_eq!(
+            backstitch_lisp::to_edn(&finish(&engine, &program, &inputs)),
+            case.value,
+            "{}",
+            case.source
+        );
+        let timing = if case.whole {
+            time(case.effort, || {
+                let program = engine.compile(case.source, &inputs).expect("the program compiles");
+                finish(&engine, &program, &inputs)
+            })
+        } else {
+            time(case.effort, || finish(&engine, &program, &inputs))
+        };
+        report.time(case.metric, json!({ "program": case.source, "whole": case.whole }), &timing);
+    }
+    let text = source_text();
+    let reading = time(Effort::LARGE, || read_all(&text, &limits()).expect("the text can be read").len());
+    speed(report, text.len(), &reading);
+    report.time("lisp.engine", json!({}), &time(Effort::LARGE, Engine::new));
+    clojure::run(report, &text);
+}
+
+fn finish(engine: &Engine, program: &backstitch_lisp::Program, inputs: &Inputs) -> Value {
+    match engine.start(program, inputs.clone()).run() {
+        Outcome::Finished(finished) => finished.result.expect("the program runs"),
+        Outcome::Suspended(_) => unreachable!("the program calls no tools"),
+    }
+}
+
+/// The data of all programs.
+fn rows() -> Map {
+    let row =
+        |id: usize| json!({"id": id, "price": id % 100, "name": "item", "active": id.is_multiple_of(2)});
+    let rows: Vec<_> = (0..ROWS).map(row).collect();
+    match from_json(&json!({ "rows": rows }), &Limits::default()) {
+        Ok(Value::Map(data)) => data,
+        _ => unreachable!("an object becomes a map"),
+    }
+}
+
+/// About a megabyte of what models write.
+fn source_text() -> String {
+    let definition = "(defn total-of \"Sums up the paid orders.\" [orders rate]\n  (->> orders\n       (filter (fn [{:keys [paid? total]}] (and paid? (> total 12.5))))\n       (map #(* rate (:total %)))\n       (reduce + 0))) ; in cents\n(def settings {:limit 100, :names [\"Ada\" \"Bob\"], :pattern #\"[a-z]+\\\\d*\", :ids #{1 2 3}})\n";
+    definition.repeat((1 << 20) / definition.len())
+}
+
+fn limits() -> ReadLimits {
+    ReadLimits::default().with_bytes(4 << 20)
+}
+
+/// Prints how fast text is read.
+pub(crate) fn speed(report: &mut Report, bytes: usize, timing: &Timing) {
+    let rate = |nanoseconds: f64| bytes as f64 * 1000.0 / nanoseconds;
+    let params = json!({
+        "bytes": bytes,
+        "maximum": (rate(timing.minimum) * 10.0).round() / 10.0,
+        "cpu": (rate(timing.cpu) * 10.0).round() / 10.0,
+        "samples": timing.samples,
+    });
+    report.value("lisp.read", params, rate(timing.median), "MB/s");
+}

@@ -1,0 +1,114 @@
+//! The same programs in Clojure: what means something there means the same here.
+//!
+//! Small programs are generated from a seed, all are evaluated in one process of Clojure and one by one here, and the
+//! values are compared, or that both fail. The order of maps and sets is made the same by reading what Clojure printed.
+//! Where no `clojure` is installed, nothing is compared, and that is said.
+//!
+//! `LISP_DIFFERENTIAL` says how many programs there are, `LISP_DIFFERENTIAL_SEED` which.
+
+mod collections;
+mod generator;
+mod scalars;
+
+use std::process::Command;
+
+use backstitch_lisp::{Limits, read_edn, to_edn};
+
+use crate::support::run;
+use generator::Generator;
+
+/// How many programs are compared unless the environment says otherwise.
+const PROGRAMS: u64 = 2_000;
+
+/// Evaluates the programs of a file, one to a line, each the text of a string. Prints for each the text of its value as
+/// a string, or nil when it fails.
+const EVALUATE: &str = r#"
+(require '[clojure.string :as str] '[clojure.set :as set] 'clojure.walk)
+(with-open [in (clojure.java.io/reader (first *command-line-args*))]
+  (doseq [line (line-seq in)]
+    (prn (try (pr-str (eval (read-string (read-string line)))) (catch Throwable _ nil)))))
+(shutdown-agents)
+"#;
+
+#[test]
+fn programs_mean_the_same_in_clojure() {
+    let count = from_environment("LISP_DIFFERENTIAL").unwrap_or(PROGRAMS);
+    let seed = from_environment("LISP_DIFFERENTIAL_SEED").unwrap_or(1);
+    let programs: Vec<String> = (0..count).map(|at| Generator::new(seed, at).program()).collect();
+    let Some(theirs) = evaluate_in_clojure(&programs) else { return };
+    assert_eq!(theirs.len(), programs.len(), "Clojure answered every program");
+    let mut differences = Vec::new();
+    let mut values = 0;
+    for (program, theirs) in programs.iter().zip(&theirs) {
+        let ours = run(program).map(|value| to_edn(&value));
+        let same = match (&ours, theirs) {
+            (Ok(ours), Some(theirs)) => {
+                values += 1;
+                ours == theirs
+            }
+            (Err(_), None) => true,
+            _ => false,
+        };
+        if !same {
+            let ours = ours.unwrap_or_else(|error| error.to_string());
+            let theirs = theirs.as_deref().unwrap_or("an exception");
+            differences.push(format!("{program}\n  here     {ours}\n  Clojure  {theirs}"));
+        }
+    }
+    assert!(
+        differences.is_empty(),
+        "{} of {count} programs differ (seed {seed}):\n{}",
+        differences.len(),
+        differences[..differences.len().min(40)].join("\n")
+    );
+    // Programs that fail everywhere show little.
+    assert!(values * 2 > count, "only {values} of {count} programs have a value");
+}
+
+/// What Clojure makes of each program, as this language prints it; nothing where it fails.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::print_stderr,
+    reason = "it starts Clojure"
+)]
+fn evaluate_in_clojure(programs: &[String]) -> Option<Vec<Option<String>>> {
+    let directory = std::env::temp_dir().join(format!("backstitch-differential-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory for temporary files");
+    let (script, file) = (directory.join("evaluate.clj"), directory.join("programs.edn"));
+    let lines: String = programs.iter().map(|program| quoted(program) + "\n").collect();
+    std::fs::write(&script, EVALUATE).expect("the script can be written");
+    std::fs::write(&file, lines).expect("the programs can be written");
+    let output = Command::new("clojure").arg(&script).arg(&file).output();
+    std::fs::remove_dir_all(&directory).expect("the files are still there");
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("SKIPPED: nothing was compared with Clojure, because it cannot be started: {error}");
+            return None;
+        }
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).expect("Clojure prints UTF-8");
+    let limits = Limits::default();
+    let read = |line: &str| {
+        let text = read_edn(line, &limits).unwrap_or_else(|error| panic!("{line}\n{error}"));
+        let backstitch_lisp::Value::String(text) = text else { return None };
+        Some(match read_edn(&text, &limits) {
+            Ok(value) => to_edn(&value),
+            Err(_) => text.to_string(),
+        })
+    };
+    Some(printed.lines().map(read).collect())
+}
+
+/// A string as both languages read it.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a person may ask for more programs")]
+fn from_environment(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
