@@ -17,6 +17,7 @@ pub(crate) enum Op {
     Nil,
     True,
     False,
+    Integer(i64),
     Constant(u32),
     Local(u16),
     /// A local that is not needed any more: its value leaves the slot, so that it can be changed in place.

@@ -102,6 +102,7 @@ impl Emitter {
                     Value::Nil => Op::Nil,
                     Value::Boolean(true) => Op::True,
                     Value::Boolean(false) => Op::False,
+                    Value::Integer(value) => Op::Integer(value),
                     value => Op::Constant(self.constant(value)),
                 };
                 self.push(op, span);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::fiber::{CodeFrame, Exit, Fiber, Frame, Pending, Strand};
 use super::instructions::{Flow, charge_keys};
 use super::shared::Shared;
-use super::work::{Arguments, Host, Step, Work};
+use super::work::{Host, Step, Work};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, Native, Realise};
 use crate::value::{Closure, Sequence, Value, Vector};
@@ -105,7 +105,7 @@ impl Fiber {
     ) -> Option<Exit> {
         self.stack.truncate(floor);
         let charged = shared.meter.work(1);
-        let mut host = Host { shared, strand: &mut self.strand };
+        let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
         let step = match charged.and_then(|()| work.step(&mut host, incoming)) {
             Ok(step) => step,
             Err(error) if error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused() => {
@@ -121,13 +121,11 @@ impl Fiber {
         };
         let step = match step {
             // The function that has just returned is called again: its closure is at hand.
-            Step::Repeat(arguments) => {
+            Step::Repeat(count) => {
                 let last = self.last.take();
                 match (work.function(), last) {
                     (Some(Value::Closure(function)), Some(last)) if Arc::ptr_eq(function, &last) => {
                         self.frames.push(Frame::Native(work, floor));
-                        self.stack.push(Value::Nil);
-                        let count = arguments.push(&mut self.stack);
                         self.pending = match self.enter(last, count, shared) {
                             Ok(frame) => {
                                 self.frames.push(Frame::Code(frame));
@@ -135,10 +133,15 @@ impl Fiber {
                             }
                             Err(error) => Pending::Raise(error.into()),
                         };
-                        return None;
                     }
-                    (function, _) => Step::Call(function.cloned().unwrap_or_default(), arguments),
+                    (function, _) => {
+                        let place = self.stack.len() - count - 1;
+                        self.stack[place] = function.cloned().unwrap_or_default();
+                        self.frames.push(Frame::Native(work, floor));
+                        self.pending = Pending::Invoke(count);
+                    }
                 }
+                return None;
             }
             step => step,
         };
@@ -162,7 +165,8 @@ impl Fiber {
                     other => (other, None),
                 };
                 self.stack.push(function);
-                let count = arguments.push(&mut self.stack);
+                let count = arguments.len();
+                self.stack.extend(arguments);
                 match closure.map(|closure| self.enter(closure, count, shared)) {
                     Some(Ok(frame)) => {
                         self.frames.push(Frame::Code(frame));
@@ -239,7 +243,8 @@ impl Fiber {
                 let native = *native;
                 let arguments = self.stack.split_off(floor + 1);
                 self.stack.truncate(floor);
-                super::natives::call(native, arguments, shared, &mut self.strand)
+                let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
+                super::natives::call(native, arguments, &mut host)
             }
             Value::Var(name) => {
                 let function = shared.global_named(name.full())?;
@@ -346,30 +351,4 @@ pub(super) fn unrealised(
         }
     }
     Ok(None)
-}
-
-impl Arguments {
-    /// Puts the arguments on the stack and counts them.
-    fn push(self, stack: &mut Vec<Value>) -> usize {
-        match self {
-            Arguments::None => 0,
-            Arguments::One(a) => {
-                stack.push(a);
-                1
-            }
-            Arguments::Two(a, b) => {
-                stack.extend([a, b]);
-                2
-            }
-            Arguments::Three(a, b, c) => {
-                stack.extend([a, b, c]);
-                3
-            }
-            Arguments::Many(arguments) => {
-                let count = arguments.len();
-                stack.extend(arguments);
-                count
-            }
-        }
-    }
 }

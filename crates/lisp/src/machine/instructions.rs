@@ -157,10 +157,10 @@ impl Fiber {
             macro_rules! arithmetic {
                 ($checked:ident, $slow:path) => {{
                     let top = self.stack.len() - 1;
-                    if let (Value::Integer(a), Value::Integer(b)) = (&self.stack[top - 1], &self.stack[top])
+                    if let [.., Value::Integer(a), Value::Integer(b)] = self.stack.as_mut_slice()
                         && let Some(result) = a.$checked(*b)
                     {
-                        self.stack[top - 1] = Value::Integer(result);
+                        *a = result;
                     } else {
                         let result = $slow(&self.stack[top - 1], &self.stack[top], number::Overflow::Fail);
                         let result = check!(result.and_then(|value| sized(value, shared)));
@@ -187,6 +187,7 @@ impl Fiber {
                     Op::Nil => self.stack.push(Value::Nil),
                     Op::True => self.stack.push(Value::Boolean(true)),
                     Op::False => self.stack.push(Value::Boolean(false)),
+                    Op::Integer(value) => self.stack.push(Value::Integer(value)),
                     Op::Constant(index) => self.stack.push(body.constants[index as usize].clone()),
                     Op::Local(slot) => {
                         // Most locals are numbers, which need not go the way of everything that can be cloned.
@@ -305,7 +306,8 @@ impl Fiber {
                                     collect!();
                                 }
                                 let arguments = self.stack.split_off(floor);
-                                let mut host = Host { shared, strand: &mut self.strand };
+                                let mut host =
+                                    Host { shared, strand: &mut self.strand, stack: &mut self.stack };
                                 match check!(enter(&mut host, arguments)) {
                                     Step::Return(value) => {
                                         check!(shared.limits.check_depth(value.depth()));

@@ -1,40 +1,29 @@
 //! Calls of library functions from frames, where the arguments do not lie on the stack.
 
 use super::execute::{context, unrealised};
-use super::fiber::Strand;
-use super::shared::Shared;
 use super::work::{Host, Step, Work};
 use crate::error::Result;
 use crate::library::{Native, Realise, Run};
 use crate::value::Value;
 
 /// Calls a function of the library.
-pub(super) fn call(
-    native: &'static Native,
-    mut arguments: Vec<Value>,
-    shared: &mut Shared,
-    strand: &mut Strand,
-) -> Result<Step> {
+pub(super) fn call(native: &'static Native, mut arguments: Vec<Value>, host: &mut Host<'_>) -> Result<Step> {
     if !native.arity.accepts(arguments.len()) {
         return Err(native.arity.mismatch(native.name, arguments.len()));
     }
-    if unrealised(native, &arguments, shared)?.is_some() {
+    if unrealised(native, &arguments, host.shared)?.is_some() {
         return Ok(Step::Push(Box::new(CallNative { native, arguments })));
     }
-    match native.run {
-        Run::Frame(enter) => enter(&mut Host { shared, strand }, arguments),
-        Run::Leaf(run) => match run(&mut context(shared, strand), &arguments) {
-            Err(_) if shared.meter.was_refused() => {
-                Ok(Step::Push(Box::new(CallNative { native, arguments })))
-            }
-            result => result.map(Step::Return),
-        },
-        Run::Taking(run) => match run(&mut context(shared, strand), &mut arguments) {
-            Err(_) if shared.meter.was_refused() => {
-                Ok(Step::Push(Box::new(CallNative { native, arguments })))
-            }
-            result => result.map(Step::Return),
-        },
+    let result = match native.run {
+        Run::Frame(enter) => return enter(host, arguments),
+        Run::Leaf(run) => run(&mut context(host.shared, host.strand), &arguments),
+        Run::Taking(run) => run(&mut context(host.shared, host.strand), &mut arguments),
+    };
+    match result {
+        Err(_) if host.shared.meter.was_refused() => {
+            Ok(Step::Push(Box::new(CallNative { native, arguments })))
+        }
+        result => result.map(Step::Return),
     }
 }
 

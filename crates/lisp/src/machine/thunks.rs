@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::natives::call_in_place;
-use super::work::{Arguments, Host, Step, Work};
+use super::work::{Host, Step, Work};
 use crate::compile::Body;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Effects;
@@ -71,6 +71,28 @@ struct RunThunk {
     items: Vec<Value>,
     /// The item whose test is under way.
     current: Option<Value>,
+}
+
+/// Arguments of a call.
+enum Arguments {
+    None,
+    One(Value),
+    Two(Value, Value),
+    Many(Vec<Value>),
+}
+
+impl Arguments {
+    /// Puts the arguments on the stack and counts them.
+    fn push(self, stack: &mut Vec<Value>) -> usize {
+        let before = stack.len();
+        match self {
+            Arguments::None => {}
+            Arguments::One(a) => stack.push(a),
+            Arguments::Two(a, b) => stack.extend([a, b]),
+            Arguments::Many(arguments) => stack.extend(arguments),
+        }
+        stack.len() - before
+    }
 }
 
 /// What a turn of a thunk comes to.
@@ -160,7 +182,8 @@ impl Work for RunThunk {
                         incoming = Some(result?);
                         continue;
                     }
-                    return Ok(Step::Repeat(arguments));
+                    host.begin_call();
+                    return Ok(Step::Repeat(arguments.push(host.stack)));
                 }
                 Turn::Realise(cell) if first => return Ok(Step::Realise(cell)),
                 // What comes next is not ready: that is for the next cell.

@@ -12,6 +12,24 @@ use crate::value::{LazyCell, Value};
 pub(crate) struct Host<'a> {
     pub(crate) shared: &'a mut Shared,
     pub(crate) strand: &'a mut Strand,
+    pub(crate) stack: &'a mut Vec<Value>,
+}
+
+impl Host<'_> {
+    /// Makes room for the function below the arguments that are pushed next. Arguments go straight to the stack,
+    /// because moving values about is what a short call spends its time with.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) {
+        self.stack.push(Value::Nil);
+    }
+
+    /// Calls [`Work::function`] with one argument.
+    #[inline]
+    pub(crate) fn call_one(&mut self, argument: Value) -> Step {
+        self.begin_call();
+        self.stack.push(argument);
+        Step::Repeat(1)
+    }
 }
 
 /// Enters a library function with its arguments, which are realised as far as it declares.
@@ -22,11 +40,12 @@ pub(crate) enum Step {
     /// The frame is done and gives this value.
     Return(Value),
     /// Calls a function; the frame goes on with its result.
-    Call(Value, Arguments),
-    /// Calls [`Work::function`] again, which is cheap if it has just returned.
-    Repeat(Arguments),
+    Call(Value, Vec<Value>),
+    /// Calls [`Work::function`] with so many arguments, which [`Host::begin_call`] and pushes have put on the stack.
+    /// This is cheap if the function has just returned.
+    Repeat(usize),
     /// Calls a function in place of the frame.
-    Become(Value, Arguments),
+    Become(Value, Vec<Value>),
     /// Realises a cell; the frame goes on without a value.
     Realise(Arc<LazyCell>),
     /// Runs another frame; this one goes on with its result.
@@ -52,15 +71,6 @@ pub enum Signal {
     Return,
     /// `(fail value)`
     Fail,
-}
-
-/// Arguments of a call, mostly few.
-pub(crate) enum Arguments {
-    None,
-    One(Value),
-    Two(Value, Value),
-    Three(Value, Value, Value),
-    Many(Vec<Value>),
 }
 
 /// A frame written in Rust.

@@ -141,7 +141,8 @@ impl Vector {
             Items::Flat(items) if items.len() <= SMALL => 96 + 16 * items.len(),
             // A shared flat block that is too large to copy becomes a tree once.
             Items::Flat(items) => 8192 + 24 * items.len(),
-            Items::Tree(_) => 6144,
+            // The last block and the path to it.
+            Items::Tree(_) => 2560,
         }
     }
 

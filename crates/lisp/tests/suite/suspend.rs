@@ -39,7 +39,8 @@ fn run_with(source: &str, inputs: Inputs, newest_first: bool) -> (Finished, Vec<
             Outcome::Finished(finished) => return (*finished, calls),
             Outcome::Suspended(requests) => {
                 let mut requests = VecDeque::from(requests);
-                let request = if newest_first { requests.pop_back() } else { requests.pop_front() }.expect("a request");
+                let request =
+                    if newest_first { requests.pop_back() } else { requests.pop_front() }.expect("a request");
                 if let Request::Tool(call) = &request {
                     calls.push(format!("{} {} {}", call.path, call.name, to_edn(&call.arguments)));
                 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::work::{Arguments, Host, Signal, Step, Work};
+use super::super::work::{Host, Signal, Step, Work};
 use super::Given;
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Arity, Effects, Native, Realise, items, print_all, type_error};
+use crate::library::{Arity, Effects, Native, Realise, Run, items, print_all, type_error};
 use crate::printer::Style;
 use crate::value::{AtomRef, Cursor, Next, Value};
 
@@ -103,7 +103,7 @@ impl Work for Apply {
                 }
                 Next::End => {
                     let arguments = std::mem::take(&mut self.arguments);
-                    return Ok(Step::Become(self.function.clone(), Arguments::Many(arguments)));
+                    return Ok(Step::Become(self.function.clone(), arguments));
                 }
                 Next::Blocked(cell) => return Ok(Step::Realise(cell)),
             }
@@ -192,7 +192,54 @@ fn swap(host: &mut Host<'_>, arguments: Vec<Value>, answer: Answer) -> Result<St
     let target = a.next().unwrap_or_default();
     let atom = changeable(host, "swap!", &target)?;
     let function = a.next().unwrap_or_default();
+    if answer == Answer::New
+        && let Some(result) = swap_in_place(host, &atom, &function, a.as_slice())
+    {
+        return result.map(Step::Return);
+    }
     Ok(Step::Push(Box::new(Swap { atom, function, arguments: a.collect(), old: None, answer })))
+}
+
+/// Changes the value of an atom where it lies, by a function that leaves its arguments alone if it fails and that
+/// cannot look at the atom. Nothing if the function is another.
+fn swap_in_place(
+    host: &mut Host<'_>,
+    atom: &AtomRef,
+    function: &Value,
+    more: &[Value],
+) -> Option<Result<Value>> {
+    let Value::Native(native) = function else { return None };
+    let Run::Taking(run) = native.run else { return None };
+    if !native.arity.accepts(more.len() + 1) || more.iter().any(Value::may_hold_lazy) {
+        return None;
+    }
+    // A result that is nested too deep is refused after the value has been changed, so it must not come to that.
+    if more.iter().any(|value| value.depth() + 2 > host.shared.limits.nesting_depth) {
+        return None;
+    }
+    let cell = &mut host.shared.memory.atoms.get_mut(&atom.number())?.1;
+    if cell.may_hold_lazy() {
+        return None;
+    }
+    let mut arguments = vec![std::mem::take(cell)];
+    arguments.extend_from_slice(more);
+    let weight: u64 = more.iter().map(|value| value.shape().weight() / 8).sum();
+    let result = match host.shared.meter.work(weight) {
+        Ok(()) => run(&mut super::super::execute::frame_context(host), &mut arguments),
+        Err(error) => Err(error),
+    };
+    Some(match result.and_then(|value| host.shared.limits.check_depth(value.depth()).map(|()| value)) {
+        Ok(value) => {
+            set(host, atom, value.clone());
+            Ok(value)
+        }
+        Err(error) => {
+            // The function has failed before it took anything: the value goes back.
+            let old = std::mem::take(&mut arguments[0]);
+            set(host, atom, old);
+            Err(error)
+        }
+    })
 }
 
 struct Swap {
@@ -212,7 +259,7 @@ impl Work for Swap {
                 self.old = Some(old.clone());
             }
             let arguments = std::iter::once(old).chain(std::mem::take(&mut self.arguments)).collect();
-            return Ok(Step::Call(self.function.clone(), Arguments::Many(arguments)));
+            return Ok(Step::Call(self.function.clone(), arguments));
         };
         set(host, &self.atom, new.clone());
         Ok(Step::Return(match self.old.take() {

@@ -7,7 +7,7 @@ mod reduce;
 mod search;
 mod sort;
 
-use super::work::{Arguments, Host, Step};
+use super::work::{Host, Step};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Native;
 use crate::value::{Cursor, Value};
@@ -24,7 +24,7 @@ fn cursor(name: &str, value: &Value) -> Result<Cursor> {
 /// Calls a function of the library that is written in the language.
 fn prelude(host: &Host<'_>, name: &str, arguments: Vec<Value>) -> Result<Step> {
     match host.shared.engine.builtins.get(name) {
-        Some(function) => Ok(Step::Become(function.clone(), Arguments::Many(arguments))),
+        Some(function) => Ok(Step::Become(function.clone(), arguments)),
         None => Err(Error::new(ErrorKind::Internal, format!("the library lacks {name}"))),
     }
 }

@@ -1,7 +1,7 @@
 //! `reduce` and the loops that are like it: `mapv`, `filterv`, `reduce-kv`, `group-by`.
 
 use super::super::natives::call_in_place;
-use super::super::work::{Arguments, Host, Step, Work};
+use super::super::work::{Host, Step, Work};
 use super::{Given, cursor};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise};
@@ -75,7 +75,7 @@ impl Work for Reduce {
                 Next::End => {
                     return Ok(match self.total.take() {
                         Some(total) => Step::Return(total),
-                        None => Step::Become(self.function.clone(), Arguments::None),
+                        None => Step::Become(self.function.clone(), Vec::new()),
                     });
                 }
             };
@@ -83,8 +83,13 @@ impl Work for Reduce {
                 self.total = Some(item);
                 continue;
             }
-            let total = self.total.take().unwrap_or_default();
-            let pair = [total, item];
+            if matches!(self.function, Value::Closure(_)) {
+                host.begin_call();
+                host.stack.push(self.total.take().unwrap_or_default());
+                host.stack.push(item);
+                return Ok(Step::Repeat(2));
+            }
+            let pair = [self.total.take().unwrap_or_default(), item];
             if let Some(result) = call_in_place(&self.function, &pair, host) {
                 match result? {
                     Value::Reduced(value) => return Ok(Step::Return((*value).clone())),
@@ -93,8 +98,9 @@ impl Work for Reduce {
                 host.shared.meter.work(1)?;
                 continue;
             }
-            let [total, item] = pair;
-            return Ok(Step::Repeat(Arguments::Two(total, item)));
+            host.begin_call();
+            host.stack.extend(pair);
+            return Ok(Step::Repeat(2));
         }
     }
 
@@ -118,7 +124,7 @@ struct ReduceEntries {
 }
 
 impl Work for ReduceEntries {
-    fn step(&mut self, _: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
+    fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
         match incoming {
             Some(Value::Reduced(value)) => return Ok(Step::Return((*value).clone())),
             Some(value) => self.total = value,
@@ -128,7 +134,9 @@ impl Work for ReduceEntries {
             Next::Item(Value::Vector(entry)) => {
                 let part = |index| entry.get(index).cloned().unwrap_or_default();
                 let total = std::mem::take(&mut self.total);
-                Step::Repeat(Arguments::Three(total, part(0), part(1)))
+                host.begin_call();
+                host.stack.extend([total, part(0), part(1)]);
+                Step::Repeat(3)
             }
             Next::Blocked(cell) => Step::Realise(cell),
             _ => Step::Return(std::mem::take(&mut self.total)),
@@ -206,7 +214,7 @@ impl Work for Collect {
                 self.current = item.clone();
             }
             let Some(result) = call_in_place(&self.function, std::slice::from_ref(&item), host) else {
-                return Ok(Step::Repeat(Arguments::One(item)));
+                return Ok(host.call_one(item));
             };
             host.shared.meter.work(1)?;
             if !self.take(result?, host)? {
@@ -241,13 +249,18 @@ impl Group {
     fn file(&mut self, host: &mut Host<'_>) -> Result<()> {
         let key = self.key.take().unwrap_or_default();
         let item = std::mem::take(&mut self.current);
-        host.shared.meter.note(96);
         host.shared.meter.work(key.shape().weight() / 8)?;
         // The group leaves the map while it grows, so that it grows in place.
         let group = self.groups.get_mut(&key).map(std::mem::take);
         let mut group = match group {
-            Some(Value::Vector(group)) => group,
-            _ => crate::value::Vector::default(),
+            Some(Value::Vector(group)) => {
+                host.shared.meter.note(32);
+                group
+            }
+            _ => {
+                host.shared.meter.note(256);
+                crate::value::Vector::default()
+            }
         };
         group.push(item);
         self.groups.insert(key, Value::Vector(group));
@@ -284,7 +297,7 @@ impl Work for Group {
                     self.file(host)?;
                 }
                 Some(Err(error)) => return Err(error),
-                _ => return Ok(Step::Repeat(Arguments::One(item))),
+                _ => return Ok(host.call_one(item)),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `some`, `every?` and their like: loops that stop early.
 
 use super::super::natives::call_in_place;
-use super::super::work::{Arguments, Host, Step, Work};
+use super::super::work::{Host, Step, Work};
 use super::{Given, cursor};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native};
@@ -69,7 +69,7 @@ impl Work for Search {
                     host.shared.meter.work(1)?;
                     incoming = Some(result?);
                 }
-                None => return Ok(Step::Repeat(Arguments::One(item))),
+                None => return Ok(host.call_one(item)),
             }
         }
     }

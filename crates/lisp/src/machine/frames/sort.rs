@@ -1,6 +1,6 @@
 //! Sorting by a function of the program: a merge sort whose comparisons are calls.
 
-use super::super::work::{Arguments, Host, Step, Work};
+use super::super::work::{Host, Step, Work};
 use super::Given;
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise, items, type_error};
@@ -103,8 +103,9 @@ impl Work for Sort {
             let (left, right) = (start + self.left, middle + self.right);
             if left < middle && right < end {
                 self.asked = true;
-                let arguments = Arguments::Two(self.items[right].0.clone(), self.items[left].0.clone());
-                return Ok(Step::Repeat(arguments));
+                host.begin_call();
+                host.stack.extend([self.items[right].0.clone(), self.items[left].0.clone()]);
+                return Ok(Step::Repeat(2));
             }
             if left < middle {
                 self.take_left();
