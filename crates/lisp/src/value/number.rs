@@ -255,7 +255,8 @@ pub(crate) fn divide_whole(a: &Value, b: &Value, wanted: Division) -> Result<Val
             if b == 0.0 {
                 return Err(divide_by_zero(name));
             }
-            let quotient = (a / b).trunc();
+            // Zero has no sign here: Clojure goes by way of an integer.
+            let quotient = (a / b).trunc() + 0.0;
             if !quotient.is_finite() {
                 return Err(Error::new(ErrorKind::Arithmetic, format!("{name}: infinite or NaN")));
             }

@@ -1,6 +1,8 @@
 //! Exact fractions.
 
-use num_bigint::BigInt;
+use std::cmp::Ordering;
+
+use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{One, Signed, ToPrimitive};
 
@@ -23,29 +25,38 @@ impl Ratio {
         if denominator.is_one() { Err(numerator) } else { Ok(Ratio { numerator, denominator }) }
     }
 
-    /// The nearest double.
+    /// The double that Clojure makes of it: the quotient is rounded to 16 decimal digits, half to even, and what that
+    /// says to the nearest double. It may be next to the nearest double of the fraction itself.
     pub fn to_f64(&self) -> f64 {
-        let (above, below) = (self.numerator.to_f64(), self.denominator.to_f64());
-        if let (Some(above), Some(below)) = (above, below)
-            && above.abs() < 9.0e15
-            && below < 9.0e15
-        {
-            // Both are exact, so the quotient is rounded once.
-            return above / below;
-        }
-        // Scale the quotient to 64 significant bits and divide as integers, so that huge parts do not overflow.
-        let shift = 64 + i64::try_from(self.denominator.bits()).unwrap_or(i64::MAX)
-            - i64::try_from(self.numerator.bits()).unwrap_or(i64::MAX);
-        let quotient = if shift >= 0 {
-            (&self.numerator << shift.unsigned_abs()) / &self.denominator
-        } else {
-            &self.numerator / (&self.denominator << shift.unsigned_abs())
+        let bits = |number: &BigInt| number.bits() as f64;
+        let magnitude = (bits(&self.numerator) - bits(&self.denominator)) * std::f64::consts::LOG10_2;
+        // The power of ten that leaves 16 digits before the point. It is a guess that may be off by one.
+        let mut scale = 16 - magnitude.floor() as i32;
+        let numerator = self.numerator.magnitude();
+        let denominator = self.denominator.magnitude();
+        let digits = loop {
+            let power = BigUint::from(10u8).pow(scale.unsigned_abs());
+            let (above, below) = if scale >= 0 {
+                (numerator * power, denominator.clone())
+            } else {
+                (numerator.clone(), denominator * power)
+            };
+            let (quotient, rest) = above.div_rem(&below);
+            match quotient.to_u64() {
+                Some(digits @ 1_000_000_000_000_000..10_000_000_000_000_000) => {
+                    let up = match (rest * 2u8).cmp(&below) {
+                        Ordering::Less => false,
+                        Ordering::Equal => digits % 2 == 1,
+                        Ordering::Greater => true,
+                    };
+                    break digits + u64::from(up);
+                }
+                Some(digits) if digits < 1_000_000_000_000_000 => scale += 1,
+                _ => scale -= 1,
+            }
         };
-        let scale = i32::try_from(-shift).unwrap_or(if shift > 0 { i32::MIN } else { i32::MAX });
-        let value = quotient.to_f64().unwrap_or(f64::NAN);
-        // Two steps, because a single power of two may leave the range of doubles where the result does not.
-        let half = scale / 2;
-        value * 2f64.powi(half) * 2f64.powi(scale - half)
+        let sign = if self.numerator.is_negative() { "-" } else { "" };
+        format!("{sign}{digits}e{}", -scale).parse().unwrap_or(f64::NAN)
     }
 
     /// The integer nearest to zero on the way from the fraction, as `long` gives it.

@@ -111,7 +111,7 @@ impl Generator {
             26 => format!("(map first (partition-by {} {items}))", self.predicate()),
             27 => format!("(sort (vals {}))", self.expression(Type::Map, depth)),
             28 => format!("(sort {})", self.expression(Type::Set, depth)),
-            29 => format!("(nthrest {items} {})", self.small()),
+            29 => format!("(nthnext {items} {})", self.small()),
             30 => format!("(->> {items} (map {}) (filter {}) (take 4))", self.function(), self.predicate()),
             31 => format!("(let [[a & more] {items}] more)"),
             32 => format!("(map parse-long (re-seq #\"\\d\" {}))", self.expression(Type::String, depth)),
@@ -199,14 +199,14 @@ impl Generator {
                 self.pick(&["1", "nil", "\"x\""])
             ),
             17 => format!("(some {} {items})", self.predicate()),
-            18 => format!("(set/map-invert {})", self.expression(Type::Map, depth)),
+            18 => format!("(set/map-invert (zipmap [:a :b :c] (distinct {items})))"),
             19 => format!("(map vector {items} {text})"),
             20 => format!("(sort-by (juxt count identity) (str/split {text} #\"[, ]\"))"),
             21 => format!("(try (nth {items} {}) (catch IndexOutOfBoundsException e :beyond))", self.small()),
             22 => format!(
                 "(try (/ {} {}) (catch ArithmeticException e :zero))",
-                self.expression(Type::Number, depth),
-                self.expression(Type::Number, depth)
+                self.expression(Type::Integer, depth),
+                self.expression(Type::Integer, depth)
             ),
             23 => format!(
                 "(letfn [(f [n acc] (if (pos? n) (f (dec n) (conj acc n)) acc))] (f {} {}))",

@@ -49,12 +49,16 @@ impl Generator {
             13 => format!("(nth {} {} {a})", self.expression(Type::Vector, depth), self.small()),
             14 => format!("(nth {} {})", self.expression(Type::Sequence, depth), self.small()),
             15 => format!(
-                "({} {})",
+                "(or ({} {}) {b})",
                 self.pick(&["first", "last", "second", "peek"]),
                 self.expression(Type::Vector, depth)
             ),
             16 => {
-                format!("({} {})", self.expression(Type::Keyword, depth), self.expression(Type::Map, depth))
+                format!(
+                    "(or ({} {}) {b})",
+                    self.expression(Type::Keyword, depth),
+                    self.expression(Type::Map, depth)
+                )
             }
             17 => {
                 let name = self.fresh();
@@ -75,7 +79,7 @@ impl Generator {
             ),
             22 => format!("(reduce-kv (fn [acc k v] (+' acc v)) {a} {})", self.expression(Type::Map, depth)),
             23 => format!(
-                "(some-> {} (get {}) inc)",
+                "(or (some-> {} (get {}) inc) {a})",
                 self.expression(Type::Map, depth),
                 self.expression(Type::Keyword, depth)
             ),
@@ -87,11 +91,14 @@ impl Generator {
     pub(super) fn number(&mut self, depth: usize) -> String {
         let (a, b) = (self.expression(Type::Number, depth), self.expression(Type::Number, depth));
         match self.below(10) {
-            0..=3 => format!("({} {a} {b})", self.pick(&["+", "-", "*", "/"])),
+            0..=2 => format!("({} {a} {b})", self.pick(&["+", "-", "*"])),
+            // What division by the double zero gives depends on the types that Clojure's compiler knows.
+            3 => format!("(let [d {b}] (/ {a} (if (zero? d) 1 d)))"),
             4 => format!("({} {a} {b})", self.pick(&["quot", "rem", "mod", "max", "min"])),
             5 => format!("(double {a})"),
             6 => format!(
-                "(/ {} {})",
+                // The least integer is left out: Clojure has it below the line with its sign.
+                "(/ (max {} -99) (max {} -99))",
                 self.expression(Type::Integer, depth),
                 self.expression(Type::Integer, depth)
             ),
@@ -146,8 +153,9 @@ impl Generator {
             8 => format!("(str/replace-first {text} {} \"_\")", self.pattern()),
             9 => format!("(name {})", self.expression(Type::Keyword, depth)),
             10 => format!("(apply str {})", self.expression(Type::Sequence, depth)),
+            // Clojure formats no big integers.
             11 => format!(
-                "(format {} {} {text})",
+                "(format {} (long (rem {} 100000)) {text})",
                 self.pick(&[
                     "\"%d-%s\"",
                     "\"%5d|%8s\"",
@@ -158,7 +166,8 @@ impl Generator {
                 ]),
                 self.expression(Type::Integer, depth)
             ),
-            12 => format!("(format \"%.2f\" (double {}))", self.expression(Type::Number, depth)),
+            // Large doubles have more digits in older Javas.
+            12 => format!("(format \"%.2f\" (double (rem {} 1000)))", self.expression(Type::Number, depth)),
             13 => {
                 let of =
                     [Type::Vector, Type::Sequence, Type::String, Type::Integer, Type::Keyword][self.below(5)];
@@ -216,11 +225,7 @@ impl Generator {
                 self.expression(Type::Map, depth),
                 self.expression(Type::Keyword, depth)
             ),
-            6 => format!(
-                "(contains? {} {})",
-                self.expression(Type::Vector, depth),
-                self.expression(Type::Integer, depth)
-            ),
+            6 => format!("(contains? {} {})", self.expression(Type::Vector, depth), self.small()),
             7 => format!(
                 "(contains? {} {})",
                 self.expression(Type::Set, depth),
