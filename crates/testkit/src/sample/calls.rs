@@ -4,7 +4,7 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, IdempotencyKey, Outcome,
-    PauseReason, WorkspaceRoot,
+    PauseReason, StepFinished, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, OptionResultBuilder, Retry,
@@ -83,6 +83,11 @@ impl Generator {
             reservation,
             extra: Extra::default(),
         });
+        // A call that runs again has got further than before.
+        if attempt > 1 {
+            let (call_id, name) = (payload.invocation_id, format!("step {attempt}"));
+            self.push(StepFinished { call_id, name, value: json!(attempt), extra: Extra::default() });
+        }
     }
 
     /// Ends a call that was started: it may be cut off first, and then it succeeds or fails.
