@@ -19,6 +19,7 @@ pub mod fuzzing;
 pub mod id;
 pub mod journal;
 pub mod json;
+pub mod machine;
 pub mod message;
 pub mod object;
 pub mod ports;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Position;
 use super::call::WorkspaceRoot;
+use super::{Point, Position};
 use crate::budget::Limits;
 use crate::digest::Digest;
 use crate::extra::Extra;
@@ -160,6 +160,9 @@ pub struct Paused {
     /// More about it, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Where a result of the call is recorded that the session has gone back from, and that can be used again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Point>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -236,6 +239,9 @@ pub enum Decision {
 pub struct Rewound {
     /// The cut: everything before this position, as it was visible then.
     pub to: Position,
+    /// What the files are put back to; without it they are left as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<WorkspaceRoot>,
     /// The workspace as it was found, before it was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue: Option<WorkspaceRoot>,
@@ -245,6 +251,33 @@ pub struct Rewound {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// The files were looked at outside of any call, and this is what they were.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkspaceObserved {
+    /// What they were.
+    pub root: WorkspaceRoot,
+    /// Why they were looked at.
+    pub cause: ObservationCause,
+    /// What differs from what was known before, by path; of very many, the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Why files were looked at outside of any call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObservationCause {
+    /// The session begins with them.
+    Started,
+    /// They were put back after the session went back. Until this is recorded, that has to be done again.
+    Restored,
+    /// They are not what they were when the session was last driven.
+    Drifted,
 }
 
 /// A turn of an agent that answers with programs has ended.

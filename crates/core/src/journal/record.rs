@@ -10,6 +10,7 @@ use super::call::{BudgetCharged, CallFinished, CallStarted, RequestStarted, Step
 use super::inner_message::InnerMessage;
 use super::lifecycle::{
     EvaluationFinished, EvaluationStarted, Note, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+    WorkspaceObserved,
 };
 use crate::extra::Extra;
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
@@ -89,6 +90,8 @@ record_kinds! {
     BudgetCharged(BudgetCharged) = "budget_charged", version 1;
     /// The session goes back.
     Rewound(Rewound) = "rewound", version 1;
+    /// The files were looked at outside of any call.
+    WorkspaceObserved(WorkspaceObserved) = "workspace_observed", version 1;
     /// The session waits for a decision.
     Paused(Paused) = "paused", version 1;
     /// The decision was made.

@@ -10,7 +10,9 @@ use super::lineage::Lineage;
 use super::transcript::Transcript;
 use crate::digest::Digest;
 use crate::id::{CallId, EvaluationId, IdStream, SessionId};
-use crate::journal::{InnerMessage, PauseReason, Paused, Position, SessionCreated, inner_message_append};
+use crate::journal::{
+    InnerMessage, PauseReason, Paused, Position, SessionCreated, WorkspaceRoot, inner_message_append,
+};
 use crate::session::{Capture, Session, SessionError, SessionInfo};
 use crate::time::Clock;
 
@@ -111,6 +113,16 @@ impl JournalView {
     /// Everything that the session waits for, in order.
     pub fn pauses(&self) -> impl Iterator<Item = &Paused> {
         self.visible.pauses.iter().map(|pause| &**pause)
+    }
+
+    /// What the files are, as far as it is recorded; `None` when no record tells.
+    pub fn workspace_root(&self) -> Option<WorkspaceRoot> {
+        self.visible.root
+    }
+
+    /// What the files still have to be put back to, because the session went back and nothing says that it was done.
+    pub fn owed_root(&self) -> Option<WorkspaceRoot> {
+        self.visible.root.filter(|_| self.visible.root_is_owed)
     }
 
     /// What the session is doing, given whether someone drives it.

@@ -11,8 +11,8 @@ use super::evaluation::Evaluation;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    EvaluationStarted, InnerMessage, Paused, Place, Point, Position, Record, RecordBody, Resolved,
-    place_after, stands_at,
+    CallOutcome, EvaluationStarted, InnerMessage, Paused, Place, Point, Position, Record, RecordBody,
+    Resolved, WorkspaceRoot, place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
@@ -26,6 +26,10 @@ pub(super) struct Visible {
     pub(super) calls: imbl::Vector<Arc<Call>>,
     call_index: imbl::OrdMap<CallId, usize>,
     pub(super) pauses: imbl::Vector<Arc<Paused>>,
+    /// What the files are, as far as it was recorded.
+    pub(super) root: Option<WorkspaceRoot>,
+    /// Whether the files still have to be put back to it.
+    pub(super) root_is_owed: bool,
     /// The sessions that this one is a fork of, the eldest first.
     pub(super) ancestors: imbl::Vector<SessionId>,
 }
@@ -35,6 +39,8 @@ impl Visible {
     pub(super) fn forked(&self, session: SessionId) -> Self {
         let mut fork = self.clone();
         fork.ancestors.push_back(session);
+        // Its files lie elsewhere, and nothing has put them there yet.
+        fork.root_is_owed = fork.root.is_some();
         fork
     }
 
@@ -97,11 +103,20 @@ impl Visible {
                 let call = self.edit_call(index);
                 call.intent = Some(Recorded::new(session, record, started));
                 call.finished = None;
+                call.decision = None;
+                self.root = started.root.or(self.root);
             }
             RecordBody::CallFinished(finished) => {
                 let unknown = FoldProblem::UnknownCall { call: finished.call_id };
                 let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
-                self.edit_call(index).finished = Some(Recorded::new(session, record, finished));
+                let call = self.edit_call(index);
+                call.finished = Some(Recorded::new(session, record, finished));
+                let before = call.intent.as_ref().and_then(|intent| intent.record.root);
+                let after = match finished.outcome {
+                    CallOutcome::Succeeded => finished.root.or(before),
+                    CallOutcome::Failed => before,
+                };
+                self.root = after.or(self.root);
             }
             RecordBody::StepFinished(step) => {
                 let unknown = FoldProblem::UnknownCall { call: step.call_id };
@@ -112,10 +127,16 @@ impl Visible {
             RecordBody::Resolved(resolved) => {
                 let Resolved { call_id, .. } = **resolved;
                 self.forget_pauses(|_, pause| pause.call_id == call_id);
+                if let Some(index) = call_id.and_then(|call| self.call_index.get(&call).copied()) {
+                    self.edit_call(index).decision = Some(resolved.clone());
+                }
             }
             RecordBody::TurnFinished(turn) => {
                 let evaluation = turn.evaluation_id;
                 self.evaluation(evaluation).ok_or(FoldProblem::UnknownEvaluation { evaluation })?;
+            }
+            RecordBody::WorkspaceObserved(observed) => {
+                (self.root, self.root_is_owed) = (Some(observed.root), false);
             }
             RecordBody::BudgetCharged(_) | RecordBody::Rewound(_) | RecordBody::Note(_) => {}
         }
@@ -131,9 +152,14 @@ impl Visible {
         self.call_index.get(&call).and_then(|index| self.calls.get(*index)).map(|call| &**call)
     }
 
-    /// What is visible after going back to `prefix`: all of it, and the logs as they are here.
-    pub(super) fn rewound_to(&self, prefix: &Self) -> Self {
+    /// What is visible after going back to `prefix`: all of it, and the logs as they are here. The files are another matter: they
+    /// are put back to `root` if there is one, and are what they are otherwise.
+    pub(super) fn rewound_to(&self, prefix: &Self, root: Option<WorkspaceRoot>) -> Self {
         let mut visible = prefix.clone();
+        (visible.root, visible.root_is_owed) = match root {
+            Some(root) => (Some(root), true),
+            None => (self.root, self.root_is_owed),
+        };
         for (name, cell) in self.state.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Log) {
             visible.state.put(name.clone(), cell.clone());
         }

@@ -6,8 +6,8 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, EvaluationStarted, Outcome, PauseReason, Position, RecordBody, Resolved,
-    StepFinished, TurnFinished,
+    CallOutcome, Decision, EvaluationStarted, ObservationCause, Outcome, PauseReason, Position, RecordBody,
+    Resolved, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -42,6 +42,7 @@ pub(crate) enum Action {
     Request,
     Charge,
     Note,
+    Look,
     Turn,
     Finish,
     SayAgain,
@@ -49,7 +50,7 @@ pub(crate) enum Action {
     Undo,
 }
 
-const ACTIONS: [Action; 30] = {
+const ACTIONS: [Action; 31] = {
     use Action::*;
     [
         Start,
@@ -78,6 +79,7 @@ const ACTIONS: [Action; 30] = {
         Request,
         Charge,
         Note,
+        Look,
         Turn,
         SayAgain,
         Rewind,
@@ -192,6 +194,12 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             writer.charge(reservation, tokens(*pick as u64 / 2));
         }
         (Action::Note, _) => drop(writer.note(text)),
+        (Action::Look, _) => {
+            let object = Object::blob(text.clone().into_bytes()).id();
+            let root = WorkspaceRoot { tree: object, manifest: object };
+            let (cause, changed) = (ObservationCause::Drifted, vec![text.clone()]);
+            writer.push(WorkspaceObserved { root, cause, changed, extra: Extra::default() });
+        }
         (Action::Turn, Some(evaluation_id)) => {
             let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);
             writer.push(TurnFinished { evaluation_id, turn, data, data_object, extra: Extra::default() });

@@ -7,9 +7,9 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason,
-    Paused, Position, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated,
-    StepFinished, TurnFinished, WorkspaceRoot,
+    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, ObservationCause, Origin,
+    Outcome, PauseReason, Paused, Point, Position, ProviderSidecar, Record, RecordBody, RequestStarted,
+    Resolved, Rewound, SessionCreated, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -276,8 +276,10 @@ fn resolved() -> impl Strategy<Value = Resolved> {
 fn paused() -> impl Strategy<Value = Paused> {
     use PauseReason::{Approval, Asked, Budget, EffectUnknown, Poisoned};
     let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
-    (reason, option::of(call_id()), option::of(text()), extra())
-        .prop_map(|(reason, call_id, detail, extra)| Paused { reason, call_id, detail, extra })
+    let point =
+        (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
+    (reason, option::of(call_id()), option::of(text()), option::of(point), extra())
+        .prop_map(|(reason, call_id, detail, offer, extra)| Paused { reason, call_id, detail, offer, extra })
 }
 
 /// What a record of any kind says.
@@ -286,8 +288,11 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     let charged = (option::of(uuid()), amounts(), extra()).prop_map(|(reservation, amounts, extra)| {
         BudgetCharged { reservation: reservation.map(ReservationId::from), amounts, extra }
     });
-    let rewound = (position(), option::of(root()), option::of(text()), extra())
-        .prop_map(|(to, rescue, reason, extra)| Rewound { to, rescue, reason, extra });
+    let rewound = (position(), option::of(root()), option::of(root()), option::of(text()), extra())
+        .prop_map(|(to, root, rescue, reason, extra)| Rewound { to, root, rescue, reason, extra });
+    let causes = [ObservationCause::Started, ObservationCause::Restored, ObservationCause::Drifted];
+    let observed = (root(), select(causes.to_vec()), vec(text(), 0..3), extra())
+        .prop_map(|(root, cause, changed, extra)| WorkspaceObserved { root, cause, changed, extra });
     let turn = (evaluation_id(), any::<u64>(), data()).prop_map(
         |(evaluation_id, turn, (data, data_object, extra))| TurnFinished {
             evaluation_id,
@@ -320,6 +325,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         call_finished().prop_map(RecordBody::from).boxed(),
         charged.prop_map(RecordBody::from).boxed(),
         rewound.prop_map(RecordBody::from).boxed(),
+        observed.prop_map(RecordBody::from).boxed(),
         paused().prop_map(RecordBody::from).boxed(),
         resolved().prop_map(RecordBody::from).boxed(),
         evaluation_finished().prop_map(RecordBody::from).boxed(),

@@ -237,6 +237,7 @@ impl LiveSession {
             reason: PauseReason::Poisoned,
             call_id: None,
             detail: Some(reason.clone()),
+            offer: None,
             extra: Extra::default(),
         };
         if let Err(error) = self.record(vec![paused.into()]).await {

@@ -363,7 +363,7 @@ impl ToolRunner {
 }
 
 fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
-    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), extra: Extra::default() }
+    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), offer: None, extra: Extra::default() }
 }
 
 /// Whether an error is another call's fault, so that running again may help.

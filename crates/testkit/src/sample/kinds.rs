@@ -8,8 +8,9 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Outcome, PauseReason, Paused,
-    Position, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TurnFinished, WorkspaceRoot,
+    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, ObservationCause, Outcome,
+    PauseReason, Paused, Point, Position, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished,
+    TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -116,6 +117,7 @@ pub fn every_kind() -> Journal {
             reason: PauseReason::Asked,
             call_id: Some(call_id),
             detail: Some("a break".into()),
+            offer: Some(Point { session, position: Position::new(3) }),
             extra: extra.clone(),
         }),
         Batch::at(at).with(Resolved {
@@ -128,7 +130,19 @@ pub fn every_kind() -> Journal {
             .with(turn_finished(evaluation, &extra))
             .with(finished(evaluation, &extra))
             .with(noted(&extra)),
-        Batch::at(at).with(Rewound { to: Position::new(2), rescue, reason: Some("again".into()), extra }),
+        Batch::at(at).with(Rewound {
+            to: Position::new(2),
+            root: Some(root),
+            rescue,
+            reason: Some("again".into()),
+            extra: extra.clone(),
+        }),
+        Batch::at(at).with(WorkspaceObserved {
+            root,
+            cause: ObservationCause::Restored,
+            changed: vec!["a.txt".into()],
+            extra,
+        }),
     ];
     Journal { session, batches }
 }
