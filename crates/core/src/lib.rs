@@ -10,6 +10,7 @@ mod hex;
 #[path = "private.rs"]
 pub mod __private;
 pub mod budget;
+pub mod crash;
 pub mod digest;
 pub mod execution;
 pub mod extra;

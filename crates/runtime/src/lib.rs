@@ -4,16 +4,20 @@
 //! clocks, and [`entropy`] draws from the operating system what has to be different every time. A [`LiveSession`] is a session
 //! that this process drives, and the [`ToolRunner`] is the one door through which any tool runs on it.
 
+mod agent;
 mod clock;
 pub mod entropy;
 mod error;
 mod live;
+mod policy;
 mod runner;
 mod telemetry;
 
+pub use agent::Agent;
 pub use clock::SystemClock;
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
-pub use live::{LiveSession, LiveState, Surroundings};
+pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
+pub use policy::{FunctionPolicy, Reply, Script, ScriptedCall, ScriptedPolicy};
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
 pub use telemetry::{Telemetry, TelemetryEvent};

@@ -35,6 +35,13 @@ impl Batch {
         self
     }
 
+    /// Adds all of another batch at the end. Its records count as recorded at the moment of this one.
+    pub fn extend(&mut self, later: Self) -> &mut Self {
+        self.bodies.extend(later.bodies);
+        self.objects.extend(later.objects);
+        self
+    }
+
     /// Adds an object that a record of the batch refers to.
     pub fn add_object(&mut self, object: Object) -> &mut Self {
         self.objects.push(object);

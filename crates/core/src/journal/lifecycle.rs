@@ -102,6 +102,28 @@ pub struct EvaluationStarted {
     pub extra: Extra,
 }
 
+/// An evaluation that was interrupted or paused goes on. The time before this record is not part of its active time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationResumed {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// Who drives it from here on, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it may spend from now on; without it, what it might before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
+    /// How much active time it has from now on, in milliseconds; without it, what is left of what it had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_millis: Option<u64>,
+    /// A digest of the contract of the prompt that it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Digest>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// An evaluation has ended. Its answer's text is its last message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationFinished {
@@ -278,6 +300,8 @@ pub enum ObservationCause {
     Restored,
     /// They are not what they were when the session was last driven.
     Drifted,
+    /// They are as a call left them that was cut off; it will be put back to before that call.
+    Interrupted,
 }
 
 /// A turn of an agent that answers with programs has ended.

@@ -22,8 +22,9 @@ pub use call::{
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use lifecycle::{
-    Decision, EvaluationFailure, EvaluationFinished, EvaluationStarted, Note, ObservationCause, Origin,
-    Outcome, PauseReason, Paused, Resolved, Rewound, SessionCreated, TurnFinished, WorkspaceObserved,
+    Decision, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Note,
+    ObservationCause, Origin, Outcome, PauseReason, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+    WorkspaceObserved,
 };
 pub(crate) use place::{Place, place_after, stands_at};
 pub use place::{SequenceError, inner_message_append};

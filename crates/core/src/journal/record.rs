@@ -9,8 +9,8 @@ use super::Position;
 use super::call::{BudgetCharged, CallFinished, CallStarted, RequestStarted, StepFinished};
 use super::inner_message::InnerMessage;
 use super::lifecycle::{
-    EvaluationFinished, EvaluationStarted, Note, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
-    WorkspaceObserved,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, Note, Paused, Resolved, Rewound,
+    SessionCreated, TurnFinished, WorkspaceObserved,
 };
 use crate::extra::Extra;
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
@@ -74,6 +74,8 @@ record_kinds! {
     SessionCreated(SessionCreated) = "session_created", version 1;
     /// An evaluation starts.
     EvaluationStarted(EvaluationStarted) = "evaluation_started", version 1;
+    /// An evaluation goes on.
+    EvaluationResumed(EvaluationResumed) = "evaluation_resumed", version 1;
     /// A model is about to be asked.
     RequestStarted(RequestStarted) = "request_started", version 1;
     /// Something was said.

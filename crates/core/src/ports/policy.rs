@@ -31,7 +31,7 @@ pub struct Question {
     /// Everything that was said in the session, with nothing left out.
     pub transcript: Transcript,
     /// What may be invoked.
-    pub options: Arc<[ToolSpec]>,
+    pub options: Arc<[Arc<ToolSpec>]>,
     /// The state of the session. It is a copy: changing it changes nothing.
     pub session: Session,
 }

@@ -57,6 +57,12 @@ impl JournalView {
         session
     }
 
+    /// Makes a live session hold what the journal says, whatever it held before: that is what going back means to it. Its
+    /// reducers, policies and observers stay.
+    pub fn load_into(&self, session: &mut Session) {
+        session.adopt(self.visible.state.clone());
+    }
+
     /// The transcript.
     pub fn transcript(&self) -> Result<Transcript, SessionError> {
         self.visible.state.items().map(Transcript::new)

@@ -16,6 +16,7 @@ use crate::journal::{
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
+use crate::time::Timestamp;
 
 /// What is visible at one place of a journal.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,9 @@ pub(super) struct Visible {
     pub(super) calls: imbl::Vector<Arc<Call>>,
     call_index: imbl::OrdMap<CallId, usize>,
     pub(super) pauses: imbl::Vector<Arc<Paused>>,
+    /// When the last record was made, and whether somebody drove the session after it.
+    last_at: Option<Timestamp>,
+    is_driven: bool,
     /// What the files are, as far as it was recorded.
     pub(super) root: Option<WorkspaceRoot>,
     /// Whether the files still have to be put back to it.
@@ -39,6 +43,7 @@ impl Visible {
     pub(super) fn forked(&self, session: SessionId) -> Self {
         let mut fork = self.clone();
         fork.ancestors.push_back(session);
+        (fork.last_at, fork.is_driven) = (None, false);
         // Its files lie elsewhere, and nothing has put them there yet.
         fork.root_is_owed = fork.root.is_some();
         fork
@@ -66,6 +71,30 @@ impl Visible {
 
     /// Takes in a record that is not a rewind. After an error everything is as before.
     pub(super) fn take_in(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
+        self.take_in_body(session, record)?;
+        self.let_time_pass(record);
+        Ok(())
+    }
+
+    /// Adds the time since the record before to the evaluation that is driven. Nobody drives a session that waits for a
+    /// decision, and none was driven before a record that says it goes on.
+    fn let_time_pass(&mut self, record: &Record) {
+        let (since, was_driven) = (self.last_at.replace(record.at), self.is_driven);
+        self.is_driven = self.pauses.is_empty();
+        let goes_on =
+            matches!(record.body, RecordBody::EvaluationResumed(_) | RecordBody::EvaluationStarted(_));
+        let Some(since) = since.filter(|_| was_driven && !goes_on) else { return };
+        let passed = record.at.since(since);
+        let open = self.evaluations.back().is_some_and(|latest| latest.finished.is_none());
+        if open
+            && !passed.is_zero()
+            && let Some(latest) = self.evaluations.back_mut()
+        {
+            Arc::make_mut(latest).active += passed;
+        }
+    }
+
+    fn take_in_body(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
         let point = Point { session, position: record.position };
         match &record.body {
             RecordBody::SessionCreated(_) => return Err(FoldProblem::Beginning),
@@ -80,6 +109,9 @@ impl Visible {
                 }
             }
             RecordBody::EvaluationStarted(started) => self.start(point, started)?,
+            RecordBody::EvaluationResumed(resumed) => {
+                self.edit_evaluation(resumed.evaluation_id)?.go_on(resumed);
+            }
             RecordBody::RequestStarted(request) => {
                 self.edit_evaluation(request.evaluation_id)?.open_request = Some(request.clone());
             }
@@ -156,6 +188,8 @@ impl Visible {
     /// are put back to `root` if there is one, and are what they are otherwise.
     pub(super) fn rewound_to(&self, prefix: &Self, root: Option<WorkspaceRoot>) -> Self {
         let mut visible = prefix.clone();
+        // The time between the cut and now was spent on what is no longer visible.
+        (visible.last_at, visible.is_driven) = (self.last_at, false);
         (visible.root, visible.root_is_owed) = match root {
             Some(root) => (Some(root), true),
             None => (self.root, self.root_is_owed),
@@ -170,11 +204,11 @@ impl Visible {
         let id = started.evaluation_id;
         match self.edit_evaluation(id) {
             // One that was loaded with the session is taken up again.
-            Ok(evaluation) if evaluation.start.is_none() => evaluation.start = Some(started.clone()),
+            Ok(evaluation) if evaluation.start.is_none() => evaluation.begin(started),
             Ok(_) => return Err(FoldProblem::AlreadyStarted { evaluation: id }),
             Err(_) => {
                 let mut evaluation = Evaluation::new(id, &started.prompt_ns, &started.prompt_key, point);
-                evaluation.start = Some(started.clone());
+                evaluation.begin(started);
                 self.add_evaluation(evaluation);
             }
         }

@@ -6,8 +6,8 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, EvaluationStarted, ObservationCause, Outcome, PauseReason, Position, RecordBody,
-    Resolved, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    CallOutcome, Decision, EvaluationResumed, EvaluationStarted, ObservationCause, Outcome, PauseReason,
+    Position, RecordBody, Resolved, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -24,6 +24,7 @@ use super::strategies;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Action {
     Start,
+    Resume,
     Supersede,
     System,
     User,
@@ -50,10 +51,11 @@ pub(crate) enum Action {
     Undo,
 }
 
-const ACTIONS: [Action; 31] = {
+const ACTIONS: [Action; 32] = {
     use Action::*;
     [
         Start,
+        Resume,
         Supersede,
         System,
         User,
@@ -132,6 +134,18 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
     match (action, evaluation) {
         (Action::Start, _) => {
             writer.start();
+        }
+        (Action::Resume, Some(evaluation_id)) => {
+            let (owner, deadline_millis) = (Some(text.clone()), Some(*pick as u64));
+            let (budget, fingerprint, extra) = (None, None, Extra::default());
+            writer.push(EvaluationResumed {
+                evaluation_id,
+                owner,
+                budget,
+                deadline_millis,
+                fingerprint,
+                extra,
+            });
         }
         (Action::Supersede, Some(evaluation)) => supersede(writer, evaluation),
         (Action::System, Some(id)) => drop(writer.say(id, parts(RoleHint::System, text))),

@@ -7,9 +7,10 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, ObservationCause, Origin,
-    Outcome, PauseReason, Paused, Point, Position, ProviderSidecar, Record, RecordBody, RequestStarted,
-    Resolved, Rewound, SessionCreated, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, Note,
+    ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProviderSidecar, Record,
+    RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -290,7 +291,17 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     });
     let rewound = (position(), option::of(root()), option::of(root()), option::of(text()), extra())
         .prop_map(|(to, root, rescue, reason, extra)| Rewound { to, root, rescue, reason, extra });
-    let causes = [ObservationCause::Started, ObservationCause::Restored, ObservationCause::Drifted];
+    let resumed = (evaluation_id(), option::of(text()), option::of(limits()), any::<Option<u64>>(), extra())
+        .prop_map(|(evaluation_id, owner, budget, deadline_millis, extra)| {
+            let fingerprint = None;
+            EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, extra }
+        });
+    let causes = [
+        ObservationCause::Started,
+        ObservationCause::Restored,
+        ObservationCause::Drifted,
+        ObservationCause::Interrupted,
+    ];
     let observed = (root(), select(causes.to_vec()), vec(text(), 0..3), extra())
         .prop_map(|(root, cause, changed, extra)| WorkspaceObserved { root, cause, changed, extra });
     let turn = (evaluation_id(), any::<u64>(), data()).prop_map(
@@ -318,6 +329,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     prop_oneof![
         session_created().prop_map(RecordBody::from).boxed(),
         evaluation_started().prop_map(RecordBody::from).boxed(),
+        resumed.prop_map(RecordBody::from).boxed(),
         request_started().prop_map(RecordBody::from).boxed(),
         inner_message().prop_map(RecordBody::from).boxed(),
         call_started().prop_map(RecordBody::from).boxed(),

@@ -209,7 +209,7 @@ impl ToolRunner {
                     && let Err(exceeded) = limits.check(state.view.ledger().committed().plus(one_call))
                 {
                     batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
-                    return Ok((Commit { batch, prepared: None }, None));
+                    return Ok((Commit::now(batch, None), None));
                 }
                 let intent = CallStarted {
                     call_id: call.call_id,
@@ -244,7 +244,7 @@ impl ToolRunner {
                     started: live.clock().monotonic(),
                     conflicts: 0,
                 };
-                Ok((Commit { batch, prepared: None }, Some(started)))
+                Ok((Commit::now(batch, None), Some(started)))
             })
             .await?;
         Ok(started)

@@ -22,7 +22,7 @@ use super::request::{CallEnd, CallRequest};
 use super::result::{self, Failure, Speaker};
 use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner, files::Hold, is_conflict, paused};
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveState, push_changes};
+use crate::live::{Commit, Durable, LiveState, push_changes};
 
 /// The stored name of the files in composite snapshots.
 const FILES: &str = "workspace";
@@ -52,10 +52,10 @@ impl ToolRunner {
                 session.prepare_more(&mut prepared, inner.clone())?;
                 let mut batch = Batch::at(live.clock().now());
                 push_changes(&mut batch, &prepared)?;
-                Ok((Commit { batch, prepared: Some(prepared) }, Arc::new(inner)))
+                Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
             })
             .await?;
-        self.telemetry.publish(&self.invoked(call, &failure.message, false));
+        self.publish(self.invoked(call, &failure.message, false)).await;
         Ok(CallEnd::Failed(said))
     }
 
@@ -226,6 +226,7 @@ impl ToolRunner {
         let invoked = self.invoked(call, &ending.told, success);
         let told = result::summary(&ending.told);
         let after = ending.after;
+        let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
         let said = live
             .commit(|state| {
                 let session = &state.execution.session;
@@ -262,12 +263,18 @@ impl ToolRunner {
                 for object in ending.objects {
                     batch.add_object(object);
                 }
-                Ok((Commit { batch, prepared: Some(prepared) }, said))
+                Ok((Commit { batch, prepared: Some(prepared), when }, said))
             })
             .await?;
         self.keep_checkpoint(started, success, after, told, elapsed).await?;
-        self.telemetry.publish(&invoked);
+        self.publish(invoked).await;
         Ok(said)
+    }
+
+    /// Tells telemetry, once what it is told of is durable.
+    async fn publish(&self, invoked: ToolInvoked) {
+        let telemetry = self.telemetry.clone();
+        self.live.afterwards(move || telemetry.publish(&invoked)).await;
     }
 
     async fn keep_checkpoint(

@@ -8,9 +8,9 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, ObservationCause, Outcome,
-    PauseReason, Paused, Point, Position, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished,
-    TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, Note,
+    ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProviderSidecar, RequestStarted,
+    Resolved, Rewound, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -118,6 +118,14 @@ pub fn every_kind() -> Journal {
             call_id: Some(call_id),
             detail: Some("a break".into()),
             offer: Some(Point { session, position: Position::new(3) }),
+            extra: extra.clone(),
+        }),
+        Batch::at(at).with(EvaluationResumed {
+            evaluation_id: evaluation,
+            owner: Some("loom".into()),
+            budget: None,
+            deadline_millis: Some(60_000),
+            fingerprint: None,
             extra: extra.clone(),
         }),
         Batch::at(at).with(Resolved {
