@@ -10,6 +10,7 @@ pub mod entropy;
 mod error;
 mod live;
 mod policy;
+mod process;
 mod runner;
 mod telemetry;
 
@@ -19,5 +20,6 @@ pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
 pub use policy::{FunctionPolicy, Reply, Script, ScriptedCall, ScriptedPolicy};
+pub use process::end_survivors;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
 pub use telemetry::{Telemetry, TelemetryEvent};

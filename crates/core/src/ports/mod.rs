@@ -5,6 +5,7 @@
 
 mod filesystem;
 mod policy;
+mod process;
 mod store;
 mod workspace;
 
@@ -14,6 +15,7 @@ pub use filesystem::{
     Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
 };
 pub use policy::{Answer, AnsweredCall, Policy, PolicyError, Question, RequestInfo};
+pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
 pub use workspace::{
     Captured, ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, Workspace,

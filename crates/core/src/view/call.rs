@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
-use crate::journal::{CallFinished, CallOutcome, CallStarted, Point, Position, Resolved, WorkspaceRoot};
+use crate::journal::{
+    CallFinished, CallOutcome, CallStarted, Point, Position, ProcessStarted, Resolved, WorkspaceRoot,
+};
 use crate::message::OptionResult;
 use crate::time::Timestamp;
 
@@ -47,6 +49,8 @@ pub struct Call {
     pub steps: imbl::OrdMap<String, Value>,
     /// What was last decided about it, since its latest intent.
     pub decision: Option<Arc<Resolved>>,
+    /// The processes that it started, as long as it is not known that they have ended.
+    pub processes: imbl::Vector<Arc<ProcessStarted>>,
     /// What its result message says: completed or failed.
     pub(super) result: Option<CallStatus>,
 }
@@ -61,6 +65,7 @@ impl Call {
             finished: None,
             steps: imbl::OrdMap::new(),
             decision: None,
+            processes: imbl::Vector::new(),
             result: None,
         }
     }

@@ -148,12 +148,18 @@ impl Visible {
                     CallOutcome::Succeeded => finished.root.or(before),
                     CallOutcome::Failed => before,
                 };
+                call.processes = imbl::Vector::new();
                 self.root = after.or(self.root);
             }
             RecordBody::StepFinished(step) => {
                 let unknown = FoldProblem::UnknownCall { call: step.call_id };
                 let index = *self.call_index.get(&step.call_id).ok_or(unknown)?;
                 self.edit_call(index).steps.insert(step.name.clone(), step.value.clone());
+            }
+            RecordBody::ProcessStarted(process) => {
+                let unknown = FoldProblem::UnknownCall { call: process.call_id };
+                let index = *self.call_index.get(&process.call_id).ok_or(unknown)?;
+                self.edit_call(index).processes.push_back(process.clone());
             }
             RecordBody::Paused(paused) => self.pauses.push_back(paused.clone()),
             RecordBody::Resolved(resolved) => {

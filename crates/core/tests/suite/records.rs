@@ -8,8 +8,8 @@ use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, Note,
-    ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProviderSidecar, Record,
-    RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished, TurnFinished,
+    ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
+    Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished, TurnFinished,
     WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
@@ -319,6 +319,16 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         value,
         extra,
     });
+    let process = (call_id(), text(), any::<u32>(), text(), text(), extra()).prop_map(
+        |(call_id, program, group, started, boot, extra)| ProcessStarted {
+            call_id,
+            program,
+            group,
+            started,
+            boot,
+            extra,
+        },
+    );
     let note = (text(), text(), data()).prop_map(|(topic, text, (data, data_object, extra))| Note {
         topic,
         text,
@@ -343,6 +353,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         evaluation_finished().prop_map(RecordBody::from).boxed(),
         turn.prop_map(RecordBody::from).boxed(),
         step.prop_map(RecordBody::from).boxed(),
+        process.prop_map(RecordBody::from).boxed(),
         note.prop_map(RecordBody::from).boxed(),
     ]
 }
