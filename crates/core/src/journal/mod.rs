@@ -7,6 +7,7 @@
 mod batch;
 mod call;
 mod codec;
+mod inbox;
 mod inner_message;
 mod large;
 mod lifecycle;
@@ -20,6 +21,7 @@ pub use call::{
     RequestStarted, StepFinished, WorkspaceRoot,
 };
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
+pub use inbox::{InboxId, InboxItem, InboxKind};
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use lifecycle::{
     Decision, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Note,
