@@ -4,10 +4,11 @@ use backstitch_core::execution::ExecutionStateError;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::machine::MachineError;
 use backstitch_core::message::MessageError;
-use backstitch_core::ports::{PolicyError, StoreError, WorkspaceError};
+use backstitch_core::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
 use backstitch_core::session::{SessionError, SnapshotRestoreError};
 use backstitch_core::view::FoldError;
 
+use crate::driver::Ended;
 use crate::entropy::EntropyError;
 
 /// A session could not be opened or driven on.
@@ -131,6 +132,15 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
+    /// There is no answer.
+    #[error("there is no answer: {ended}")]
+    NoAnswer {
+        /// How it ended instead.
+        ended: Box<Ended>,
+    },
+    /// A process that an interrupted call has left could not be ended.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// A task of the runtime was cut off, because the async runtime shuts down.
     #[error("the async runtime is shutting down")]
     ShuttingDown,

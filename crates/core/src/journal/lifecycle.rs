@@ -282,9 +282,6 @@ pub struct WorkspaceObserved {
     pub root: WorkspaceRoot,
     /// Why they were looked at.
     pub cause: ObservationCause,
-    /// What differs from what was known before, by path; of very many, the first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

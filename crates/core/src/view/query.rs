@@ -111,14 +111,14 @@ impl JournalView {
     }
 
     /// What the session waits for, if it waits: that its files are looked after, else what came first.
-    pub fn pause(&self) -> Option<&Paused> {
+    pub fn pause(&self) -> Option<&Arc<Paused>> {
         let poisoned = self.pauses().find(|pause| pause.reason == PauseReason::Poisoned);
         poisoned.or_else(|| self.pauses().next())
     }
 
     /// Everything that the session waits for, in order.
-    pub fn pauses(&self) -> impl Iterator<Item = &Paused> {
-        self.visible.pauses.iter().map(|pause| &**pause)
+    pub fn pauses(&self) -> impl Iterator<Item = &Arc<Paused>> {
+        self.visible.pauses.iter()
     }
 
     /// What the files are, as far as it is recorded; `None` when no record tells.

@@ -217,8 +217,8 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         (Action::Look, _) => {
             let object = Object::blob(text.clone().into_bytes()).id();
             let root = WorkspaceRoot { tree: object, manifest: object };
-            let (cause, changed) = (ObservationCause::Drifted, vec![text.clone()]);
-            writer.push(WorkspaceObserved { root, cause, changed, extra: Extra::default() });
+            let cause = ObservationCause::Drifted;
+            writer.push(WorkspaceObserved { root, cause, extra: Extra::default() });
         }
         (Action::Turn, Some(evaluation_id)) => {
             let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);

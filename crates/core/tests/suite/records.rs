@@ -302,8 +302,8 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         ObservationCause::Drifted,
         ObservationCause::Interrupted,
     ];
-    let observed = (root(), select(causes.to_vec()), vec(text(), 0..3), extra())
-        .prop_map(|(root, cause, changed, extra)| WorkspaceObserved { root, cause, changed, extra });
+    let observed = (root(), select(causes.to_vec()), extra())
+        .prop_map(|(root, cause, extra)| WorkspaceObserved { root, cause, extra });
     let turn = (evaluation_id(), any::<u64>(), data()).prop_map(
         |(evaluation_id, turn, (data, data_object, extra))| TurnFinished {
             evaluation_id,

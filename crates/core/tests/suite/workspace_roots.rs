@@ -7,7 +7,7 @@ use backstitch_core::view::JournalView;
 use super::journals::{Writer, root};
 
 fn observe(writer: &mut Writer, name: &str, cause: ObservationCause) -> Position {
-    writer.push(WorkspaceObserved { root: root(name), cause, changed: Vec::new(), extra: Extra::default() })
+    writer.push(WorkspaceObserved { root: root(name), cause, extra: Extra::default() })
 }
 
 fn rewind(writer: &mut Writer, to: Position, to_root: Option<&str>) -> Position {

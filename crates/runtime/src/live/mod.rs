@@ -5,6 +5,7 @@
 //! applied, so memory never runs ahead of the store unnoticed.
 
 mod commit;
+mod files;
 mod load;
 
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ pub struct LiveSession {
     pub(crate) files: Arc<RwLock<()>>,
     state: Mutex<LiveState>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
-    status: AtomicU8,
+    pub(crate) status: AtomicU8,
     /// The place after the last record that is in the store.
     durable: watch::Sender<Position>,
 }
@@ -69,7 +70,7 @@ pub struct LiveState {
 /// Whether a session can be driven on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum LiveStatus {
+pub(crate) enum LiveStatus {
     Sound,
     Poisoned,
     AheadOfStore,

@@ -140,6 +140,9 @@ impl ToolRunner {
 
     /// Runs a call.
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+        if let Some(message) = call.refusal.clone() {
+            return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
+        }
         let Some(tool) = self.tools.get(&call.name).cloned() else {
             let known: Vec<_> = self.tools.iter().map(|tool| tool.name().as_str()).collect();
             let message = format!("there is no tool {:?}; there are: {}", call.name, known.join(", "));

@@ -32,6 +32,8 @@ pub struct CallRequest {
     pub is_resume: bool,
     /// Whether a person has approved the call.
     pub approved: bool,
+    /// Why a person does not want it to run.
+    pub refusal: Option<String>,
     /// How many calls of the turn have not ended, this one included, where the last may leave its outcome to the next commit.
     pub(crate) unfinished: Option<Arc<AtomicUsize>>,
 }
@@ -49,6 +51,7 @@ impl CallRequest {
             attempt: 1,
             is_resume: false,
             approved: false,
+            refusal: None,
             unfinished: None,
         }
     }

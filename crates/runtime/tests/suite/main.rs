@@ -1,7 +1,9 @@
 //! Tests of the runtime, in one binary.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod counting;
 mod disk;
+mod driving;
 mod files;
 mod harness;
 mod processes;

@@ -226,8 +226,8 @@ impl Generator {
         self.push(Rewound { to, root, rescue: Some(rescue), reason, extra: Extra::default() });
         self.commit();
         if let Some(root) = root {
-            let (cause, changed) = (ObservationCause::Restored, Vec::new());
-            self.push(WorkspaceObserved { root, cause, changed, extra: Extra::default() });
+            let cause = ObservationCause::Restored;
+            self.push(WorkspaceObserved { root, cause, extra: Extra::default() });
             self.commit();
         }
     }

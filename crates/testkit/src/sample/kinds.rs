@@ -153,12 +153,7 @@ pub fn every_kind() -> Journal {
             reason: Some("again".into()),
             extra: extra.clone(),
         }),
-        Batch::at(at).with(WorkspaceObserved {
-            root,
-            cause: ObservationCause::Restored,
-            changed: vec!["a.txt".into()],
-            extra,
-        }),
+        Batch::at(at).with(WorkspaceObserved { root, cause: ObservationCause::Restored, extra }),
     ];
     Journal { session, batches }
 }
