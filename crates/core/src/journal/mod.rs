@@ -16,7 +16,7 @@ mod record;
 
 pub use batch::Batch;
 pub use call::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, ProcessStarted,
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, LeftOut, ProcessStarted,
     RequestStarted, StepFinished, WorkspaceRoot,
 };
 pub use codec::{DecodeError, DecodeProblem, EncodeError};

@@ -16,7 +16,7 @@ pub use filesystem::{
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
 pub use workspace::{
-    Captured, ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, Workspace,
+    Captured, ChangeKind, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason, Workspace,
     WorkspaceError,
 };
 

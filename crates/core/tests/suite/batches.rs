@@ -59,6 +59,7 @@ fn every_large_value_of_a_record_moves_out() {
         idempotency_key: IdempotencyKey::new(session_id(1), id),
         attempt: 1,
         root: Some(root("before")),
+        coverage: None,
         reservation: None,
         extra: Extra::default(),
     });

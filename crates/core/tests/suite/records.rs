@@ -7,9 +7,9 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason,
-    Paused, Position, ProcessStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound,
-    SessionCreated, StepFinished, TurnFinished, WorkspaceRoot,
+    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note, Origin, Outcome,
+    PauseReason, Paused, Position, ProcessStarted, ProviderSidecar, Record, RecordBody, RequestStarted,
+    Resolved, Rewound, SessionCreated, StepFinished, TurnFinished, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -183,11 +183,16 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
 
 fn call_started() -> impl Strategy<Value = CallStarted> {
     let effect = select(vec![Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External]);
-    let more =
-        (option::of(object()), option::of(object_ref()), option::of(root()), option::of(reservation()));
+    let more = (
+        option::of(object()),
+        option::of(object_ref()),
+        option::of(root()),
+        option::of(object_id()),
+        option::of(reservation()),
+    );
     (session_id(), call_id(), evaluation_id(), text(), effect, any::<u32>(), more, extra()).prop_map(
         |(session, call_id, evaluation_id, name, effect, attempt, more, extra)| {
-            let (arguments, arguments_object, root, reservation) = more;
+            let (arguments, arguments_object, root, coverage, reservation) = more;
             let idempotency_key = IdempotencyKey::new(session, call_id);
             CallStarted {
                 call_id,
@@ -199,6 +204,7 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
                 idempotency_key,
                 attempt,
                 root,
+                coverage,
                 reservation,
                 extra,
             }
@@ -208,16 +214,23 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
 
 fn call_finished() -> impl Strategy<Value = CallFinished> {
     let outcome = select(vec![CallOutcome::Succeeded, CallOutcome::Failed]);
-    (call_id(), outcome, option::of(root()), option::of(root()), any::<u64>(), option::of(text()), extra())
-        .prop_map(|(call_id, outcome, root, rescue, elapsed_micros, summary, extra)| CallFinished {
-            call_id,
-            outcome,
-            root,
-            rescue,
-            elapsed_micros,
-            summary,
-            extra,
-        })
+    let left_out = (text(), option::of(any::<u64>())).prop_map(|(path, bytes)| LeftOut { path, bytes });
+    let roots = (option::of(root()), option::of(object_id()), option::of(root()), vec(left_out, 0..3));
+    (call_id(), outcome, roots, any::<u64>(), option::of(text()), extra()).prop_map(
+        |(call_id, outcome, (root, coverage, rescue, left_out), elapsed_micros, summary, extra)| {
+            CallFinished {
+                call_id,
+                outcome,
+                root,
+                coverage,
+                rescue,
+                left_out,
+                elapsed_micros,
+                summary,
+                extra,
+            }
+        },
+    )
 }
 
 fn request_started() -> impl Strategy<Value = RequestStarted> {

@@ -8,9 +8,9 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Outcome, PauseReason, Paused,
-    Position, ProcessStarted, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TurnFinished,
-    WorkspaceRoot,
+    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note, Outcome, PauseReason,
+    Paused, Position, ProcessStarted, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished,
+    TurnFinished, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -116,7 +116,9 @@ pub fn every_kind() -> Journal {
                 call_id,
                 outcome: CallOutcome::Succeeded,
                 root: Some(root),
+                coverage: Some(objects.empty.id()),
                 rescue,
+                left_out: vec![LeftOut { path: "yarn.bin".into(), bytes: Some(1 << 30) }],
                 elapsed_micros: 12,
                 summary: Some("sewn".into()),
                 extra: extra.clone(),
@@ -251,6 +253,7 @@ fn call_started(
         idempotency_key: IdempotencyKey::new(session, call_id),
         attempt: 1,
         root: Some(root),
+        coverage: Some(root.manifest),
         reservation: Some(reservation),
         extra: unknown(),
     }

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use backstitch_core::filesystem::FilePath;
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::object::Object;
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    Access, Captured, Filesystem, Objects, PathChange, Restored, Workspace, WorkspaceError,
+    Access, Captured, Filesystem, Objects, PathChange, Rescued, Restored, Workspace, WorkspaceError,
 };
 use rustix::fs::{Mode, OFlags};
 
@@ -25,7 +25,7 @@ use super::rules::{Ignores, Rules};
 use super::scan::ScanLimits;
 use super::{root, sweep, sys};
 use crate::coverage::Coverage;
-use crate::format::{diff, stored};
+use crate::format::{damaged, diff, fetch, stored};
 use crate::options::OpenOptions;
 
 /// A host directory as a workspace. It is held as long as this value lives.
@@ -164,6 +164,13 @@ impl HostWorkspace {
         self.put_back(root, coverage, progress)
     }
 
+    /// A coverage that was recorded with a root.
+    fn stored_coverage(&self, coverage: Option<ObjectId>) -> Result<Coverage, WorkspaceError> {
+        let Some(id) = coverage else { return Ok(Coverage::default()) };
+        let object = fetch(&*self.objects, id, ObjectKind::Blob)?;
+        Coverage::from_json(object.bytes()).map_err(|error| damaged(id, error.to_string()))
+    }
+
     /// Forgets what is known to be stored. To be called after objects were collected.
     pub fn forget_stored(&self) {
         if let Some(index) = &mut self.state().index {
@@ -257,6 +264,22 @@ impl Workspace for HostWorkspace {
     fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
         let coverage = self.coverage();
         self.restore_with(root, &coverage, None)
+    }
+
+    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<Captured, WorkspaceError> {
+        self.capture_with(&self.stored_coverage(coverage)?)
+    }
+
+    fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<Rescued, WorkspaceError> {
+        self.rescue_covering(&self.stored_coverage(coverage)?, byte_budget)
+    }
+
+    fn restore_covering(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+    ) -> Result<Restored, WorkspaceError> {
+        self.restore_with(root, &self.stored_coverage(coverage)?, None)
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {

@@ -49,7 +49,7 @@ impl MemoryWorkspace {
         }
         let mut capture = Capture::new(&*self.objects, &mut stored);
         let root = capture.root(files)?;
-        Ok(Captured { root, objects: capture.new, uncovered: Vec::new() })
+        Ok(Captured { root, objects: capture.new, uncovered: Vec::new(), coverage: None })
     }
 }
 

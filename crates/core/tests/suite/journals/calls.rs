@@ -27,6 +27,7 @@ impl Writer {
             idempotency_key: IdempotencyKey::new(session, id),
             attempt,
             root: Some(root(&format!("before {attempt}"))),
+            coverage: None,
             reservation,
             extra: Extra::default(),
         });
@@ -52,7 +53,9 @@ impl Writer {
             call_id: id,
             outcome,
             root: (outcome == CallOutcome::Succeeded).then(|| root("after")),
+            coverage: None,
             rescue: (outcome == CallOutcome::Failed).then(|| root("rescue")),
+            left_out: Vec::new(),
             elapsed_micros: 7,
             summary: Some("found".into()),
             extra: Extra::default(),
