@@ -16,8 +16,8 @@ pub use filesystem::{
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
 pub use workspace::{
-    Captured, ChangeKind, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason, Workspace,
-    WorkspaceError,
+    Captured, ChangeKind, ObjectOverlay, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason,
+    Workspace, WorkspaceError,
 };
 
 /// A future that a port gives.

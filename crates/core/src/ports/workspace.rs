@@ -4,6 +4,7 @@
 //! objects that are not stored yet; they are appended to the journal in the batch that names the root. Restoring writes only
 //! what differs, and can be repeated after it was interrupted. What a workspace does not cover, it says.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,32 @@ pub trait Objects: Send + Sync {
 
     /// Whether an object is stored.
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError>;
+}
+
+/// What is stored, and what is not yet.
+pub struct ObjectOverlay<'a> {
+    new: HashMap<ObjectId, Object>,
+    stored: &'a dyn Objects,
+}
+
+impl<'a> ObjectOverlay<'a> {
+    /// These objects over what is stored.
+    pub fn new(new: impl IntoIterator<Item = Object>, stored: &'a dyn Objects) -> Self {
+        Self { new: new.into_iter().map(|object| (object.id(), object)).collect(), stored }
+    }
+}
+
+impl Objects for ObjectOverlay<'_> {
+    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
+        match self.new.get(&id) {
+            Some(object) => Ok(Some(object.clone())),
+            None => self.stored.get(id),
+        }
+    }
+
+    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
+        Ok(self.new.contains_key(&id) || self.stored.contains(id)?)
+    }
 }
 
 /// Files whose state can be captured and put back.
@@ -62,6 +89,17 @@ pub trait Workspace: Send + Sync {
     ) -> Result<Restored, WorkspaceError> {
         let _ = coverage;
         self.restore(root)
+    }
+
+    /// The same with objects that are needed and may not be stored.
+    fn restore_bringing(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<Restored, WorkspaceError> {
+        let _ = brought;
+        self.restore_covering(root, coverage)
     }
 
     /// What differs between two states, by path.

@@ -3,7 +3,8 @@
 use std::os::fd::AsFd as _;
 
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::ports::{Captured, Rescued, Restored, Uncovered, WorkspaceError};
+use backstitch_core::object::Object;
+use backstitch_core::ports::{Captured, ObjectOverlay, Rescued, Restored, Uncovered, WorkspaceError};
 
 use super::restore::{Progress, Restore};
 use super::scan::{Purpose, Scan, ScanLimits, manifest_of, report};
@@ -75,18 +76,26 @@ impl HostWorkspace {
         &self,
         root: WorkspaceRoot,
         coverage: &Coverage,
+        brought: &[Object],
         progress: Option<Progress<'_>>,
     ) -> Result<Restored, WorkspaceError> {
         let mut state = self.state();
         let state = &mut *state;
         let previous = state.index.take();
-        let objects = &*self.objects;
+        let stored = &*self.objects;
         let mut scan =
-            Scan::new(&self.rules, &mut state.ignores, coverage, objects, self.limits, Purpose::Restore);
+            Scan::new(&self.rules, &mut state.ignores, coverage, stored, self.limits, Purpose::Restore);
         let node = scan.root(self.root.as_fd(), previous)?;
         state.unsaved += scan.read;
         state.read += scan.read as u64;
         let node = state.index.insert(node);
-        Restore::new(objects, &self.rules, coverage).run(self.root.as_fd(), node, root, progress)
+        let objects = ObjectOverlay::new(brought.iter().cloned(), stored);
+        let restored =
+            Restore::new(&objects, &self.rules, coverage).run(self.root.as_fd(), node, root, progress);
+        if !brought.is_empty() {
+            // What was written came from objects that nobody has stored.
+            node.forget_stored();
+        }
+        restored
     }
 }
