@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use backstitch_core::execution::{ExecutionState, Resources};
+use backstitch_core::execution::{ExecutionState, Resources, WorkspaceResource};
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{
@@ -120,7 +120,13 @@ impl LiveSession {
         let mut session = view.session(surroundings.clock.clone());
         set_up(&mut session);
         let poisoned = view.pause().is_some_and(|pause| pause.reason == PauseReason::Poisoned);
-        let execution = ExecutionState::new(session, surroundings.resources);
+        let resources = match &surroundings.workspace {
+            Some(workspace) => {
+                surroundings.resources.including(Arc::new(WorkspaceResource::new(workspace.clone())))
+            }
+            None => surroundings.resources,
+        };
+        let execution = ExecutionState::new(session, resources);
         Arc::new(Self {
             id: view.session_id(),
             store: surroundings.store,
