@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::execution::{
-    CompositeSnapshot, ResourceSnapshot, SnapshotMetadata, SnapshotPhase, ToolCheckpoint,
+    CompositeSnapshot, Known, ResourceSnapshot, SnapshotMetadata, SnapshotPhase, ToolCheckpoint,
+    WorkspaceResource, WorkspaceState,
 };
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
@@ -24,9 +25,6 @@ use super::result::{self, Failure, Speaker};
 use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner, is_conflict, paused};
 use crate::error::RuntimeError;
 use crate::live::{Commit, LiveState, push_changes};
-
-/// The stored name of the files in composite snapshots.
-const FILES: &str = "workspace";
 
 /// What a call's last batch says, besides what it changed.
 struct Ending {
@@ -341,18 +339,26 @@ impl ToolRunner {
     }
 }
 
-/// Everything at a boundary of a call, with the files by their root where the call holds them.
+/// Everything at a boundary of a call, with the files as they are known to be: those of a call that holds them, or else those
+/// that were seen last.
 pub(super) fn checkpoint_of(
     state: &LiveState,
     files: Option<Files>,
     metadata: SnapshotMetadata,
 ) -> Result<CompositeSnapshot, RuntimeError> {
-    let mut snapshot = state.execution.snapshot(metadata)?;
-    if let Some(files) = files {
-        let stored = serde_json::json!({"root": files.root, "coverage": files.coverage});
-        snapshot.resources.insert(FILES.to_owned(), ResourceSnapshot::Stored(stored));
+    let resources = &state.execution.resources;
+    let workspace = resources.snapshotable::<WorkspaceResource>();
+    if let (Some(workspace), Some(files)) = (&workspace, files) {
+        workspace.note(WorkspaceState::stored(files.root, files.coverage));
     }
-    Ok(snapshot)
+    let known = |name: &str| match (&workspace, name) {
+        (Some(workspace), WorkspaceResource::NAME) => match workspace.latest() {
+            Some(latest) => Known::As(ResourceSnapshot::live(latest)),
+            None => Known::LeftOut,
+        },
+        _ => Known::No,
+    };
+    Ok(state.execution.snapshot_knowing(metadata, known)?)
 }
 
 /// What remains of a call that failed: its logs, where they still fit.
