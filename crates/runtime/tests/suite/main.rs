@@ -6,5 +6,6 @@ mod coverage;
 mod disk;
 mod files;
 mod harness;
+mod mischief;
 mod processes;
 mod runner;
