@@ -27,7 +27,7 @@ pub use format::diff::diff;
 pub use format::reach::reachable;
 pub use format::stored::read_at;
 #[cfg(unix)]
-pub use host::{GitHead, HostFilesystem, HostWorkspace, Progress, Rescued, RestoreAction, RestoreStep};
+pub use host::{GitHead, HostFilesystem, HostWorkspace, Progress, RestoreAction, RestoreStep};
 pub use options::{IgnoredBudget, OpenOptions};
 #[cfg(not(unix))]
 pub use unsupported::{HostFilesystem, HostWorkspace};

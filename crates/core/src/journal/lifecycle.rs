@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::message::OptionResult;
-use crate::object::ObjectRef;
+use crate::object::{ObjectId, ObjectRef};
 use crate::rng::Seed;
 use crate::session::StoredSlice;
 use crate::time::Timestamp;
@@ -264,6 +264,9 @@ pub struct Rewound {
     /// What the files are put back to; without it they are left as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
+    /// The object that lists what that root does not cover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<ObjectId>,
     /// The workspace as it was found, before it was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue: Option<WorkspaceRoot>,
@@ -280,6 +283,9 @@ pub struct Rewound {
 pub struct WorkspaceObserved {
     /// What they were.
     pub root: WorkspaceRoot,
+    /// The object that lists what the root does not cover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<ObjectId>,
     /// Why they were looked at.
     pub cause: ObservationCause,
     /// Fields that this version does not know.

@@ -17,8 +17,8 @@ mod record;
 
 pub use batch::Batch;
 pub use call::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, ProcessStarted,
-    RequestStarted, StepFinished, WorkspaceRoot,
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, Files, IdempotencyKey, LeftOut,
+    ProcessStarted, RequestStarted, StepFinished, WorkspaceRoot,
 };
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
 pub use inbox::{InboxId, InboxItem, InboxKind};

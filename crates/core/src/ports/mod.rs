@@ -18,8 +18,8 @@ pub use policy::{Answer, AnsweredCall, Policy, PolicyError, Question, RequestInf
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{Claim, Damage, Fence, Lease, Owner, Process, Store, StoreError, check_batch};
 pub use workspace::{
-    Captured, ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, Workspace,
-    WorkspaceError,
+    Captured, ChangeKind, ObjectOverlay, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason,
+    Workspace, WorkspaceError,
 };
 
 /// A future that a port gives.

@@ -31,8 +31,22 @@ pub struct Draft {
 
 /// What was done to a draft, so that it can be done again elsewhere.
 enum Entry {
-    Event { event: AnyEvent, reducers: Vec<Arc<dyn ErasedReducer>>, now: Timestamp, changes: Vec<Change> },
-    Overwrite { change: Change, before: Option<Arc<Cell>> },
+    Event {
+        event: AnyEvent,
+        reducers: Vec<Arc<dyn ErasedReducer>>,
+        now: Timestamp,
+        changes: Vec<Change>,
+    },
+    Overwrite {
+        change: Change,
+        before: Option<Arc<Cell>>,
+    },
+    /// Something was to be taken out, and there was nothing. That holds only as long as the slice is what it was.
+    FoundNothing {
+        slice: &'static str,
+        policy: SlicePolicy,
+        before: Option<Arc<Cell>>,
+    },
 }
 
 /// Which of a draft's changes are kept.
@@ -183,7 +197,16 @@ impl Session {
                     }
                     made.push(session.make(change.clone())?);
                 }
-                Entry::Overwrite { .. } => {}
+                Entry::FoundNothing { slice, policy, before }
+                    if kept == Kept::All || *policy == SlicePolicy::Log =>
+                {
+                    if !self.holds(slice, draft.base.cell(slice))?
+                        || !session.holds(slice, before.as_ref())?
+                    {
+                        return Err(SessionError::Conflict { slice: (*slice).to_owned() });
+                    }
+                }
+                Entry::Overwrite { .. } | Entry::FoundNothing { .. } => {}
             }
         }
         Ok(Prepared { generation: self.generation, after: session.state, changes: made })
@@ -241,15 +264,17 @@ impl Draft {
         self.entries.iter().flat_map(|entry| match entry {
             Entry::Event { changes, .. } => changes.as_slice(),
             Entry::Overwrite { change, .. } => std::slice::from_ref(change),
+            Entry::FoundNothing { .. } => &[],
         })
     }
 
     fn overwrite<S: Slice>(&mut self, op: SliceOp<S>) -> Result<&mut Self, SessionError> {
-        if !op.is_keep() {
-            let before = self.session.state.cell(S::NAME).cloned();
-            let change = self.session.make(Change::new(self.session.policy_of::<S>(), op))?;
-            self.entries.push(Entry::Overwrite { change, before });
-        }
+        let before = self.session.state.cell(S::NAME).cloned();
+        let policy = self.session.policy_of::<S>();
+        self.entries.push(match op.is_keep() {
+            true => Entry::FoundNothing { slice: S::NAME, policy, before },
+            false => Entry::Overwrite { change: self.session.make(Change::new(policy, op))?, before },
+        });
         Ok(self)
     }
 }
@@ -267,6 +292,7 @@ impl std::fmt::Debug for Entry {
         match self {
             Self::Event { changes, .. } => formatter.debug_tuple("Event").field(changes).finish(),
             Self::Overwrite { change, .. } => formatter.debug_tuple("Overwrite").field(change).finish(),
+            Self::FoundNothing { slice, .. } => formatter.debug_tuple("FoundNothing").field(slice).finish(),
         }
     }
 }

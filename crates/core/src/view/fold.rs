@@ -12,7 +12,7 @@ use super::error::{FoldError, FoldProblem};
 use super::ledger::Ledger;
 use super::lineage::Lineage;
 use super::visible::Visible;
-use crate::journal::{Origin, Position, Record, RecordBody, Rewound, SessionCreated};
+use crate::journal::{Files, Origin, Position, Record, RecordBody, Rewound, SessionCreated};
 
 /// Everything that follows from the records of a journal.
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ impl JournalView {
             return Err(FoldError::at(record, FoldProblem::NoSuchCut { to }));
         }
         let prefix = prefix.ok_or_else(|| FoldError::at(record, FoldProblem::NeedsPrefix { to }))?;
-        self.visible = self.visible.rewound_to(prefix, rewound.root);
+        self.visible = self.visible.rewound_to(prefix, Files::of(rewound.root, rewound.coverage));
         self.lineage.add(record.position, to);
         self.taken_in(record);
         Ok(())

@@ -11,7 +11,7 @@ use super::transcript::Transcript;
 use crate::digest::Digest;
 use crate::id::{CallId, EvaluationId, IdStream, SessionId};
 use crate::journal::{
-    InnerMessage, PauseReason, Paused, Position, SessionCreated, WorkspaceRoot, inner_message_append,
+    Files, InnerMessage, PauseReason, Paused, Position, SessionCreated, inner_message_append,
 };
 use crate::session::{Capture, Session, SessionError, SessionInfo};
 use crate::time::Clock;
@@ -122,13 +122,13 @@ impl JournalView {
     }
 
     /// What the files are, as far as it is recorded; `None` when no record tells.
-    pub fn workspace_root(&self) -> Option<WorkspaceRoot> {
-        self.visible.root
+    pub fn files(&self) -> Option<Files> {
+        self.visible.files
     }
 
     /// What the files still have to be put back to, because the session went back and nothing says that it was done.
-    pub fn owed_root(&self) -> Option<WorkspaceRoot> {
-        self.visible.root.filter(|_| self.visible.root_is_owed)
+    pub fn owed_files(&self) -> Option<Files> {
+        self.visible.files.filter(|_| self.visible.files_are_owed)
     }
 
     /// What the session is doing, given whether someone drives it.

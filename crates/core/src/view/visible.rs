@@ -11,8 +11,8 @@ use super::evaluation::Evaluation;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    CallOutcome, EvaluationStarted, InnerMessage, Paused, Place, Point, Position, Record, RecordBody,
-    Resolved, WorkspaceRoot, place_after, stands_at,
+    EvaluationStarted, Files, InnerMessage, Paused, Place, Point, Position, Record, RecordBody, Resolved,
+    place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
@@ -31,9 +31,9 @@ pub(super) struct Visible {
     last_at: Option<Timestamp>,
     is_driven: bool,
     /// What the files are, as far as it was recorded.
-    pub(super) root: Option<WorkspaceRoot>,
+    pub(super) files: Option<Files>,
     /// Whether the files still have to be put back to it.
-    pub(super) root_is_owed: bool,
+    pub(super) files_are_owed: bool,
     /// The sessions that this one is a fork of, the eldest first.
     pub(super) ancestors: imbl::Vector<SessionId>,
 }
@@ -45,7 +45,7 @@ impl Visible {
         fork.ancestors.push_back(session);
         (fork.last_at, fork.is_driven) = (None, false);
         // Its files lie elsewhere, and nothing has put them there yet.
-        fork.root_is_owed = fork.root.is_some();
+        fork.files_are_owed = fork.files.is_some();
         fork
     }
 
@@ -136,20 +136,15 @@ impl Visible {
                 call.intent = Some(Recorded::new(session, record, started));
                 call.finished = None;
                 call.decision = None;
-                self.root = started.root.or(self.root);
+                self.files = Files::of(started.root, started.coverage).or(self.files);
             }
             RecordBody::CallFinished(finished) => {
                 let unknown = FoldProblem::UnknownCall { call: finished.call_id };
                 let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
                 let call = self.edit_call(index);
                 call.finished = Some(Recorded::new(session, record, finished));
-                let before = call.intent.as_ref().and_then(|intent| intent.record.root);
-                let after = match finished.outcome {
-                    CallOutcome::Succeeded => finished.root.or(before),
-                    CallOutcome::Failed => before,
-                };
-                call.processes = imbl::Vector::new();
-                self.root = after.or(self.root);
+                let after = call.checkpoint().and_then(|checkpoint| checkpoint.after);
+                self.files = after.and_then(|after| Files::of(after.root, after.coverage)).or(self.files);
             }
             RecordBody::StepFinished(step) => {
                 let unknown = FoldProblem::UnknownCall { call: step.call_id };
@@ -174,7 +169,8 @@ impl Visible {
                 self.evaluation(evaluation).ok_or(FoldProblem::UnknownEvaluation { evaluation })?;
             }
             RecordBody::WorkspaceObserved(observed) => {
-                (self.root, self.root_is_owed) = (Some(observed.root), false);
+                self.files = Files::of(Some(observed.root), observed.coverage);
+                self.files_are_owed = false;
             }
             RecordBody::BudgetCharged(_) | RecordBody::Rewound(_) | RecordBody::Note(_) => {}
         }
@@ -191,14 +187,14 @@ impl Visible {
     }
 
     /// What is visible after going back to `prefix`: all of it, and the logs as they are here. The files are another matter: they
-    /// are put back to `root` if there is one, and are what they are otherwise.
-    pub(super) fn rewound_to(&self, prefix: &Self, root: Option<WorkspaceRoot>) -> Self {
+    /// are put back to `files` if there are any, and are what they are otherwise.
+    pub(super) fn rewound_to(&self, prefix: &Self, files: Option<Files>) -> Self {
         let mut visible = prefix.clone();
         // The time between the cut and now was spent on what is no longer visible.
         (visible.last_at, visible.is_driven) = (self.last_at, false);
-        (visible.root, visible.root_is_owed) = match root {
-            Some(root) => (Some(root), true),
-            None => (self.root, self.root_is_owed),
+        (visible.files, visible.files_are_owed) = match files {
+            Some(files) => (Some(files), true),
+            None => (self.files, self.files_are_owed),
         };
         for (name, cell) in self.state.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Log) {
             visible.state.put(name.clone(), cell.clone());

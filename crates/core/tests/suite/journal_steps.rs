@@ -218,7 +218,7 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             let object = Object::blob(text.clone().into_bytes()).id();
             let root = WorkspaceRoot { tree: object, manifest: object };
             let cause = ObservationCause::Drifted;
-            writer.push(WorkspaceObserved { root, cause, extra: Extra::default() });
+            writer.push(WorkspaceObserved { root, cause, coverage: None, extra: Extra::default() });
         }
         (Action::Turn, Some(evaluation_id)) => {
             let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);

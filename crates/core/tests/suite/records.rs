@@ -7,7 +7,7 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, Note,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
     ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
     Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished, TurnFinished,
     WorkspaceObserved, WorkspaceRoot,
@@ -184,11 +184,16 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
 
 fn call_started() -> impl Strategy<Value = CallStarted> {
     let effect = select(vec![Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External]);
-    let more =
-        (option::of(object()), option::of(object_ref()), option::of(root()), option::of(reservation()));
+    let more = (
+        option::of(object()),
+        option::of(object_ref()),
+        option::of(root()),
+        option::of(object_id()),
+        option::of(reservation()),
+    );
     (session_id(), call_id(), evaluation_id(), text(), effect, any::<u32>(), more, extra()).prop_map(
         |(session, call_id, evaluation_id, name, effect, attempt, more, extra)| {
-            let (arguments, arguments_object, root, reservation) = more;
+            let (arguments, arguments_object, root, coverage, reservation) = more;
             let idempotency_key = IdempotencyKey::new(session, call_id);
             CallStarted {
                 call_id,
@@ -200,6 +205,7 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
                 idempotency_key,
                 attempt,
                 root,
+                coverage,
                 reservation,
                 extra,
             }
@@ -209,16 +215,23 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
 
 fn call_finished() -> impl Strategy<Value = CallFinished> {
     let outcome = select(vec![CallOutcome::Succeeded, CallOutcome::Failed]);
-    (call_id(), outcome, option::of(root()), option::of(root()), any::<u64>(), option::of(text()), extra())
-        .prop_map(|(call_id, outcome, root, rescue, elapsed_micros, summary, extra)| CallFinished {
-            call_id,
-            outcome,
-            root,
-            rescue,
-            elapsed_micros,
-            summary,
-            extra,
-        })
+    let left_out = (text(), option::of(any::<u64>())).prop_map(|(path, bytes)| LeftOut { path, bytes });
+    let roots = (option::of(root()), option::of(object_id()), option::of(root()), vec(left_out, 0..3));
+    (call_id(), outcome, roots, any::<u64>(), option::of(text()), extra()).prop_map(
+        |(call_id, outcome, (root, coverage, rescue, left_out), elapsed_micros, summary, extra)| {
+            CallFinished {
+                call_id,
+                outcome,
+                root,
+                coverage,
+                rescue,
+                left_out,
+                elapsed_micros,
+                summary,
+                extra,
+            }
+        },
+    )
 }
 
 fn request_started() -> impl Strategy<Value = RequestStarted> {
@@ -289,8 +302,22 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     let charged = (option::of(uuid()), amounts(), extra()).prop_map(|(reservation, amounts, extra)| {
         BudgetCharged { reservation: reservation.map(ReservationId::from), amounts, extra }
     });
-    let rewound = (position(), option::of(root()), option::of(root()), option::of(text()), extra())
-        .prop_map(|(to, root, rescue, reason, extra)| Rewound { to, root, rescue, reason, extra });
+    let rewound = (
+        position(),
+        option::of(root()),
+        option::of(object_id()),
+        option::of(root()),
+        option::of(text()),
+        extra(),
+    )
+        .prop_map(|(to, root, coverage, rescue, reason, extra)| Rewound {
+            to,
+            root,
+            coverage,
+            rescue,
+            reason,
+            extra,
+        });
     let resumed = (evaluation_id(), option::of(text()), option::of(limits()), any::<Option<u64>>(), extra())
         .prop_map(|(evaluation_id, owner, budget, deadline_millis, extra)| {
             let fingerprint = None;
@@ -302,8 +329,8 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         ObservationCause::Drifted,
         ObservationCause::Interrupted,
     ];
-    let observed = (root(), select(causes.to_vec()), extra())
-        .prop_map(|(root, cause, extra)| WorkspaceObserved { root, cause, extra });
+    let observed = (root(), select(causes.to_vec()), option::of(object_id()), extra())
+        .prop_map(|(root, cause, coverage, extra)| WorkspaceObserved { root, cause, coverage, extra });
     let turn = (evaluation_id(), any::<u64>(), data()).prop_map(
         |(evaluation_id, turn, (data, data_object, extra))| TurnFinished {
             evaluation_id,

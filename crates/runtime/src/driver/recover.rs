@@ -12,7 +12,8 @@ use backstitch_core::extra::Extra;
 use backstitch_core::filesystem::{Manifest, tree_object};
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Decision, Effect, EvaluationResumed, ObservationCause, PauseReason, Paused, Resolved, WorkspaceRoot,
+    Decision, Effect, EvaluationResumed, Files, ObservationCause, PauseReason, Paused, Resolved,
+    WorkspaceRoot,
 };
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::Call;
@@ -205,27 +206,29 @@ impl Driver {
     /// Puts the files back to before the call that was writing them. Without one, what changed meanwhile is noted; and files that
     /// are gone altogether are brought back.
     async fn put_back_before(&self, open: &[Call]) -> Result<(), RuntimeError> {
-        let intents =
-            open.iter().filter(|call| call.finished.is_none()).filter_map(|call| call.intent.as_ref());
+        let intents = open.iter().filter_map(|call| call.intent.as_ref());
         let writer =
             intents.filter(|intent| intent.record.root.is_some()).max_by_key(|intent| intent.point.position);
+        let before = writer.and_then(|intent| Files::of(intent.record.root, intent.record.coverage));
+        if let Some(before) = before {
+            let (rescue, objects) = self.live.rescue(before).await?;
+            if let Some(root) = rescue {
+                self.live.keep_rescue(Files { root, ..before }, objects).await?;
+                self.live.put_files_back(before).await?;
+            }
+            return Ok(());
+        }
         let Some(found) = self.live.look_at_files().await? else { return Ok(()) };
-        let known = self.live.state().await.view.workspace_root();
-        match (writer.and_then(|intent| intent.record.root), known) {
-            (Some(root), _) if root != found.root => {
-                self.live.observe_files(found, ObservationCause::Interrupted).await?;
-                self.live.put_files_back(root).await
-            }
-            (Some(_), _) | (None, None) => Ok(()),
-            (None, Some(known)) if known == found.root => Ok(()),
-            (None, Some(known)) if holds_nothing(found.root) => {
-                self.live.put_files_back(known).await?;
-                match self.live.look_at_files().await? {
-                    Some(found) => self.live.observe_files(found, ObservationCause::Restored).await,
-                    None => Ok(()),
-                }
-            }
-            (None, Some(_)) => self.live.observe_files(found, ObservationCause::Drifted).await,
+        let known = self.live.state().await.view.files();
+        match known {
+            Some(known) if known.root == found.root => return Ok(()),
+            Some(known) if holds_nothing(found.root) => self.live.put_files_back(known).await?,
+            Some(_) => return self.live.observe_files(found, ObservationCause::Drifted).await,
+            None => return Ok(()),
+        }
+        match self.live.look_at_files().await? {
+            Some(found) => self.live.observe_files(found, ObservationCause::Restored).await,
+            None => Ok(()),
         }
     }
 }

@@ -40,7 +40,7 @@ impl LiveSession {
         let view = load_view(&*store, fork.parent, None).await?;
         let place = locate(&*store, &view, &fork.at).await?;
         let prefix = load_view(&*store, place.session, Some(place.cut)).await?;
-        if prefix.workspace_root().is_some() && surroundings.workspace.is_none() {
+        if prefix.files().is_some() && surroundings.workspace.is_none() {
             return Err(RuntimeError::NoWorkspace { session: fork.parent });
         }
         let pauses = pauses_for(&*store, &prefix, place.session).await?;

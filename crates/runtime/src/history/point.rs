@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Position, Record, RecordBody, WorkspaceRoot};
+use backstitch_core::journal::{Files, Position, Record, RecordBody};
 use backstitch_core::ports::Store;
 use backstitch_core::view::{Boundary, JournalView};
 
@@ -92,16 +92,16 @@ pub struct Place {
     /// The cut.
     pub cut: Position,
     /// The files there, as far as they are known.
-    pub root: Option<WorkspaceRoot>,
+    pub files: Option<Files>,
 }
 
 /// Finds a place.
 pub async fn locate(store: &dyn Store, view: &JournalView, point: &PointSpec) -> Result<Place, RuntimeError> {
     let session = view.session_id();
     let missing = |reason: String| RuntimeError::NoSuchPoint { point: point.to_string(), reason };
-    let at = |cut| Place { session, cut, root: None };
+    let at = |cut| Place { session, cut, files: None };
     let place = match point {
-        PointSpec::Head => Place { session, cut: view.head(), root: view.workspace_root() },
+        PointSpec::Head => Place { session, cut: view.head(), files: view.files() },
         PointSpec::Position(position) => {
             if *position == Position::START || *position > view.head() {
                 let head = view.head();
@@ -125,20 +125,24 @@ pub async fn locate(store: &dyn Store, view: &JournalView, point: &PointSpec) ->
         PointSpec::Rescue(position) => {
             let records = all_records(store, session).await?;
             let record = usize::try_from(position.number()).ok().and_then(|index| records.get(index));
-            let root = record.and_then(rescue_of);
-            let root = root.ok_or_else(|| missing("no files were kept there".to_owned()))?;
-            Place { session, cut: view.head(), root: Some(root) }
+            let files = record.and_then(rescue_of);
+            let files = files.ok_or_else(|| missing("no files were kept there".to_owned()))?;
+            Place { session, cut: view.head(), files: Some(files) }
         }
     };
-    if place.root.is_some() || place.cut == view.head() && place.session == session {
+    if place.files.is_some() || place.cut == view.head() && place.session == session {
         return Ok(place);
     }
-    let root = load_view(store, place.session, Some(place.cut)).await?.workspace_root();
-    Ok(Place { root, ..place })
+    let files = load_view(store, place.session, Some(place.cut)).await?.files();
+    Ok(Place { files, ..place })
 }
 
 fn of_boundary(boundary: Boundary) -> Place {
-    Place { session: boundary.session, cut: boundary.position, root: boundary.root }
+    Place {
+        session: boundary.session,
+        cut: boundary.position,
+        files: Files::of(boundary.root, boundary.coverage),
+    }
 }
 
 async fn all_records(store: &dyn Store, session: SessionId) -> Result<Vec<Record>, RuntimeError> {
@@ -199,11 +203,11 @@ fn end_of_turn(view: &JournalView, records: &[Record], turn: u64) -> Option<Posi
 }
 
 /// The files that a record kept before they were put back.
-fn rescue_of(record: &Record) -> Option<WorkspaceRoot> {
+fn rescue_of(record: &Record) -> Option<Files> {
     match &record.body {
-        RecordBody::CallFinished(finished) => finished.rescue,
-        RecordBody::Rewound(rewound) => rewound.rescue,
-        RecordBody::WorkspaceObserved(observed) => Some(observed.root),
+        RecordBody::CallFinished(finished) => Files::of(finished.rescue, finished.coverage),
+        RecordBody::Rewound(rewound) => Files::of(rewound.rescue, rewound.coverage),
+        RecordBody::WorkspaceObserved(observed) => Files::of(Some(observed.root), observed.coverage),
         _ => None,
     }
 }

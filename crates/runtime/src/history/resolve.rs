@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
-    Batch, CallFinished, CallOutcome, Decision, InnerMessage, PauseReason, Resolved, WorkspaceRoot,
+    Batch, CallFinished, CallOutcome, Decision, Files, InnerMessage, PauseReason, Resolved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
 use backstitch_core::object::Object;
 use backstitch_core::view::{Call, CallStatus};
 
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession, LiveStatus, push_changes, read_records};
+use crate::live::{Commit, LiveSession, LiveStatus, push_changes, read_records, recorded};
 
 impl LiveSession {
     /// Decides what the session waits for: about a call, or about the session as a whole. What it decides takes effect at
@@ -58,9 +58,9 @@ impl LiveSession {
                 let mut message = Message::new(policy, Content::OptionResult(*result));
                 message.role_hint_for_llm = Some(RoleHint::Tool);
                 // The files are adopted as they are.
-                let found = self.look_at_files().await?;
-                let (root, objects) = found.map(|found| (found.root, found.objects)).unzip();
-                let outcome = (CallOutcome::Succeeded, root, None);
+                let found = self.look_at_files().await?.map(recorded);
+                let (files, objects) = found.unzip();
+                let outcome = (CallOutcome::Succeeded, files, None);
                 self.end_call(&known, resolved, message, outcome, objects.unwrap_or_default()).await
             }
             Decision::Fail { reason } => {
@@ -108,15 +108,15 @@ impl LiveSession {
         &self,
         call: &Call,
     ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
-        let root = call.intent.as_ref().and_then(|intent| intent.record.root);
-        let (Some(root), Some(found)) = (root, self.look_at_files().await?) else {
+        let intent = call.intent.as_ref().map(|intent| &intent.record);
+        let Some(files) = intent.and_then(|intent| Files::of(intent.root, intent.coverage)) else {
             return Ok((None, Vec::new()));
         };
-        if found.root == root {
-            return Ok((None, Vec::new()));
+        let (rescue, objects) = self.rescue(files).await?;
+        if rescue.is_some() {
+            self.put_files_back(files).await?;
         }
-        self.put_files_back(root).await?;
-        Ok((Some(found.root), found.objects))
+        Ok((rescue, objects))
     }
 
     async fn failure(&self, call: &Call, kind: &str, told: String) -> Result<Message, RuntimeError> {
@@ -135,7 +135,7 @@ impl LiveSession {
         call: &Call,
         resolved: Resolved,
         message: Message,
-        (outcome, root, rescue): (CallOutcome, Option<WorkspaceRoot>, Option<WorkspaceRoot>),
+        (outcome, files, rescue): (CallOutcome, Option<Files>, Option<WorkspaceRoot>),
         objects: Vec<Object>,
     ) -> Result<(), RuntimeError> {
         self.commit(|state| {
@@ -155,8 +155,10 @@ impl LiveSession {
             batch.push(CallFinished {
                 call_id: call.call_id,
                 outcome,
-                root,
+                root: files.map(|files| files.root),
+                coverage: files.and_then(|files| files.coverage),
                 rescue,
+                left_out: Vec::new(),
                 elapsed_micros: 0,
                 summary: Some("a person said what became of it".to_owned()),
                 extra: Extra::default(),

@@ -6,13 +6,15 @@
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
+use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
+use backstitch_core::object::Object;
 use backstitch_core::view::JournalView;
 
 use super::effects::pauses_for;
 use super::point::{Place, PointSpec, locate};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, load_view, read_records};
+use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
+use crate::runner::RESCUE_BYTES;
 
 /// What a rewind did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,12 +59,26 @@ impl LiveSession {
         };
         let record = read_records(&**self.store(), self.id(), at, Some(at.next())).await?;
         let rescue = match record.first().map(|record| &record.body) {
-            Some(RecordBody::Rewound(rewound)) => rewound.rescue,
+            Some(RecordBody::Rewound(rewound)) => Files::of(rewound.rescue, rewound.coverage),
             _ => None,
         };
         let before = load_view(&**self.store(), self.id(), Some(at)).await?;
-        let place = Place { session: self.id(), cut: at, root: rescue.or(before.workspace_root()) };
+        let place = Place { session: self.id(), cut: at, files: rescue.or(before.files()) };
         self.rewind_to(&view, place, Some(format!("undoes the rewind at {at}"))).await
+    }
+
+    /// What the files are before they are put back, if that is something else, and what has to be stored of it.
+    pub(crate) async fn rescue(
+        &self,
+        files: Files,
+    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
+        let Some(workspace) = self.workspace().cloned() else { return Ok((None, Vec::new())) };
+        let found = blocking(move || workspace.rescue(files.coverage, RESCUE_BYTES)).await?;
+        if found.captured.root == files.root && found.left_out.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let (rescued, objects) = recorded(found.captured);
+        Ok((Some(rescued.root), objects))
     }
 
     async fn rewind_to(
@@ -71,33 +87,36 @@ impl LiveSession {
         place: Place,
         reason: Option<String>,
     ) -> Result<Rewind, RuntimeError> {
-        if place.cut == view.head() && (place.root == view.workspace_root() || self.workspace().is_none()) {
+        if place.cut == view.head() && (place.files == view.files() || self.workspace().is_none()) {
             return Err(RuntimeError::NothingToDo("the session is there already".to_owned()));
         }
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
-        let root = place.root.filter(|_| self.workspace().is_some());
-        let found = match root {
-            Some(_) => self.look_at_files().await?,
-            None => None,
-        };
-        let (rescue, objects) = match found {
-            Some(found) if Some(found.root) != root => (Some(found.root), found.objects),
-            _ => (None, Vec::new()),
+        let files = place.files.filter(|_| self.workspace().is_some());
+        let (rescue, objects) = match files {
+            Some(files) => self.rescue(files).await?,
+            None => (None, Vec::new()),
         };
         let pauses = pauses_for(&**self.store(), &prefix, self.id()).await?;
         crash_point!("rewind.before");
-        let rewound = Rewound { to: place.cut, root, rescue, reason, extra: Extra::default() };
+        let rewound = Rewound {
+            to: place.cut,
+            root: files.map(|files| files.root),
+            coverage: files.and_then(|files| files.coverage),
+            rescue,
+            reason,
+            extra: Extra::default(),
+        };
         let at = self.go_back(&prefix, rewound, pauses, objects).await?;
         crash_point!("rewind.recorded");
-        if let Some(root) = root {
+        if let Some(files) = files {
             if rescue.is_some() {
-                self.put_files_back(root).await?;
+                self.put_files_back(files).await?;
             }
             crash_point!("rewind.restored");
             if let Some(found) = self.look_at_files().await? {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
         }
-        Ok(Rewind { at, to: place.cut, root, rescue })
+        Ok(Rewind { at, to: place.cut, root: files.map(|files| files.root), rescue })
     }
 }

@@ -4,7 +4,8 @@
 //! session: it does not go on until a person has looked.
 
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, ObservationCause, WorkspaceObserved, WorkspaceRoot};
+use backstitch_core::journal::{Batch, Files, ObservationCause, WorkspaceObserved};
+use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
 
 use super::{Commit, LiveSession};
@@ -18,13 +19,13 @@ impl LiveSession {
         blocking(move || workspace.capture()).await.map(Some)
     }
 
-    /// Puts the files back to a root.
-    pub(crate) async fn put_files_back(&self, root: WorkspaceRoot) -> Result<(), RuntimeError> {
+    /// Puts the files back to what they were.
+    pub(crate) async fn put_files_back(&self, files: Files) -> Result<(), RuntimeError> {
         let Some(workspace) = self.workspace.clone() else {
             return Err(RuntimeError::NoWorkspace { session: self.id });
         };
         let _alone = self.files.write().await;
-        match blocking(move || workspace.restore(root)).await {
+        match blocking(move || workspace.restore_covering(files.root, files.coverage)).await {
             Ok(_) => Ok(()),
             Err(error) => Err(self.poison(format!("the files could not be put back: {error}")).await),
         }
@@ -37,9 +38,25 @@ impl LiveSession {
         cause: ObservationCause,
     ) -> Result<(), RuntimeError> {
         self.commit(|_| {
-            let observed = WorkspaceObserved { root: found.root, cause, extra: Extra::default() };
+            let (files, objects) = recorded(found);
+            let Files { root, coverage } = files;
+            let observed = WorkspaceObserved { root, coverage, cause, extra: Extra::default() };
             let mut batch = Batch::at(self.clock.now()).with(observed);
-            for object in found.objects {
+            for object in objects {
+                batch.add_object(object);
+            }
+            Ok((Commit::now(batch, None), ()))
+        })
+        .await
+    }
+
+    /// Records what an interrupted call has left, before its files are put back.
+    pub(crate) async fn keep_rescue(&self, files: Files, objects: Vec<Object>) -> Result<(), RuntimeError> {
+        self.commit(|_| {
+            let (Files { root, coverage }, cause) = (files, ObservationCause::Interrupted);
+            let observed = WorkspaceObserved { root, coverage, cause, extra: Extra::default() };
+            let mut batch = Batch::at(self.clock.now()).with(observed);
+            for object in objects {
                 batch.add_object(object);
             }
             Ok((Commit::now(batch, None), ()))
@@ -49,7 +66,7 @@ impl LiveSession {
 
     /// Puts the files where the journal says that they have to be, if they still have to: after going back, or in a fork.
     pub(crate) async fn settle_files(&self) -> Result<(), RuntimeError> {
-        let Some(owed) = self.state().await.view.owed_root() else { return Ok(()) };
+        let Some(owed) = self.state().await.view.owed_files() else { return Ok(()) };
         if self.workspace.is_none() {
             return Ok(());
         }
@@ -60,6 +77,14 @@ impl LiveSession {
         }
         Ok(())
     }
+}
+
+/// What is recorded of a capture, and what has to be stored with it.
+pub(crate) fn recorded(captured: Captured) -> (Files, Vec<Object>) {
+    let Captured { root, mut objects, coverage, .. } = captured;
+    let files = Files { root, coverage: coverage.as_ref().map(Object::id) };
+    objects.extend(coverage);
+    (files, objects)
 }
 
 /// Work with files, where it holds up nobody.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, PoisonError};
 
-use backstitch_core::execution::{ExecutionState, Resources};
+use backstitch_core::execution::{ExecutionState, Resources, WorkspaceResource};
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated};
 use backstitch_core::ports::{Claim, Lease, Owner, Store, Workspace};
@@ -23,6 +23,7 @@ use backstitch_core::view::JournalView;
 use tokio::sync::{Mutex, MutexGuard, RwLock, watch};
 
 pub(crate) use commit::{Commit, Durable, push_changes};
+pub(crate) use files::{blocking, recorded};
 pub use load::{load_view, read_records};
 
 use crate::error::RuntimeError;
@@ -151,7 +152,13 @@ impl LiveSession {
         set_up(&mut session);
         let poisoned = view.pause().is_some_and(|pause| pause.reason == PauseReason::Poisoned);
         let status = if poisoned { LiveStatus::Poisoned } else { LiveStatus::Sound };
-        let execution = ExecutionState::new(session, surroundings.resources);
+        let resources = match &surroundings.workspace {
+            Some(workspace) => {
+                surroundings.resources.including(Arc::new(WorkspaceResource::new(workspace.clone())))
+            }
+            None => surroundings.resources,
+        };
+        let execution = ExecutionState::new(session, resources);
         Arc::new(Self {
             id: view.session_id(),
             store: surroundings.store,

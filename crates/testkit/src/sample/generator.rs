@@ -223,11 +223,18 @@ impl Generator {
         self.here = self.cuts[to.number() as usize].clone();
         let reason = Some("a better way".to_owned());
         let root = Some(rescue).filter(|_| self.rng.below(2) == 0);
-        self.push(Rewound { to, root, rescue: Some(rescue), reason, extra: Extra::default() });
+        self.push(Rewound {
+            to,
+            root,
+            coverage: None,
+            rescue: Some(rescue),
+            reason,
+            extra: Extra::default(),
+        });
         self.commit();
         if let Some(root) = root {
             let cause = ObservationCause::Restored;
-            self.push(WorkspaceObserved { root, cause, extra: Extra::default() });
+            self.push(WorkspaceObserved { root, cause, coverage: None, extra: Extra::default() });
             self.commit();
         }
     }

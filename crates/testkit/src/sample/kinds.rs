@@ -8,7 +8,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, Note,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
     ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
     RequestStarted, Resolved, Rewound, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
@@ -116,7 +116,9 @@ pub fn every_kind() -> Journal {
                 call_id,
                 outcome: CallOutcome::Succeeded,
                 root: Some(root),
+                coverage: Some(objects.empty.id()),
                 rescue,
+                left_out: vec![LeftOut { path: "yarn.bin".into(), bytes: Some(1 << 30) }],
                 elapsed_micros: 12,
                 summary: Some("sewn".into()),
                 extra: extra.clone(),
@@ -149,11 +151,17 @@ pub fn every_kind() -> Journal {
         Batch::at(at).with(Rewound {
             to: Position::new(2),
             root: Some(root),
+            coverage: None,
             rescue,
             reason: Some("again".into()),
             extra: extra.clone(),
         }),
-        Batch::at(at).with(WorkspaceObserved { root, cause: ObservationCause::Restored, extra }),
+        Batch::at(at).with(WorkspaceObserved {
+            root,
+            coverage: None,
+            cause: ObservationCause::Restored,
+            extra,
+        }),
     ];
     Journal { session, batches }
 }
@@ -267,6 +275,7 @@ fn call_started(
         idempotency_key: IdempotencyKey::new(session, call_id),
         attempt: 1,
         root: Some(root),
+        coverage: Some(root.manifest),
         reservation: Some(reservation),
         extra: unknown(),
     }
