@@ -12,7 +12,7 @@ use std::pin::Pin;
 pub use filesystem::{
     Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
 };
-pub use store::{Claim, Damage, Fence, Lease, Owner, Process, Store, StoreError, check_batch};
+pub use store::{Claim, Damage, Fence, Lease, Owner, Process, SavedSnapshot, Store, StoreError, check_batch};
 pub use workspace::{
     Captured, ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, Workspace,
     WorkspaceError,
