@@ -15,7 +15,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, Claim, Fence, Lease, Objects, Owner, Store, StoreError, check_batch,
+    BoxFuture, Claim, Fence, Lease, Objects, Owner, SavedSnapshot, Store, StoreError, check_batch,
 };
 use backstitch_core::session::BoxError;
 
@@ -35,7 +35,7 @@ struct Contents {
     /// What waits in the inboxes of all sessions, in the order in which it was sent.
     inbox: BTreeMap<InboxId, (SessionId, InboxItem)>,
     sent: u64,
-    snapshots: HashMap<SessionId, (Position, Vec<u8>)>,
+    snapshots: HashMap<SessionId, SavedSnapshot>,
 }
 
 /// The claims to one session. They outlive their release, so that no fence is given twice.
@@ -158,7 +158,7 @@ impl Contents {
         if position > head {
             return Err(StoreError::BeyondHead { session, position, head });
         }
-        self.snapshots.insert(session, (position, bytes));
+        self.snapshots.insert(session, SavedSnapshot { position, bytes });
         Ok(())
     }
 
@@ -265,7 +265,7 @@ impl Store for MemoryStore {
         Box::pin(async move { self.contents().save_snapshot(session, fence, position, bytes) })
     }
 
-    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<(Position, Vec<u8>)>, StoreError>> {
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
         Box::pin(async move { Ok(self.contents().snapshots.get(&session).cloned()) })
     }
 }

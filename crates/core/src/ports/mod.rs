@@ -16,7 +16,7 @@ pub use filesystem::{
 };
 pub use policy::{Answer, AnsweredCall, Policy, PolicyError, Question, RequestInfo};
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
-pub use store::{Claim, Damage, Fence, Lease, Owner, Process, Store, StoreError, check_batch};
+pub use store::{Claim, Damage, Fence, Lease, Owner, Process, SavedSnapshot, Store, StoreError, check_batch};
 pub use workspace::{
     Captured, ChangeKind, ObjectOverlay, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason,
     Workspace, WorkspaceError,

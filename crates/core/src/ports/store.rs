@@ -77,6 +77,15 @@ pub struct Lease {
     pub owner: Owner,
 }
 
+/// The state of a session at a cut, as whoever saved it wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedSnapshot {
+    /// The cut: the state that all records before it lead to.
+    pub position: Position,
+    /// The state.
+    pub bytes: Vec<u8>,
+}
+
 /// A store refused or failed. Unless it says otherwise, nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -228,6 +237,14 @@ pub enum StoreError {
         #[source]
         source: DecodeError,
     },
+    /// The store's file is damaged below what a session could tell. The `verify` command tells the extent, and `salvage` writes
+    /// what is sound to a new store.
+    #[error("the store's file is damaged; see `verify` and `salvage`")]
+    Corrupt {
+        /// What the layer below said.
+        #[source]
+        source: BoxError,
+    },
     /// There is no room: the disk is full, or the store has reached the size that it was given. Whatever was acknowledged is
     /// safe, reading goes on, and writing does once there is room again.
     #[error("the store is full: {reason}")]
@@ -341,8 +358,8 @@ pub trait Store: Send + Sync {
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// The latest snapshot of a session, if there is one, with its cut.
-    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<(Position, Vec<u8>)>, StoreError>>;
+    /// The latest snapshot of a session, if there is one.
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>>;
 }
 
 /// Checks what every store has to check of a batch before it looks at its own data: that it says something, and that the

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, Store, StoreError};
+use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, SavedSnapshot, Store, StoreError};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
 
@@ -233,7 +233,7 @@ impl Store for Broken {
         })
     }
 
-    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<(Position, Vec<u8>)>, StoreError>> {
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
         self.inner.snapshot(session)
     }
 }

@@ -91,7 +91,20 @@ macro_rules! list_properties {
 
 __store_properties!(list_properties,);
 
-/// Makes one test of each property of a store. It is given a function that makes a store without contents.
+/// What makes a store without contents gives this: a store, or a store with what it stands on.
+pub trait Made {
+    /// The store.
+    fn store(&self) -> &dyn Store;
+}
+
+impl<S: Store> Made for S {
+    fn store(&self) -> &dyn Store {
+        self
+    }
+}
+
+/// Makes one test of each property of a store. It is given a function that makes a store without contents, or a value that
+/// holds such a store ([`Made`]).
 ///
 /// ```ignore
 /// backstitch_testkit::store_conformance!(MemoryStore::new);
@@ -109,8 +122,8 @@ macro_rules! __store_tests {
     (($make:expr) $($property:ident)*) => {$(
         #[test]
         fn $property() {
-            let store = $make();
-            $crate::store::conformance::$property(&store);
+            let made = $make();
+            $crate::store::conformance::$property($crate::store::conformance::Made::store(&made));
         }
     )*};
 }

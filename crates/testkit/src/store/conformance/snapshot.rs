@@ -19,7 +19,7 @@ fn save(
 
 fn snapshot(store: &dyn Store, session: SessionId) -> Option<(u64, Vec<u8>)> {
     let found = block_on(store.snapshot(session)).expect("a snapshot can be read");
-    found.map(|(position, bytes)| (position.number(), bytes))
+    found.map(|saved| (saved.position.number(), saved.bytes))
 }
 
 /// There is one snapshot, the latest that was saved, byte for byte; also one of an earlier cut replaces it.
