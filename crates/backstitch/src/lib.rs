@@ -69,7 +69,12 @@ pub use backstitch_core::{
 
 #[doc(no_inline)]
 pub use backstitch_core::session::Slice;
-pub use backstitch_macros::Slice;
+pub use backstitch_macros::{Slice, tool};
+
+#[cfg(feature = "store")]
+pub use backstitch_store as store;
+#[cfg(feature = "workspace")]
+pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
@@ -85,7 +90,8 @@ pub mod prelude {
         Capture, Draft, Event, Items, Session, Slice, SliceOp, SlicePolicy, Snapshot,
     };
     pub use backstitch_core::time::{Clock, FixedClock, Timestamp};
-    pub use backstitch_macros::Slice;
+    pub use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
+    pub use backstitch_macros::{Slice, tool};
     pub use backstitch_runtime::SystemClock;
 }
 
@@ -96,4 +102,5 @@ struct Readme;
 
 // What the macros generate refers to this module and to nothing else.
 #[doc(hidden)]
-pub use backstitch_core::__private;
+#[path = "private.rs"]
+pub mod __private;
