@@ -100,6 +100,20 @@ pub struct BudgetExceeded {
 }
 
 impl Limits {
+    /// What is left of each limit once this much is spent.
+    #[must_use]
+    pub fn left_after(&self, spent: Amounts) -> Self {
+        let left = |limit: Option<u64>, spent: u64| limit.map(|limit| limit.saturating_sub(spent));
+        Self {
+            input_tokens: left(self.input_tokens, spent.input_tokens),
+            output_tokens: left(self.output_tokens, spent.output_tokens),
+            total_tokens: left(self.total_tokens, spent.total_tokens()),
+            money_micros: left(self.money_micros, spent.money_micros),
+            calls: left(self.calls, spent.calls),
+            millis: left(self.millis, spent.millis),
+        }
+    }
+
     /// Refuses amounts that exceed a limit.
     pub fn check(&self, amounts: Amounts) -> Result<(), BudgetExceeded> {
         let dimensions = [
@@ -133,6 +147,14 @@ mod tests {
         let more = amounts.plus(Amounts { output_tokens: 1, ..Amounts::ZERO });
         let exceeded = limits.check(more).unwrap_err();
         assert_eq!(exceeded, BudgetExceeded { dimension: "tokens", limit: 10, wanted: 11 });
+    }
+
+    #[test]
+    fn what_is_left_of_a_limit_is_never_less_than_nothing() {
+        let limits = Limits { total_tokens: Some(10), calls: Some(1), ..Limits::default() };
+        let spent = Amounts { input_tokens: 6, output_tokens: 1, calls: 2, millis: 9, ..Amounts::ZERO };
+        let left = Limits { total_tokens: Some(3), calls: Some(0), ..Limits::default() };
+        assert_eq!(limits.left_after(spent), left);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod clock;
 pub mod entropy;
 mod error;
 mod live;
+mod process;
 mod runner;
 mod telemetry;
 
@@ -15,5 +16,6 @@ pub use clock::SystemClock;
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use live::{LiveSession, LiveState, Surroundings};
+pub use process::end_survivors;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
 pub use telemetry::{Telemetry, TelemetryEvent};

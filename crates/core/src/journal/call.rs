@@ -104,6 +104,25 @@ pub struct StepFinished {
     pub extra: Extra,
 }
 
+/// A process that a call starts. It is recorded before the program does anything, so that whoever takes over after a crash can
+/// end what is left of it. A number alone would not do: numbers are given out again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessStarted {
+    /// The call.
+    pub call_id: CallId,
+    /// The program, for people.
+    pub program: String,
+    /// The process group, which is also the number of its first process.
+    pub group: u32,
+    /// When the first process started, as the system tells it.
+    pub started: String,
+    /// Which start of the system that time belongs to.
+    pub boot: String,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// A call has ended. It is the last record of its batch that belongs to the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallFinished {

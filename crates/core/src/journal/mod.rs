@@ -16,8 +16,8 @@ mod record;
 
 pub use batch::Batch;
 pub use call::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, RequestStarted,
-    StepFinished, WorkspaceRoot,
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, ProcessStarted,
+    RequestStarted, StepFinished, WorkspaceRoot,
 };
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};

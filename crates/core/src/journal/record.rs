@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Position;
-use super::call::{BudgetCharged, CallFinished, CallStarted, RequestStarted, StepFinished};
+use super::call::{BudgetCharged, CallFinished, CallStarted, ProcessStarted, RequestStarted, StepFinished};
 use super::inner_message::InnerMessage;
 use super::lifecycle::{
     EvaluationFinished, EvaluationStarted, Note, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
@@ -81,6 +81,8 @@ record_kinds! {
     CallStarted(CallStarted) = "call_started", version 1;
     /// An outside sub-step of a call is done.
     StepFinished(StepFinished) = "step_finished", version 1;
+    /// A call is about to start a process.
+    ProcessStarted(ProcessStarted) = "process_started", version 1;
     /// A slice changed.
     SliceChanged(StoredChange) = "slice_changed", version 1;
     /// A call has ended.

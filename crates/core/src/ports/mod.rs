@@ -4,6 +4,7 @@
 //! passes the same conformance suite. Traits that wait are object-safe and give boxed futures that name no runtime.
 
 mod filesystem;
+mod process;
 mod store;
 mod workspace;
 
@@ -12,6 +13,7 @@ use std::pin::Pin;
 pub use filesystem::{
     Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
 };
+pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
 pub use workspace::{
     Captured, ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, Workspace,

@@ -4,6 +4,7 @@
 //! objects that are not stored yet; they are appended to the journal in the batch that names the root. Restoring writes only
 //! what differs, and can be repeated after it was interrupted. What a workspace does not cover, it says.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,11 @@ pub trait Objects: Send + Sync {
 pub trait Workspace: Send + Sync {
     /// The files, as tools see them.
     fn filesystem(&self) -> Arc<dyn Filesystem>;
+
+    /// The directory that holds the files, where processes can see them; none when they are not on a disk.
+    fn host_directory(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// The state of the files as they are now.
     fn capture(&self) -> Result<Captured, WorkspaceError>;

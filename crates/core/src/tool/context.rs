@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use super::name::ToolName;
 use super::spec::WorkspaceUse;
-use crate::budget::Amounts;
+use crate::budget::Limits;
 use crate::execution::{CallResources, ResourceError};
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::IdempotencyKey;
-use crate::ports::{BoxFuture, Filesystem};
+use crate::ports::{BoxFuture, Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
 use crate::rng::Rng;
 use crate::session::{BoxError, Draft};
 use crate::time::{Clock, Timestamp};
@@ -35,8 +35,18 @@ pub trait ToolHost: Send + Sync {
     /// Passes on how far the call is. Nobody has to listen.
     fn progress(&self, call: CallId, progress: Progress);
 
-    /// What is left of the budget; none when there is no limit.
-    fn budget_left(&self) -> Option<Amounts>;
+    /// What is left of the budget, of each kind that is limited; none without a budget.
+    fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>>;
+
+    /// Runs a program to its end. Where there are no processes this is refused.
+    fn run_process(
+        &self,
+        call: CallId,
+        spec: ProcessSpec,
+    ) -> BoxFuture<'_, Result<ProcessOutcome, ProcessError>> {
+        let _ = (call, spec);
+        Box::pin(async { Err(ProcessError::Unsupported) })
+    }
 
     /// Completes when the call is asked to stop.
     fn cancelled(&self, call: CallId) -> BoxFuture<'_, ()>;
@@ -72,6 +82,9 @@ pub enum ContextError {
     /// A resource could not be made.
     #[error(transparent)]
     Resource(#[from] ResourceError),
+    /// A process could not be run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// A step's value is not what was asked for.
     #[error("the recorded value of step {step:?} does not fit")]
     StepValue {
@@ -226,9 +239,9 @@ impl ToolContext {
         if left.is_zero() { Err(ContextError::DeadlineExceeded) } else { Ok(Some(left)) }
     }
 
-    /// What is left of the budget; none when there is no limit.
-    pub fn budget_left(&self) -> Option<Amounts> {
-        self.inner.parts.host.budget_left()
+    /// What is left of the budget, of each kind that is limited; none without a budget.
+    pub async fn budget_left(&self) -> Option<Limits> {
+        self.inner.parts.host.budget_left(self.evaluation_id()).await
     }
 
     /// Draws from the call's own chance, which a call that runs again draws from again.
@@ -266,6 +279,19 @@ impl ToolContext {
         let recorded = serde_json::to_value(&value).map_err(misfit)?;
         host.record_step(self.call_id(), name.to_owned(), recorded).await.map_err(failed)?;
         Ok(value)
+    }
+
+    /// Runs a program to its end. It is killed with all that it started when it takes longer than it may, when the call ends
+    /// or is stopped, and when the runtime dies. What it leaves running behind it ends with it.
+    pub async fn run_process(&self, spec: ProcessSpec) -> Result<ProcessOutcome, ContextError> {
+        self.check()?;
+        if spec.directory.is_some() {
+            self.filesystem()?;
+        }
+        match self.inner.parts.host.run_process(self.call_id(), spec).await {
+            Err(ProcessError::Ended) => Err(ContextError::Revoked),
+            ended => Ok(ended?),
+        }
     }
 
     /// Makes every later use of the context fail, and gives what the draft holds. For the runtime.

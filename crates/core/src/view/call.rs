@@ -1,11 +1,15 @@
 //! Calls: what was asked for, what was started, what came of it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
-use crate::journal::{CallFinished, CallOutcome, CallStarted, Point, Position, WorkspaceRoot};
+use crate::journal::{
+    CallFinished, CallOutcome, CallStarted, Point, Position, ProcessStarted, WorkspaceRoot,
+};
 use crate::message::OptionResult;
 use crate::time::Timestamp;
 
@@ -43,6 +47,8 @@ pub struct Call {
     pub finished: Option<Recorded<CallFinished>>,
     /// The outside sub-steps that are done, by name.
     pub steps: imbl::OrdMap<String, Value>,
+    /// The processes that it started, as long as it is not known that they have ended.
+    pub processes: imbl::Vector<Arc<ProcessStarted>>,
     /// What its result message says: completed or failed.
     pub(super) result: Option<CallStatus>,
 }
@@ -56,6 +62,7 @@ impl Call {
             intent: None,
             finished: None,
             steps: imbl::OrdMap::new(),
+            processes: imbl::Vector::new(),
             result: None,
         }
     }

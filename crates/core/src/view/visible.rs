@@ -101,12 +101,19 @@ impl Visible {
             RecordBody::CallFinished(finished) => {
                 let unknown = FoldProblem::UnknownCall { call: finished.call_id };
                 let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
-                self.edit_call(index).finished = Some(Recorded::new(session, record, finished));
+                let call = self.edit_call(index);
+                call.finished = Some(Recorded::new(session, record, finished));
+                call.processes = imbl::Vector::new();
             }
             RecordBody::StepFinished(step) => {
                 let unknown = FoldProblem::UnknownCall { call: step.call_id };
                 let index = *self.call_index.get(&step.call_id).ok_or(unknown)?;
                 self.edit_call(index).steps.insert(step.name.clone(), step.value.clone());
+            }
+            RecordBody::ProcessStarted(process) => {
+                let unknown = FoldProblem::UnknownCall { call: process.call_id };
+                let index = *self.call_index.get(&process.call_id).ok_or(unknown)?;
+                self.edit_call(index).processes.push_back(process.clone());
             }
             RecordBody::Paused(paused) => self.pauses.push_back(paused.clone()),
             RecordBody::Resolved(resolved) => {

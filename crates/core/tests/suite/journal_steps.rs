@@ -6,8 +6,8 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, EvaluationStarted, Outcome, PauseReason, Position, RecordBody, Resolved,
-    StepFinished, TurnFinished,
+    CallOutcome, Decision, EvaluationStarted, Outcome, PauseReason, Position, ProcessStarted, RecordBody,
+    Resolved, StepFinished, TurnFinished,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -143,6 +143,11 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         (Action::StartCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
             let reservation = (pick % 3 == 0).then(|| writer.reservation(tokens(*pick as u64)));
             writer.start_call_with(id, call, reservation);
+            if pick % 2 == 0 {
+                let (group, started, boot) = (*pick as u32, pick.to_string(), "a boot".to_owned());
+                let (program, extra) = (text.clone(), Extra::default());
+                writer.push(ProcessStarted { call_id: call, program, group, started, boot, extra });
+            }
         }),
         (Action::FinishCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
             writer.start_call(id, call);

@@ -8,8 +8,8 @@ use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason,
-    Paused, Position, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated,
-    StepFinished, TurnFinished, WorkspaceRoot,
+    Paused, Position, ProcessStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound,
+    SessionCreated, StepFinished, TurnFinished, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -303,6 +303,16 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         value,
         extra,
     });
+    let process = (call_id(), text(), any::<u32>(), text(), text(), extra()).prop_map(
+        |(call_id, program, group, started, boot, extra)| ProcessStarted {
+            call_id,
+            program,
+            group,
+            started,
+            boot,
+            extra,
+        },
+    );
     let note = (text(), text(), data()).prop_map(|(topic, text, (data, data_object, extra))| Note {
         topic,
         text,
@@ -325,6 +335,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         evaluation_finished().prop_map(RecordBody::from).boxed(),
         turn.prop_map(RecordBody::from).boxed(),
         step.prop_map(RecordBody::from).boxed(),
+        process.prop_map(RecordBody::from).boxed(),
         note.prop_map(RecordBody::from).boxed(),
     ]
 }

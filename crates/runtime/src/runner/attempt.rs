@@ -2,16 +2,19 @@
 //!
 //! The handler runs in a task of its own, so that a panic ends only it. When it has to stop (its own timeout, the
 //! evaluation's deadline, a cancellation, a lost lease) its context is revoked first, so that it can do nothing more, then
-//! it is told, aborted and waited for. Files are put back only after it has ended; one that does not end within the grace
+//! it is told, aborted and waited for, and so are its processes. Files are put back only after it has ended; one that does not end within the grace
 //! period is reported, and the session cannot go on.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::session::Draft;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+
+use crate::process::Processes;
 
 /// How long a stopped handler may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,8 +30,8 @@ pub(super) enum Ended {
     Panicked(String, Option<Box<Draft>>),
     /// It was stopped.
     Stopped(Stop, Option<Box<Draft>>),
-    /// It was stopped and does not end.
-    Stuck(Stop),
+    /// It, or a process that it started, does not end.
+    Stuck(String),
 }
 
 /// Why a handler was stopped.
@@ -49,6 +52,7 @@ pub(super) struct Bounds {
     pub(super) cancel: CancellationToken,
     /// Tells the handler that it has to stop.
     pub(super) stop: CancellationToken,
+    pub(super) processes: Arc<Processes>,
     pub(super) grace: Option<Duration>,
 }
 
@@ -62,11 +66,18 @@ pub(super) async fn run(
     let given = context.clone();
     let mut task = tokio::spawn(async move { handler.call(given, arguments).await });
     // Whoever waits for this may be dropped, and then nobody is left to use what the handler does.
-    let _guard = StopWhenDropped { context: context.clone(), task: task.abort_handle() };
+    let (processes, abort) = (bounds.processes.clone(), task.abort_handle());
+    let _guard = StopWhenDropped { context: context.clone(), processes, task: abort };
 
     let stop = tokio::select! {
         biased;
-        ended = &mut task => return answered(ended, &context),
+        ended = &mut task => {
+            let ended = answered(ended, &context);
+            return match bounds.processes.end().await {
+                Ok(()) => ended,
+                Err(error) => Ended::Stuck(error.to_string()),
+            };
+        }
         () = bounds.cancel.cancelled() => Stop::Cancelled,
         () = after(bounds.deadline) => Stop::Deadline,
         () = after(bounds.timeout) => Stop::Timeout,
@@ -75,21 +86,27 @@ pub(super) async fn run(
     // From here on nothing that it does counts, whether it notices or not.
     let draft = context.revoke().map(Box::new);
     bounds.stop.cancel();
+    bounds.processes.stop();
     task.abort();
-    match tokio::time::timeout(bounds.grace.unwrap_or(GRACE), &mut task).await {
-        Ok(_) => Ended::Stopped(stop, draft),
-        Err(_) => Ended::Stuck(stop),
+    if tokio::time::timeout(bounds.grace.unwrap_or(GRACE), &mut task).await.is_err() {
+        return Ended::Stuck(format!("it was stopped ({stop:?}) and does not end"));
+    }
+    match bounds.processes.end().await {
+        Ok(()) => Ended::Stopped(stop, draft),
+        Err(error) => Ended::Stuck(error.to_string()),
     }
 }
 
 struct StopWhenDropped {
     context: ToolContext,
+    processes: Arc<Processes>,
     task: tokio::task::AbortHandle,
 }
 
 impl Drop for StopWhenDropped {
     fn drop(&mut self) {
         self.context.revoke();
+        self.processes.stop();
         self.task.abort();
     }
 }

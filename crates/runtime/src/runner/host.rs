@@ -2,29 +2,37 @@
 
 use std::sync::Arc;
 
-use backstitch_core::budget::Amounts;
+use backstitch_core::budget::Limits;
 use backstitch_core::extra::Extra;
-use backstitch_core::id::CallId;
-use backstitch_core::journal::StepFinished;
-use backstitch_core::ports::BoxFuture;
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{RecordBody, StepFinished};
+use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
 use backstitch_core::session::BoxError;
 use backstitch_core::tool::{Progress, ToolHost};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::intent::Intent;
+use crate::error::RuntimeError;
 use crate::live::LiveSession;
+use crate::process::Processes;
 use crate::telemetry::Telemetry;
 
 /// The runtime's side of one call.
 pub(super) struct Host {
-    live: Arc<LiveSession>,
-    telemetry: Telemetry,
-    stop: CancellationToken,
+    pub(super) live: Arc<LiveSession>,
+    pub(super) telemetry: Telemetry,
+    pub(super) intent: Arc<Intent>,
+    pub(super) processes: Arc<Processes>,
+    pub(super) stop: CancellationToken,
 }
 
 impl Host {
-    pub(super) fn new(live: Arc<LiveSession>, telemetry: Telemetry, stop: CancellationToken) -> Self {
-        Self { live, telemetry, stop }
+    /// Appends a record. A handler that is stopped meanwhile must not leave it half appended, so it is not the one who does it.
+    async fn append(&self, body: RecordBody) -> Result<(), BoxError> {
+        let (live, intent) = (self.live.clone(), self.intent.clone());
+        let appended = self.processes.finish(async move { intent.append(&live, body).await }).await;
+        appended.unwrap_or(Err(RuntimeError::ShuttingDown)).map_err(Into::into)
     }
 }
 
@@ -40,8 +48,7 @@ impl ToolHost for Host {
         Box::pin(async move {
             // A value that would not come back would make the step run twice.
             backstitch_core::storable::check(&value)?;
-            let step = StepFinished { call_id: call, name, value, extra: Extra::default() };
-            self.live.record(vec![step.into()]).await.map_err(Into::into)
+            self.append(StepFinished { call_id: call, name, value, extra: Extra::default() }.into()).await
         })
     }
 
@@ -49,8 +56,27 @@ impl ToolHost for Host {
         self.telemetry.publish_progress(call, progress);
     }
 
-    fn budget_left(&self) -> Option<Amounts> {
-        None
+    fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>> {
+        Box::pin(async move {
+            let state = self.live.state().await;
+            let start = state.view.evaluation(evaluation)?.start.as_ref()?;
+            Some(start.budget?.left_after(state.view.ledger().committed()))
+        })
+    }
+
+    fn run_process(
+        &self,
+        call: CallId,
+        spec: ProcessSpec,
+    ) -> BoxFuture<'_, Result<ProcessOutcome, ProcessError>> {
+        Box::pin(async move {
+            let root = self.live.workspace().and_then(|workspace| workspace.host_directory());
+            let (live, intent) = (self.live.clone(), self.intent.clone());
+            let record = |started: backstitch_core::journal::ProcessStarted| async move {
+                intent.append(&live, started.into()).await.map_err(Into::into)
+            };
+            self.processes.run(call, spec, root, record).await
+        })
     }
 
     fn cancelled(&self, _: CallId) -> BoxFuture<'_, ()> {

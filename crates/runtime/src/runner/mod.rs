@@ -9,6 +9,7 @@ mod arguments;
 mod attempt;
 mod files;
 mod host;
+mod intent;
 mod request;
 mod result;
 mod settle;
@@ -20,7 +21,7 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::execution::{CallResources, CompositeSnapshot, SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, CallStarted, Effect, IdempotencyKey, PauseReason, Paused, WorkspaceRoot,
+    Batch, CallStarted, Effect, IdempotencyKey, PauseReason, Paused, RecordBody, WorkspaceRoot,
 };
 use backstitch_core::message::Retry;
 use backstitch_core::session::SessionError;
@@ -30,11 +31,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::live::{Commit, LiveSession};
+use crate::process::Processes;
 use crate::telemetry::Telemetry;
 use arguments::{Refusal, Validators};
 use attempt::{Bounds, Ended, Stop};
 use files::Hold;
 use host::Host;
+use intent::Intent;
 pub use request::{CallEnd, CallRequest, DuplicateTool, Tools};
 use result::{Failure, Speaker};
 
@@ -58,9 +61,7 @@ struct Started {
     tool: Tool,
     call: CallRequest,
     arguments: Map<String, Value>,
-    intent: CallStarted,
-    /// Whether the intent is in the journal; that of a pure call rides with its outcome.
-    intent_recorded: bool,
+    intent: Arc<Intent>,
     before: Option<WorkspaceRoot>,
     pre: CompositeSnapshot,
     resources: CallResources,
@@ -196,7 +197,8 @@ impl ToolRunner {
         let before = captured.as_ref().map(|captured| captured.root);
         let live = &self.live;
         let as_in_message = call.arguments.object() == Some(&arguments);
-        let intent_recorded = tool.spec.effect != Effect::Pure;
+        // That of a pure call can wait, unless it names what has to be stored with it.
+        let record_now = tool.spec.effect != Effect::Pure || captured.is_some();
 
         let started = live
             .commit(|state| {
@@ -224,8 +226,9 @@ impl ToolRunner {
                     reservation: limits.map(|_| Reservation { id: session.ids().next(), amounts: one_call }),
                     extra: Extra::default(),
                 };
-                if intent_recorded {
-                    batch.push(intent.clone());
+                let intent = Arc::new(intent);
+                if record_now {
+                    batch.push(RecordBody::CallStarted(intent.clone()));
                     captured.into_iter().flat_map(|captured| captured.objects).for_each(|object| {
                         batch.add_object(object);
                     });
@@ -236,8 +239,7 @@ impl ToolRunner {
                     tool: tool.clone(),
                     call: call.clone(),
                     arguments,
-                    intent,
-                    intent_recorded,
+                    intent: Arc::new(Intent::new(intent, record_now)),
                     before,
                     pre,
                     resources: state.execution.resources.for_call(),
@@ -253,7 +255,7 @@ impl ToolRunner {
     /// Runs the handler and settles what comes of it.
     async fn attempt(&self, started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
         let live = &self.live;
-        let stop = CancellationToken::new();
+        let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
         let deadline = live.deadline(started.call.evaluation_id);
         let (draft, seed) = {
             let state = live.state().await;
@@ -264,9 +266,9 @@ impl ToolRunner {
             evaluation_id: started.call.evaluation_id,
             call_id: started.call.call_id,
             tool: started.tool.name().clone(),
-            attempt: started.intent.attempt,
+            attempt: started.call.attempt,
             is_resume: started.call.is_resume,
-            idempotency_key: started.intent.idempotency_key.clone(),
+            idempotency_key: started.intent.record().idempotency_key.clone(),
             draft,
             workspace: started.tool.spec.workspace,
             filesystem: live.workspace().map(|workspace| workspace.filesystem()),
@@ -274,13 +276,20 @@ impl ToolRunner {
             deadline,
             clock: live.clock().clone(),
             rng: seed.rng_for(started.call.call_id),
-            host: Arc::new(Host::new(live.clone(), self.telemetry.clone(), stop.clone())),
+            host: Arc::new(Host {
+                live: live.clone(),
+                telemetry: self.telemetry.clone(),
+                intent: started.intent.clone(),
+                processes: processes.clone(),
+                stop: stop.clone(),
+            }),
         });
         let bounds = Bounds {
             timeout: started.tool.spec.timeout,
             deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
             cancel: self.cancel.clone(),
             stop,
+            processes,
             grace: self.grace,
         };
         let ended = attempt::run(&started.tool, context, started.arguments.clone(), bounds).await;
@@ -293,10 +302,8 @@ impl ToolRunner {
                 self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
             }
             Ended::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
-            Ended::Stuck(stop) => {
-                let name = started.tool.name();
-                let reason =
-                    format!("{name} was stopped ({stop:?}) and does not end; its files cannot be put back");
+            Ended::Stuck(why) => {
+                let reason = format!("{}: {why}; its files cannot be put back", started.tool.name());
                 started.resources.end(false);
                 Err(live.poison(reason).await)
             }

@@ -122,7 +122,7 @@ impl ToolRunner {
         draft: Draft,
         error: RuntimeError,
     ) -> Result<Settled, RuntimeError> {
-        let repeatable = matches!(started.intent.effect, Effect::Pure | Effect::Workspace);
+        let repeatable = matches!(started.intent.record().effect, Effect::Pure | Effect::Workspace);
         if repeatable && started.conflicts < CONFLICT_RETRIES {
             if let Some(before) = started.before {
                 self.put_back(&started, hold, before).await?;
@@ -226,6 +226,7 @@ impl ToolRunner {
         let invoked = self.invoked(call, &ending.told, success);
         let told = result::summary(&ending.told);
         let after = ending.after;
+        let intent = started.intent.outstanding().await;
         let said = live
             .commit(|state| {
                 let session = &state.execution.session;
@@ -240,11 +241,11 @@ impl ToolRunner {
                     None => None,
                 };
                 let mut batch = Batch::at(live.clock().now());
-                if !started.intent_recorded {
-                    batch.push(started.intent.clone());
+                if let Some(intent) = intent {
+                    batch.push(intent);
                 }
                 push_changes(&mut batch, &prepared)?;
-                if let Some(reservation) = started.intent.reservation {
+                if let Some(reservation) = started.intent.record().reservation {
                     batch.push(charge(reservation.id, elapsed));
                 }
                 batch.push(CallFinished {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
-use backstitch_core::journal::{EvaluationStarted, Origin, SessionCreated};
+use backstitch_core::journal::{EvaluationStarted, Origin, Position, Record, SessionCreated};
 use backstitch_core::message::{Arguments, Content, Message, OptionCall, PolicyName, RoleHint};
 use backstitch_core::ports::{Owner, Workspace};
 use backstitch_core::rng::Seed;
@@ -108,6 +108,10 @@ impl Harness {
     pub(crate) async fn run(&self, name: &str, arguments: Value) -> CallEnd {
         let call = self.call(name, arguments).await;
         self.runner.run(call).await.unwrap()
+    }
+
+    pub(crate) async fn records(&self) -> Vec<Record> {
+        self.live.store().read(self.live.id(), Position::START, 100_000).await.unwrap()
     }
 
     pub(crate) async fn findings(&self) -> Vec<String> {

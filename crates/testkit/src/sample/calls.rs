@@ -4,7 +4,7 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, IdempotencyKey, Outcome,
-    PauseReason, StepFinished, WorkspaceRoot,
+    PauseReason, ProcessStarted, StepFinished, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, OptionResultBuilder, Retry,
@@ -83,6 +83,16 @@ impl Generator {
             reservation,
             extra: Extra::default(),
         });
+        if effect == Effect::External {
+            self.push(ProcessStarted {
+                call_id: payload.invocation_id,
+                program: payload.option_name.clone(),
+                group: 4_711,
+                started: format!("16302{attempt}"),
+                boot: "0f1c7a9e-58a5-4c1a-9a3c-2f6d8f1f3a52".into(),
+                extra: Extra::default(),
+            });
+        }
         // A call that runs again has got further than before.
         if attempt > 1 {
             let (call_id, name) = (payload.invocation_id, format!("step {attempt}"));

@@ -9,7 +9,8 @@ use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Outcome, PauseReason, Paused,
-    Position, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TurnFinished, WorkspaceRoot,
+    Position, ProcessStarted, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TurnFinished,
+    WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -87,6 +88,14 @@ pub fn every_kind() -> Journal {
             .with(say(call, 2, 1))
             .with(charged(of_request))
             .with(call_started(call_id, evaluation, session, root, of_call)),
+        Batch::at(at).with(ProcessStarted {
+            call_id,
+            program: "/usr/bin/needle".into(),
+            group: 4_711,
+            started: "163024".into(),
+            boot: "0f1c7a9e-58a5-4c1a-9a3c-2f6d8f1f3a52".into(),
+            extra: extra.clone(),
+        }),
         Batch::at(at).with(StepFinished {
             call_id,
             name: "thread".into(),

@@ -244,6 +244,10 @@ impl Workspace for HostWorkspace {
         self.filesystem.clone()
     }
 
+    fn host_directory(&self) -> Option<PathBuf> {
+        Some(self.path.clone())
+    }
+
     /// Decides anew what is covered. It stays so until the next capture.
     fn capture(&self) -> Result<Captured, WorkspaceError> {
         self.capture_anew()

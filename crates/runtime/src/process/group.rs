@@ -1,0 +1,194 @@
+//! One process group: its leader, its watchdog, and its end.
+
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use backstitch_core::ports::{ProcessError, ProcessExit};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
+use tokio::sync::oneshot;
+
+use super::identity;
+use super::prepare::Prepared;
+
+/// The word on which a process that waits becomes the program.
+pub(super) const GO: &[u8] = b"go\n";
+
+/// Waits for the word. At the end of its input, which comes when we die, it ends.
+const WAITING: &str = r#"IFS= read -r word && [ "$word" = go ] && exec "$@"; exit 125"#;
+
+/// Waits for the end of its input, which comes when we die, and kills the group. Nothing is ever written to it.
+const WATCHING: &str = r#"read -r _ || kill -s KILL -- "-$1""#;
+
+/// How long a killed group may take to go away: only the system itself can hold up a killed process.
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The ends of a leader's pipes that are ours.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+/// A group. Dropping it kills it.
+pub(super) struct Group {
+    /// Not waited for until the group is killed, so that its number cannot be given to anyone else.
+    leader: Child,
+    watchdog: Option<Child>,
+    id: Pid,
+    started: String,
+    exited: oneshot::Receiver<()>,
+    timed_out: bool,
+    ended: bool,
+}
+
+impl Group {
+    /// Starts a process that waits for the word, and its watchdog.
+    pub(super) fn start(prepared: &Prepared) -> Result<(Self, Pipes), ProcessError> {
+        let failed = |source: io::Error| ProcessError::Start {
+            program: prepared.program.display().to_string(),
+            source: source.into(),
+        };
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", WAITING, "sh"]).arg(&prepared.program).args(&prepared.arguments);
+        for (name, value) in &prepared.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(&prepared.directory).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut leader = command.spawn().map_err(failed)?;
+        let id = Pid::from_child(&leader);
+        let pipes = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
+        let (tell, exited) = oneshot::channel();
+        let started = identity::started(id);
+        let mut group = Self {
+            leader,
+            watchdog: None,
+            id,
+            started: started.clone().unwrap_or_default(),
+            exited,
+            timed_out: false,
+            ended: false,
+        };
+        // From here on a failure drops the group, and so kills it.
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(failed(io::Error::other("it has no pipes")));
+        };
+        if started.is_none() {
+            return Err(failed(io::Error::other("the system does not tell when it started")));
+        }
+        group.watchdog = Some(watchdog(id).map_err(failed)?);
+        let wait = move || {
+            await_exit(id);
+            let _ = tell.send(());
+        };
+        std::thread::Builder::new()
+            .name("backstitch-child".to_owned())
+            .stack_size(64 * 1024)
+            .spawn(wait)
+            .map_err(failed)?;
+        Ok((group, Pipes { stdin, stdout, stderr }))
+    }
+
+    /// The group's number.
+    pub(super) fn number(&self) -> u32 {
+        self.leader.id()
+    }
+
+    /// When its leader started.
+    pub(super) fn started(&self) -> &str {
+        &self.started
+    }
+
+    /// Completes when the leader has ended.
+    pub(super) async fn exited(&mut self) {
+        let _ = (&mut self.exited).await;
+    }
+
+    pub(super) fn timed_out(&mut self) {
+        self.timed_out = true;
+    }
+
+    pub(super) fn has_timed_out(&self) -> bool {
+        self.timed_out
+    }
+
+    /// Kills all that is left of the group, and waits until it is gone.
+    pub(super) fn end(mut self) -> Result<ProcessExit, ProcessError> {
+        let status = self.kill();
+        await_gone(self.id)?;
+        Ok(if self.timed_out { ProcessExit::TimedOut } else { exit_of(status) })
+    }
+
+    /// Kills the group, then its watchdog, and takes the leader's status last: until then the number is ours.
+    fn kill(&mut self) -> Option<ExitStatus> {
+        self.ended = true;
+        let _ = kill_process_group(self.id, Signal::KILL);
+        if let Some(watchdog) = &mut self.watchdog {
+            let _ = watchdog.kill();
+            let _ = watchdog.wait();
+        }
+        self.leader.wait().ok()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.kill();
+        }
+    }
+}
+
+fn watchdog(group: Pid) -> io::Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", WATCHING, "sh", &group.as_raw_nonzero().to_string()]);
+    command.env_clear().current_dir("/").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn()
+}
+
+/// Waits until a child has ended, and leaves its status where it is.
+fn await_exit(child: Pid) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while waitid(WaitId::Pid(child), options).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+}
+
+/// Waits until no process of a killed group runs any more. One that has ended counts as gone, even where nobody asks for its
+/// status.
+pub(super) fn await_gone(group: Pid) -> Result<(), ProcessError> {
+    let began = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if test_kill_process_group(group).is_err() {
+            return Ok(());
+        }
+        if pause > Duration::from_millis(5) && identity::members(group).is_empty() {
+            return Ok(());
+        }
+        if began.elapsed() > MOST_PATIENCE {
+            return Err(ProcessError::Survives { group: group.as_raw_nonzero().get().unsigned_abs() });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// How the leader ended, as the port tells it.
+fn exit_of(status: Option<ExitStatus>) -> ProcessExit {
+    match status {
+        Some(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => ProcessExit::Code(code),
+            (None, Some(signal)) => ProcessExit::Signal(signal),
+            (None, None) => ProcessExit::Code(-1),
+        },
+        // Somebody else in this process took its status.
+        None => ProcessExit::Code(-1),
+    }
+}

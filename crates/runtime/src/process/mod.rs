@@ -1,0 +1,119 @@
+//! Child processes that never outlive what started them.
+//!
+//! Each process leads a group of its own, and all that it starts belongs to it. The group is killed, and waited for, when its
+//! leader ends, when it takes too long, and when its call ends or is stopped. If the runtime itself is killed, a watchdog, a
+//! plain shell in another group whose pipe to us closes then, does it. And because both could die at once, the group is in the
+//! journal before the program runs: the process that is started waits for a word on its input before it becomes the program,
+//! and says nothing and does nothing if the word never comes. Who takes over after a crash ends what is recorded and still
+//! there with [`end_survivors`].
+//!
+//! A process that leaves its group (`setsid`, `setpgid`) is not followed.
+
+#[cfg(unix)]
+mod group;
+#[cfg(unix)]
+mod identity;
+#[cfg(unix)]
+mod output;
+#[cfg(unix)]
+mod prepare;
+#[cfg(unix)]
+mod supervise;
+#[cfg(unix)]
+mod survivors;
+#[cfg(not(unix))]
+mod unsupported;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::ProcessStarted;
+use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
+use backstitch_core::session::BoxError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+#[cfg(unix)]
+use supervise::supervise;
+#[cfg(unix)]
+pub use survivors::end_survivors;
+#[cfg(not(unix))]
+pub use unsupported::end_survivors;
+#[cfg(not(unix))]
+use unsupported::supervise;
+
+/// The processes of one call.
+#[derive(Default)]
+pub(crate) struct Processes {
+    stop: CancellationToken,
+    running: TaskTracker,
+    /// A group that was killed and is still there.
+    survivor: Arc<Mutex<Option<u32>>>,
+}
+
+impl Processes {
+    /// Runs a program to its end, below `root` if there are files. `record` makes its group durable; only then is it let go.
+    pub(crate) async fn run<R, F>(
+        &self,
+        call: CallId,
+        spec: ProcessSpec,
+        root: Option<PathBuf>,
+        record: R,
+    ) -> Result<ProcessOutcome, ProcessError>
+    where
+        R: FnOnce(ProcessStarted) -> F + Send + 'static,
+        F: Future<Output = Result<(), BoxError>> + Send,
+    {
+        // Counted before the question, so that whoever waits for the end either counts it or makes the answer a no.
+        let counted = self.running.token();
+        if self.stop.is_cancelled() {
+            return Err(ProcessError::Ended);
+        }
+        let stop = self.stop.child_token();
+        let (own_stop, survivor) = (stop.clone(), self.survivor.clone());
+        // A task of its own: whoever asked may be gone at any moment, and the group must end all the same.
+        let task = tokio::spawn(async move {
+            let outcome = supervise(call, spec, root, record, own_stop).await;
+            if let Err(ProcessError::Survives { group }) = &outcome {
+                *survivor.lock().unwrap_or_else(PoisonError::into_inner) = Some(*group);
+            }
+            drop(counted);
+            outcome
+        });
+        let _stop = stop.drop_guard();
+        match task.await {
+            Ok(outcome) => outcome,
+            Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+            Err(_) => Err(ProcessError::Ended),
+        }
+    }
+
+    /// Does something that has to be finished even if the handler which asked for it is stopped.
+    pub(crate) async fn finish<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let counted = self.running.token();
+        let task = tokio::spawn(async move {
+            let done = work.await;
+            drop(counted);
+            done
+        });
+        task.await.ok()
+    }
+
+    /// Lets nothing more start, and has all groups killed. It does not wait.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Kills all groups, and waits until they are gone.
+    pub(crate) async fn end(&self) -> Result<(), ProcessError> {
+        self.stop();
+        self.running.close();
+        self.running.wait().await;
+        let survivor = *self.survivor.lock().unwrap_or_else(PoisonError::into_inner);
+        survivor.map_or(Ok(()), |group| Err(ProcessError::Survives { group }))
+    }
+}

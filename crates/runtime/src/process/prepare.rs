@@ -1,0 +1,89 @@
+//! What is checked before anything is started.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::id::CallId;
+use backstitch_core::ports::{ProcessError, ProcessSpec};
+
+use super::identity::MARK;
+
+/// Where programs are looked for without a `PATH`.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A program that is there, and all that it is given.
+pub(super) struct Prepared {
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: Vec<(String, Option<String>)>,
+    pub(super) directory: PathBuf,
+    pub(super) input: Vec<u8>,
+}
+
+impl Prepared {
+    pub(super) fn new(call: CallId, spec: ProcessSpec, root: Option<&Path>) -> Result<Self, ProcessError> {
+        let directory = match &spec.directory {
+            None => PathBuf::from("/"),
+            Some(directory) => directory_below(root, directory)?,
+        };
+        for (number, argument) in std::iter::once(&spec.program).chain(&spec.arguments).enumerate() {
+            refuse_nul(argument, || format!("argument {number}"))?;
+        }
+        let mut environment: Vec<_> = spec.environment.into_iter().collect();
+        for (name, value) in &environment {
+            let what = || format!("the variable {name:?}");
+            if name.is_empty() || name.contains('=') {
+                return Err(ProcessError::Invalid { what: what(), reason: "this is no name of a variable" });
+            }
+            refuse_nul(name, what)?;
+            value.as_ref().map_or(Ok(()), |value| refuse_nul(value, what))?;
+        }
+        let own_path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let path = match own_path {
+            Some(value) => value.map(OsString::from),
+            None => std::env::var_os("PATH"),
+        };
+        let program = find(&spec.program, &directory, path.as_deref())
+            .ok_or(ProcessError::NotFound { program: spec.program })?;
+        environment.push((MARK.to_owned(), Some(call.to_string())));
+        Ok(Self { program, arguments: spec.arguments, environment, directory, input: spec.input })
+    }
+}
+
+fn refuse_nul(text: &str, what: impl FnOnce() -> String) -> Result<(), ProcessError> {
+    match text.contains('\0') {
+        true => Err(ProcessError::Invalid { what: what(), reason: "it holds a NUL byte" }),
+        false => Ok(()),
+    }
+}
+
+/// A directory of the workspace, with links followed as long as they stay inside.
+fn directory_below(root: Option<&Path>, directory: &FilePath) -> Result<PathBuf, ProcessError> {
+    let refuse = |reason: &str| ProcessError::Directory {
+        directory: directory.to_string(),
+        reason: reason.to_owned(),
+    };
+    let root = root.ok_or_else(|| refuse("these files are not on the disk, so no process can see them"))?;
+    let root = root.canonicalize().map_err(|error| refuse(&error.to_string()))?;
+    let found = root.join(directory.as_str()).canonicalize().map_err(|error| refuse(&error.to_string()))?;
+    match (found.starts_with(&root), found.is_dir()) {
+        (false, _) => Err(refuse("it leads out of the workspace")),
+        (_, false) => Err(refuse("it is not a directory")),
+        _ => Ok(found),
+    }
+}
+
+fn find(program: &str, directory: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    let can_run = |path: &PathBuf| {
+        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    match program {
+        "" => None,
+        _ if program.contains('/') => Some(directory.join(program)).filter(can_run),
+        _ => std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH)))
+            .map(|place| directory.join(place).join(program))
+            .find(can_run),
+    }
+}

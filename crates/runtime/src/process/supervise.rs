@@ -1,0 +1,105 @@
+//! One process, from its start to the end of its group.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::CallId;
+use backstitch_core::journal::ProcessStarted;
+use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
+use backstitch_core::session::BoxError;
+use tokio::io::AsyncWriteExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::group::{GO, Group, Pipes};
+use super::identity;
+use super::output::Stream;
+use super::prepare::Prepared;
+
+/// How long what a leader leaves behind may go on writing to its output: some shells end before their last filter does.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// How long output is read once every process of the group has ended. Only one that left the group can still hold it open.
+const DRAIN: Duration = Duration::from_millis(500);
+
+pub(super) async fn supervise<R, F>(
+    call: CallId,
+    spec: ProcessSpec,
+    root: Option<PathBuf>,
+    record: R,
+    stop: CancellationToken,
+) -> Result<ProcessOutcome, ProcessError>
+where
+    R: FnOnce(ProcessStarted) -> F + Send + 'static,
+    F: Future<Output = Result<(), BoxError>> + Send,
+{
+    let (program, caps, timeout) = (spec.program.clone(), spec.caps, spec.timeout);
+    let (mut group, pipes, input) = blocking(move || {
+        let prepared = Prepared::new(call, spec, root.as_deref())?;
+        let (group, pipes) = Group::start(&prepared)?;
+        Ok::<_, ProcessError>((group, pipes, prepared.input))
+    })
+    .await?;
+    let Pipes { stdin, stdout, stderr } = pipes;
+    let started = ProcessStarted {
+        call_id: call,
+        program: program.clone(),
+        group: group.number(),
+        started: group.started().to_owned(),
+        boot: identity::boot().to_owned(),
+        extra: Extra::default(),
+    };
+    if let Err(source) = record(started).await {
+        return Err(ProcessError::NotRecorded { program, source });
+    }
+    let failed =
+        |source: std::io::Error| ProcessError::Start { program: program.clone(), source: source.into() };
+    let mut stdin = tokio::process::ChildStdin::from_std(stdin).map_err(&failed)?;
+    let stdout = tokio::process::ChildStdout::from_std(stdout).map_err(&failed)?;
+    let stderr = tokio::process::ChildStderr::from_std(stderr).map_err(&failed)?;
+    let (stdout, stderr) = (Stream::of(stdout, caps), Stream::of(stderr, caps));
+
+    let feeding = async move {
+        // A program that does not read all it is given is no error.
+        if stdin.write_all(GO).await.is_ok() {
+            let _ = stdin.write_all(&input).await;
+        }
+        drop(stdin);
+        std::future::pending::<()>().await;
+    };
+    let stopped = tokio::select! {
+        biased;
+        () = stop.cancelled() => Some(ProcessError::Ended),
+        () = group.exited() => None,
+        () = after(timeout) => { group.timed_out(); None }
+        () = feeding => None,
+    };
+    if stopped.is_none() && !group.has_timed_out() {
+        let both = async { tokio::join!(stdout.ended(), stderr.ended()) };
+        tokio::select! { _ = tokio::time::timeout(LINGER, both) => {}, () = stop.cancelled() => {} }
+    }
+    let exit = blocking(move || group.end()).await?;
+    let both = async { tokio::join!(stdout.ended(), stderr.ended()) };
+    let _ = tokio::time::timeout(DRAIN, both).await;
+    match stopped {
+        Some(error) => Err(error),
+        None => Ok(ProcessOutcome { exit, stdout: stdout.take(), stderr: stderr.take() }),
+    }
+}
+
+async fn after(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ProcessError> + Send + 'static,
+) -> Result<T, ProcessError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+        Err(_) => Err(ProcessError::Ended),
+    }
+}

@@ -1,0 +1,25 @@
+//! Where there are no process groups, there are no processes.
+
+use std::path::PathBuf;
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::ProcessStarted;
+use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
+use tokio_util::sync::CancellationToken;
+
+pub(super) async fn supervise<R>(
+    _: CallId,
+    _: ProcessSpec,
+    _: Option<PathBuf>,
+    _: R,
+    _: CancellationToken,
+) -> Result<ProcessOutcome, ProcessError> {
+    Err(ProcessError::Unsupported)
+}
+
+/// Nothing was started here, so nothing is left.
+pub async fn end_survivors<'a>(
+    _: impl IntoIterator<Item = &'a ProcessStarted>,
+) -> Result<usize, ProcessError> {
+    Ok(0)
+}

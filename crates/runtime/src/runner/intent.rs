@@ -1,0 +1,48 @@
+//! The intent of a call, and what is recorded while it runs.
+
+use std::sync::Arc;
+
+use backstitch_core::journal::{Batch, CallStarted, RecordBody};
+use tokio::sync::Mutex;
+
+use crate::error::RuntimeError;
+use crate::live::{Commit, LiveSession};
+
+/// The intent of a call. That of a pure call is not recorded before it has to be: it rides with the first record that needs
+/// it, the last one at the latest.
+pub(super) struct Intent {
+    record: Arc<CallStarted>,
+    recorded: Mutex<bool>,
+}
+
+impl Intent {
+    pub(super) fn new(record: Arc<CallStarted>, recorded: bool) -> Self {
+        Self { record, recorded: Mutex::new(recorded) }
+    }
+
+    pub(super) fn record(&self) -> &CallStarted {
+        &self.record
+    }
+
+    /// What has to stand before the call's last records.
+    pub(super) async fn outstanding(&self) -> Option<RecordBody> {
+        let recorded = *self.recorded.lock().await;
+        (!recorded).then(|| RecordBody::CallStarted(self.record.clone()))
+    }
+
+    /// Appends something that happens while the call runs.
+    pub(super) async fn append(&self, live: &LiveSession, body: RecordBody) -> Result<(), RuntimeError> {
+        let mut recorded = self.recorded.lock().await;
+        let first = (!*recorded).then(|| RecordBody::CallStarted(self.record.clone()));
+        live.commit(|_| {
+            let mut batch = Batch::at(live.clock().now());
+            for body in first.into_iter().chain([body]) {
+                batch.push(body);
+            }
+            Ok((Commit { batch, prepared: None }, ()))
+        })
+        .await?;
+        *recorded = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,364 @@
+//! Child processes: what they give, and that none outlives what started it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use backstitch_core::extra::Extra;
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::id::{CallId, IdStream};
+use backstitch_core::journal::{Effect, ProcessStarted};
+use backstitch_core::ports::{OutputCaps, ProcessExit, ProcessSpec};
+use backstitch_core::time::FixedClock;
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_runtime::{CallEnd, ToolRunner, Tools, end_survivors};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::os::unix::process::CommandExt as _;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+use crate::disk::Disk;
+use crate::harness::Harness;
+
+/// Writes to `beat` until it is killed, from a grandchild.
+const WRITER: &str =
+    "(while :; do echo beat >> beat; sleep 0.005; done) & while [ ! -s beat ]; do sleep 0.005; done";
+
+#[derive(Deserialize, JsonSchema)]
+struct Shell {
+    command: String,
+}
+
+fn shell() -> Tool {
+    let builder = Tool::builder("shell", "Runs a command.").unwrap().effect(Effect::Workspace);
+    builder.timeout(Duration::from_secs(60)).handler(|context: ToolContext, shell: Shell| async move {
+        let outcome = context.run_process(ProcessSpec::shell(shell.command)).await?;
+        let text = format!("{}|{}|{}", outcome.exit, outcome.stdout.text(), outcome.stderr.text());
+        match outcome.success() {
+            true => Ok(ToolResult::ok(text)),
+            false => Ok(ToolResult::failed(text)),
+        }
+    })
+}
+
+fn told(end: &CallEnd) -> String {
+    let result = end.message().unwrap().message.option_result().unwrap();
+    let value = result.result.inline().and_then(|value| value.as_str());
+    value.map(str::to_owned).or_else(|| result.error_message.clone()).unwrap()
+}
+
+/// Fails if anybody still writes to a file.
+fn assert_nobody_writes(path: &Path) {
+    let length = || std::fs::metadata(path).map(|found| found.len()).unwrap_or(0);
+    let before = length();
+    std::thread::sleep(Duration::from_millis(150));
+    assert_eq!(length(), before, "somebody still writes to {}", path.display());
+}
+
+/// Waits for something that has to come, however long a busy machine takes.
+fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn a_process_gives_its_exit_and_its_output() {
+    let disk = Disk::new();
+    let harness = disk.harness(vec![shell()]).await;
+    let end = harness.run("shell", json!({"command": "echo out; echo err >&2; pwd > where"})).await;
+    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert_eq!(told(&end), "exit code 0|out\n|err\n");
+    let there = std::fs::read_to_string(disk.path("where")).unwrap();
+    assert_eq!(Path::new(there.trim()), disk.path("").canonicalize().unwrap());
+    let end = harness.run("shell", json!({"command": "exit 3"})).await;
+    assert_eq!(told(&end), "exit code 3||");
+    let end = harness.run("shell", json!({"command": "kill -TERM $$"})).await;
+    assert_eq!(told(&end), "killed by signal 15||");
+    let state = harness.live.state().await;
+    assert!(state.view.calls().all(|call| call.processes.is_empty()), "they have ended");
+}
+
+#[tokio::test]
+async fn a_process_is_given_input_environment_and_directory_and_its_output_is_cut() {
+    let disk = Disk::new();
+    std::fs::create_dir_all(disk.path("a/b")).unwrap();
+    let tool = Tool::builder("run", "Runs.").unwrap().handler(|context: ToolContext, (): ()| async move {
+        let run = |spec: ProcessSpec| context.run_process(spec);
+        let cat = run(ProcessSpec::new("cat").input(vec![b'x'; 300_000])).await?;
+        assert_eq!((cat.stdout.head.len(), cat.stdout.tail.len()), (32 * 1024, 32 * 1024));
+        assert_eq!(cat.stdout.cut, 300_000 - 64 * 1024);
+        let few = OutputCaps { head: 2, tail: 3 };
+        let cut = run(ProcessSpec::shell("printf 123456789").caps(few)).await?;
+        assert_eq!(cut.stdout.text(), "12\n[4 bytes left out]\n789");
+        let ignored = run(ProcessSpec::new("true").input(vec![b'x'; 300_000])).await?;
+        assert!(ignored.success(), "a program need not read what it is given");
+        let spec = ProcessSpec::shell("echo $SEAM:$HOME:$(basename $PWD):$BACKSTITCH_CALL");
+        let spec = spec.env("SEAM", "french seam").without_env("HOME");
+        let seen = run(spec.in_directory(FilePath::new("a/b")?)).await?;
+        assert_eq!(seen.stdout.text(), format!("french seam::b:{}\n", context.call_id()));
+        let odd = run(ProcessSpec::new("printf").args(["%s|", "a b", "", "-n", "$x\n`y`"])).await?;
+        assert_eq!(odd.stdout.text(), "a b||-n|$x\n`y`|");
+        let outside = run(ProcessSpec::new("pwd").without_files()).await?;
+        assert_eq!(outside.stdout.text(), "/\n");
+        let late =
+            run(ProcessSpec::shell("echo soon; sleep 100").timeout(Duration::from_millis(200))).await?;
+        assert_eq!((late.exit, &*late.stdout.head), (ProcessExit::TimedOut, &b"soon\n"[..]));
+        Ok(ToolResult::ok("all of it"))
+    });
+    let harness = disk.harness(vec![tool]).await;
+    assert_eq!(told(&harness.run("run", json!({})).await), "all of it");
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_refused() {
+    let disk = Disk::new();
+    std::os::unix::fs::symlink("/", disk.path("out")).unwrap();
+    let tool = Tool::builder("run", "Runs.").unwrap().handler(|context: ToolContext, (): ()| async move {
+        let specs = [
+            ("no program", ProcessSpec::new("no-such-program-here")),
+            ("no program", ProcessSpec::new("./missing")),
+            ("no program", ProcessSpec::new("")),
+            ("no program", ProcessSpec::new("true").env("PATH", "/nowhere")),
+            ("leads out of the workspace", ProcessSpec::new("true").in_directory(FilePath::new("out")?)),
+            ("no directory to run in", ProcessSpec::new("true").in_directory(FilePath::new("missing")?)),
+            ("NUL", ProcessSpec::new("true").arg("a\0b")),
+            ("no name of a variable", ProcessSpec::new("true").env("A=B", "")),
+        ];
+        for (expected, spec) in specs {
+            let error = context.run_process(spec.clone()).await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{spec:?}: {error}");
+        }
+        Ok(ToolResult::ok("refused"))
+    });
+    let none = Tool::builder("none", "Has no files.").unwrap().workspace(WorkspaceUse::None);
+    let none = none.handler(|context: ToolContext, (): ()| async move {
+        assert!(context.run_process(ProcessSpec::new("true")).await.is_err());
+        assert!(context.run_process(ProcessSpec::new("true").without_files()).await?.success());
+        Ok(ToolResult::ok("none"))
+    });
+    let harness = disk.harness(vec![tool, none]).await;
+    assert_eq!(told(&harness.run("run", json!({})).await), "refused");
+    assert_eq!(told(&harness.run("none", json!({})).await), "none");
+}
+
+#[tokio::test]
+async fn files_in_memory_are_seen_by_no_process() {
+    let files = Arc::new(backstitch_core::filesystem::MemoryFilesystem::new());
+    let store = Arc::new(backstitch_store::MemoryStore::new());
+    let workspace = backstitch_core::filesystem::MemoryWorkspace::new(files, store.clone());
+    let harness = Harness::over(store, vec![shell()], Some(Arc::new(workspace))).await;
+    let end = harness.run("shell", json!({"command": "true"})).await;
+    assert!(told(&end).contains("not on the disk"), "{end:?}");
+}
+
+#[tokio::test]
+async fn the_group_is_in_the_journal_before_the_program_runs() {
+    let disk = Disk::new();
+    let harness = disk.harness(vec![shell()]).await;
+    let call = harness.call("shell", json!({"command": "touch began; sleep 100"})).await;
+    let (runner, call_id) = (harness.runner.clone(), call.call_id);
+    let running = tokio::spawn(async move { runner.run(call).await });
+    let path = disk.path("began");
+    tokio::task::spawn_blocking(move || await_that("the program", || path.exists())).await.unwrap();
+    let processes = harness.live.state().await.view.call(call_id).unwrap().processes.clone();
+    let [process] = &processes.iter().collect::<Vec<_>>()[..] else { panic!("{processes:?}") };
+    assert_eq!(process.program, "/bin/sh");
+    assert_eq!(started(process.group), process.started);
+    // Whoever takes over ends it, and the call, which is still waited for here, sees that.
+    assert_eq!(end_survivors(processes.iter().map(|process| &**process)).await.unwrap(), 1);
+    let end = running.await.unwrap().unwrap();
+    assert_eq!(told(&end), "killed by signal 9||");
+    assert!(!disk.path("began").exists(), "what a failed call wrote is put back");
+}
+
+#[tokio::test]
+async fn a_pure_call_that_runs_a_process_records_its_intent_with_it() {
+    let disk = Disk::new();
+    let tool = Tool::builder("pure", "Reads.").unwrap().effect(Effect::Pure);
+    let tool = tool.handler(|context: ToolContext, (): ()| async move {
+        let (one, other) = tokio::join!(
+            context.run_process(ProcessSpec::new("true")),
+            context.run_process(ProcessSpec::new("true"))
+        );
+        assert!(one?.success() && other?.success());
+        Ok(ToolResult::ok("read"))
+    });
+    let harness = disk.harness(vec![tool]).await;
+    assert_eq!(told(&harness.run("pure", json!({})).await), "read");
+    let records = harness.records().await;
+    let kinds: Vec<_> = records.iter().map(|record| record.body.kind()).collect();
+    let of_call: Vec<_> =
+        kinds.iter().filter(|kind| kind.starts_with("call_") || **kind == "process_started").collect();
+    assert_eq!(of_call, [&"call_started", &"process_started", &"process_started", &"call_finished"]);
+}
+
+#[tokio::test]
+async fn what_a_shell_leaves_in_the_background_ends_with_it() {
+    let disk = Disk::new();
+    let harness = disk.harness(vec![shell()]).await;
+    for redirected in ["", " >/dev/null 2>&1"] {
+        let end = harness.run("shell", json!({"command": format!("({WRITER}){redirected}; exit 0")})).await;
+        assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+        assert_nobody_writes(&disk.path("beat"));
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_call_leaves_no_writer_and_no_files() {
+    let tool = |name: &str, timeout| {
+        let builder = Tool::builder(name, "Writes on.").unwrap().effect(Effect::Workspace);
+        builder.timeout(timeout).handler(|context: ToolContext, (): ()| async move {
+            context.run_process(ProcessSpec::shell(format!("{WRITER}; wait"))).await?;
+            Err(ToolError::new("it ended by itself"))
+        })
+    };
+    let long = Duration::from_secs(60);
+    let disk = Disk::new();
+    let harness = disk.harness(vec![tool("timeout", Duration::from_millis(300)), tool("cancel", long)]).await;
+    let end = harness.run("timeout", json!({})).await;
+    assert!(told(&end).contains("took longer"), "{end:?}");
+    assert_nobody_writes(&disk.path("beat"));
+    assert!(!disk.path("beat").exists());
+
+    let cancel = CancellationToken::new();
+    let runner = ToolRunner::new(harness.live.clone(), Tools::new([tool("cancel", long)]).unwrap());
+    let runner = runner.with_cancellation(cancel.clone());
+    let call = harness.call("cancel", json!({})).await;
+    let path = disk.path("beat");
+    let waiting = tokio::task::spawn_blocking(move || {
+        await_that("the writer", || path.exists());
+        cancel.cancel();
+    });
+    let end = runner.run(call).await.unwrap();
+    waiting.await.unwrap();
+    assert!(matches!(end, CallEnd::Cancelled(_)), "{end:?}");
+    assert_nobody_writes(&disk.path("beat"));
+    assert!(!disk.path("beat").exists());
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_leaves_no_writer() {
+    let disk = Disk::new();
+    let harness = disk.harness(vec![shell()]).await;
+    let call = harness.call("shell", json!({"command": format!("{WRITER}; wait")})).await;
+    let runner = harness.runner.clone();
+    let running = tokio::spawn(async move { runner.run(call).await });
+    let path = disk.path("beat");
+    tokio::task::spawn_blocking(move || await_that("the writer", || path.exists())).await.unwrap();
+    running.abort();
+    let _ = running.await;
+    let processes = harness.live.state().await.view.calls().next().unwrap().processes.clone();
+    let group = processes[0].group;
+    tokio::task::spawn_blocking(move || await_that("its end", || !is_alive(group))).await.unwrap();
+    assert_nobody_writes(&disk.path("beat"));
+}
+
+/// Not a test of its own: what the next one starts and kills.
+#[tokio::test]
+#[ignore = "started by another test"]
+async fn a_runtime_that_is_going_to_be_killed() {
+    let Some(report) = std::env::var_os("BACKSTITCH_TEST_REPORT") else { return };
+    let disk = Disk::new();
+    let harness = disk.harness(vec![shell()]).await;
+    let beat = std::path::absolute(disk.path("beat")).unwrap();
+    std::fs::write(&report, beat.to_str().unwrap()).unwrap();
+    harness.run("shell", json!({"command": format!("{WRITER}; wait")})).await;
+}
+
+#[test]
+fn a_killed_runtime_leaves_no_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("report");
+    let mut runtime = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::a_runtime_that_is_going_to_be_killed", "--ignored"])
+        .env("BACKSTITCH_TEST_REPORT", &report)
+        .env("TMPDIR", directory.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let beat = || std::fs::read_to_string(&report).unwrap_or_default();
+    await_that("the writer", || std::fs::metadata(beat()).is_ok_and(|found| found.len() > 20));
+    runtime.kill().unwrap();
+    runtime.wait().unwrap();
+    let beat = std::path::PathBuf::from(beat());
+    let length = || std::fs::metadata(&beat).unwrap().len();
+    await_that("the writer's end", || {
+        let before = length();
+        std::thread::sleep(Duration::from_millis(100));
+        length() == before
+    });
+    assert_nobody_writes(&beat);
+}
+
+fn started(process: u32) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let after_name = text.rsplit_once(')').unwrap().1;
+    after_name.split_ascii_whitespace().nth(19).unwrap().to_owned()
+}
+
+/// Whether a process of this group runs.
+fn is_alive(group: u32) -> bool {
+    let of_group = |text: String| {
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+        let state = fields.next()?;
+        let found: u32 = fields.nth(1)?.parse().ok()?;
+        (found == group && state != "Z").then_some(())
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok())
+        .any(|text| of_group(text).is_some())
+}
+
+#[tokio::test]
+async fn only_what_was_recorded_is_ended() {
+    let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let call_id: CallId = IdStream::from_seed([3; 32], clock).next();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned();
+    let start = |command: &str| {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", command]).process_group(0).env("BACKSTITCH_CALL", call_id.to_string());
+        let child = shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let (group, extra) = (child.id(), Extra::default());
+        let started = started(group);
+        let record =
+            ProcessStarted { call_id, program: "sh".into(), group, started, boot: boot.clone(), extra };
+        (child, record)
+    };
+
+    let (mut child, record) = start("sleep 1000 & sleep 1000");
+    let strangers = [
+        ProcessStarted { started: "1".into(), ..record.clone() },
+        ProcessStarted { boot: "another".into(), ..record.clone() },
+        ProcessStarted { group: 0, ..record.clone() },
+        ProcessStarted { group: 1, ..record.clone() },
+        ProcessStarted { group: u32::MAX, ..record.clone() },
+    ];
+    assert_eq!(end_survivors(&strangers).await.unwrap(), 0);
+    assert!(is_alive(record.group), "a number that was given out again is left alone");
+    assert_eq!(end_survivors([&record]).await.unwrap(), 1);
+    assert!(!is_alive(record.group));
+    child.wait().unwrap();
+    assert_eq!(end_survivors([&record]).await.unwrap(), 0);
+
+    // Its first process has ended, and another has not.
+    let (mut child, record) = start("sleep 1000 & exit 0");
+    child.wait().unwrap();
+    assert!(is_alive(record.group));
+    let stranger = ProcessStarted {
+        call_id: IdStream::from_seed(
+            [4; 32],
+            Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap())),
+        )
+        .next(),
+        ..record.clone()
+    };
+    assert_eq!(end_survivors([&stranger]).await.unwrap(), 0);
+    assert_eq!(end_survivors([&record]).await.unwrap(), 1);
+    assert!(!is_alive(record.group));
+}
