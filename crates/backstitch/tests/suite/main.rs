@@ -1,7 +1,11 @@
 //! The integration tests of the crate, in one binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod file_tools;
 mod harness;
+mod place;
+#[cfg(unix)]
+mod shell;
 mod tool_macro;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
