@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
+use backstitch_core::filesystem::format::empty_tree;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::ports::{Captured, Restored, Uncovered, WorkspaceError};
 
@@ -9,7 +10,6 @@ use super::restore::{Progress, Restore};
 use super::scan::{Purpose, Scan, ScanLimits, manifest_of, report};
 use super::workspace::{HostWorkspace, State};
 use crate::coverage::Coverage;
-use crate::format::tree;
 
 /// A capture of what is about to be overwritten.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +67,7 @@ impl HostWorkspace {
         let tree = match node.tree {
             Some(tree) => tree,
             // The workspace itself is the one directory that git holds even if it is empty.
-            None => scan.give_out(tree::empty())?,
+            None => scan.give_out(empty_tree())?,
         };
         let manifest = scan.give_out(manifest_of(&node).to_object())?;
         state.unsaved += scan.read;
