@@ -7,7 +7,7 @@
 mod hex;
 
 #[doc(hidden)]
-#[path = "private.rs"]
+#[path = "private/mod.rs"]
 pub mod __private;
 pub mod budget;
 pub mod crash;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::{Manifest, tree_object};
+use backstitch_core::filesystem::format::{Manifest, empty_tree};
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     Decision, Effect, EvaluationResumed, Files, ObservationCause, PauseReason, Paused, Resolved,
@@ -235,6 +235,6 @@ impl Driver {
 
 /// Whether a root is that of no files at all.
 fn holds_nothing(root: WorkspaceRoot) -> bool {
-    let no_tree = tree_object(&[]).is_ok_and(|tree| tree.id() == root.tree);
+    let no_tree = empty_tree().id() == root.tree;
     no_tree && Manifest::default().to_object().id() == root.manifest
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, Store, StoreError};
+use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, SavedSnapshot, Store, StoreError};
 use backstitch_store::MemoryStore;
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl Store for CountingStore {
         self.inner.save_snapshot(session, fence, position, bytes)
     }
 
-    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<(Position, Vec<u8>)>, StoreError>> {
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
         self.inner.snapshot(session)
     }
 }

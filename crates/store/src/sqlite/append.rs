@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use backstitch_core::filesystem::decode_tree;
+use backstitch_core::filesystem::format::decode_tree;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, Position, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};

@@ -10,7 +10,9 @@
 
 use std::collections::BTreeSet;
 
+use super::{damaged, fetch};
 use crate::object::{Object, ObjectId, ObjectKind};
+use crate::ports::{Objects, WorkspaceError};
 
 /// What an entry of a tree is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +43,20 @@ impl TreeMode {
         [Self::File, Self::Executable, Self::Link, Self::Directory]
             .into_iter()
             .find(|mode| mode.as_str().as_bytes() == text)
+    }
+
+    /// What a file with these permissions is for git.
+    pub fn of_permissions(permissions: u32) -> Self {
+        if permissions & 0o100 == 0 { Self::File } else { Self::Executable }
+    }
+
+    /// The permissions that it stands for, unless the manifest says otherwise.
+    pub fn permissions(self) -> u32 {
+        match self {
+            Self::File => 0o644,
+            Self::Executable | Self::Directory => 0o755,
+            Self::Link => 0o777,
+        }
     }
 
     /// The kind of object that such an entry names.
@@ -130,6 +146,40 @@ pub fn encode_tree(entries: &[TreeEntry]) -> Result<Vec<u8>, TreeError> {
 /// The tree with these entries, as an object.
 pub fn tree_object(entries: &[TreeEntry]) -> Result<Object, TreeError> {
     Ok(Object::new(ObjectKind::Tree, encode_tree(entries)?))
+}
+
+/// The tree with no entries.
+pub fn empty_tree() -> Object {
+    TreeBuilder::default().build()
+}
+
+/// A tree that is being written. Entries come in any order.
+#[derive(Debug, Default)]
+pub struct TreeBuilder {
+    entries: Vec<TreeEntry>,
+}
+
+impl TreeBuilder {
+    /// Adds a name in a directory, which has to be one, and once.
+    pub fn push(&mut self, name: &[u8], mode: TreeMode, object: ObjectId) {
+        self.entries.push(TreeEntry { name: name.to_vec(), mode, object });
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The tree as an object.
+    pub fn build(self) -> Object {
+        tree_object(&self.entries).expect("invariant: names in a directory are names in a tree, each once")
+    }
+}
+
+/// The entries of a stored tree, in git's order.
+pub fn load_tree(objects: &dyn Objects, id: ObjectId) -> Result<Vec<TreeEntry>, WorkspaceError> {
+    let object = fetch(objects, id, ObjectKind::Tree)?;
+    decode_tree(object.bytes()).map_err(|error| damaged(id, error.to_string()))
 }
 
 /// The entries of a tree, in git's order.

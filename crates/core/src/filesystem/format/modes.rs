@@ -11,13 +11,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use backstitch_core::filesystem::TreeEntry;
-use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Objects, WorkspaceError};
+use crate::object::{Object, ObjectId, ObjectKind};
+use crate::ports::{Objects, WorkspaceError};
 
-use super::path::{Name, decode, encode, is_name};
-use super::tree::{self, Mode, TreeBuilder};
-use super::{damaged, fetch};
+use super::names::{Name, decode, encode, is_name};
+use super::{TreeBuilder, TreeEntry, TreeMode, damaged, fetch, load_tree};
 
 const OWN: &[u8] = b"=";
 const BELOW: u8 = b'+';
@@ -25,18 +23,18 @@ const PERMISSIONS: u32 = 0o7777;
 
 /// The exceptions of a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Modes {
+pub struct Modes {
     /// The directory's own mode.
-    pub(crate) own: Option<u32>,
+    pub own: Option<u32>,
     /// Modes of files in it.
-    pub(crate) files: BTreeMap<Name, u32>,
+    pub files: BTreeMap<Name, u32>,
     /// The exceptions of directories in it.
-    pub(crate) below: BTreeMap<Name, ObjectId>,
+    pub below: BTreeMap<Name, ObjectId>,
 }
 
 impl Modes {
     /// The objects that hold these exceptions, the tree last; none if there are no exceptions.
-    pub(crate) fn to_objects(&self) -> Vec<Object> {
+    pub fn to_objects(&self) -> Vec<Object> {
         let mut objects = Vec::new();
         let mut lines = String::new();
         let own = self.own.iter().map(|mode| (*mode, ".".to_owned()));
@@ -48,10 +46,10 @@ impl Modes {
         let mut builder = TreeBuilder::default();
         if !lines.is_empty() {
             objects.push(Object::blob(lines.into_bytes()));
-            builder.push(OWN, Mode::File, objects[0].id());
+            builder.push(OWN, TreeMode::File, objects[0].id());
         }
         for (name, id) in names.iter().zip(self.below.values()) {
-            builder.push(name, Mode::Directory, *id);
+            builder.push(name, TreeMode::Directory, *id);
         }
         if !builder.is_empty() {
             objects.push(builder.build());
@@ -60,17 +58,17 @@ impl Modes {
     }
 
     /// Reads the exceptions of a directory.
-    pub(crate) fn load(objects: &dyn Objects, id: ObjectId) -> Result<Self, WorkspaceError> {
+    pub fn load(objects: &dyn Objects, id: ObjectId) -> Result<Self, WorkspaceError> {
         let mut modes = Self::default();
-        for entry in tree::load(objects, id)? {
+        for entry in load_tree(objects, id)? {
             match (&*entry.name, entry.mode) {
-                (OWN, Mode::File) => {
+                (OWN, TreeMode::File) => {
                     let blob = fetch(objects, entry.object, ObjectKind::Blob)?;
                     modes
                         .read(blob.bytes())
                         .ok_or_else(|| damaged(entry.object, "it is no list of modes"))?;
                 }
-                ([BELOW, name @ ..], Mode::Directory) if is_name(name) => {
+                ([BELOW, name @ ..], TreeMode::Directory) if is_name(name) => {
                     modes.below.insert(name.into(), entry.object);
                 }
                 _ => return Err(damaged(id, "it is no tree of modes")),
@@ -100,12 +98,13 @@ impl Modes {
 }
 
 /// The blobs and trees that a tree of modes names.
-pub(crate) fn references(
+pub(super) fn references(
     objects: &dyn Objects,
     id: ObjectId,
 ) -> Result<(Vec<ObjectId>, Vec<ObjectId>), WorkspaceError> {
-    let entries = tree::load(objects, id)?;
-    let (below, blobs): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| entry.mode == Mode::Directory);
+    let entries = load_tree(objects, id)?;
+    let (below, blobs): (Vec<_>, Vec<_>) =
+        entries.iter().partition(|entry| entry.mode == TreeMode::Directory);
     let ids = |entries: Vec<&TreeEntry>| entries.into_iter().map(|entry| entry.object).collect();
     Ok((ids(blobs), ids(below)))
 }

@@ -5,29 +5,29 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Objects, WorkspaceError};
+use crate::journal::WorkspaceRoot;
+use crate::object::{Object, ObjectId, ObjectKind};
+use crate::ports::{Objects, WorkspaceError};
 
-use super::manifest::Manifest;
+use super::manifest::{Manifest, Refused};
 use super::modes::Modes;
-use super::path::Name;
-use super::tree::{self, Mode};
-use super::{damaged, fetch};
+use super::names::Name;
+use super::{TreeMode, damaged, empty_tree, fetch, load_tree};
 
 /// How deep directories may nest: trees are walked by recursion, with an open handle for each directory above. What is deeper is
 /// not captured, and a stored tree that is deeper is taken for damage.
-pub(crate) const MAX_DEPTH: usize = 128;
+pub const MAX_DEPTH: usize = 128;
 
 /// What a manifest says of paths, by directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Overlay {
-    refused: Option<(Mode, ObjectId)>,
+pub struct Overlay {
+    refused: Option<Refused>,
     below: BTreeMap<Name, Overlay>,
 }
 
 impl Overlay {
-    pub(crate) fn of(manifest: &Manifest) -> Self {
+    /// What a manifest says.
+    pub fn of(manifest: &Manifest) -> Self {
         let mut overlay = Self::default();
         for path in &manifest.empty_directories {
             overlay.at(path);
@@ -44,96 +44,109 @@ impl Overlay {
     }
 
     /// Whether nothing is said of what is in this directory.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.below.is_empty()
     }
 
     /// What is said of a directory in this one.
-    pub(crate) fn child(&self, name: &[u8]) -> Option<&Self> {
+    pub fn child(&self, name: &[u8]) -> Option<&Self> {
         self.below.get(name)
     }
 }
 
 /// A stored directory that is not read yet. Equal ones hold the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Folder<'a> {
+pub struct Folder<'a> {
     /// What git holds of it; none if that is nothing.
-    pub(crate) tree: Option<ObjectId>,
+    pub tree: Option<ObjectId>,
     /// The exact modes in it and below.
-    pub(crate) modes: Option<ObjectId>,
+    pub modes: Option<ObjectId>,
     /// What the manifest says of it and below.
-    pub(crate) overlay: Option<&'a Overlay>,
+    pub overlay: Option<&'a Overlay>,
 }
 
 /// A directory's entries, with its own mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Contents<'a> {
-    pub(crate) mode: u32,
-    pub(crate) entries: BTreeMap<Name, Item<'a>>,
+pub struct Contents<'a> {
+    /// The directory's own mode.
+    pub mode: u32,
+    /// What it holds.
+    pub entries: BTreeMap<Name, Item<'a>>,
 }
 
 /// Something in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Item<'a> {
-    File { id: ObjectId, mode: u32 },
-    Link { id: ObjectId },
+pub enum Item<'a> {
+    /// A file.
+    File {
+        /// Its content.
+        id: ObjectId,
+        /// Its exact mode.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// The blob with its target.
+        id: ObjectId,
+    },
+    /// A directory.
     Directory(Folder<'a>),
 }
 
 /// A root with its manifest read.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub struct Root {
     tree: ObjectId,
     modes: Option<ObjectId>,
     overlay: Overlay,
 }
 
 impl Root {
-    pub(crate) fn load(objects: &dyn Objects, root: WorkspaceRoot) -> Result<Self, WorkspaceError> {
+    /// Reads a root's manifest.
+    pub fn load(objects: &dyn Objects, root: WorkspaceRoot) -> Result<Self, WorkspaceError> {
         let manifest = Manifest::load(objects, root.manifest)?;
         Ok(Self { tree: root.tree, modes: manifest.modes, overlay: Overlay::of(&manifest) })
     }
 
     /// The directory that the root is.
-    pub(crate) fn folder(&self) -> Folder<'_> {
-        let tree = Some(self.tree).filter(|tree| *tree != tree::empty().id());
+    pub fn folder(&self) -> Folder<'_> {
+        let tree = Some(self.tree).filter(|tree| *tree != empty_tree().id());
         Folder { tree, modes: self.modes, overlay: Some(&self.overlay).filter(|overlay| !overlay.is_empty()) }
     }
 }
 
 impl<'a> Folder<'a> {
     /// Reads the directory.
-    pub(crate) fn load(self, objects: &dyn Objects) -> Result<Contents<'a>, WorkspaceError> {
+    pub fn load(self, objects: &dyn Objects) -> Result<Contents<'a>, WorkspaceError> {
         let modes = self.modes.map(|id| Modes::load(objects, id)).transpose()?.unwrap_or_default();
         let mut entries = BTreeMap::new();
-        let mut add = |name: Name, mode: Mode, id: ObjectId| {
+        let mut add = |name: Name, mode: TreeMode, id: ObjectId| {
             let overlay =
                 self.overlay.and_then(|overlay| overlay.child(&name)).filter(|overlay| !overlay.is_empty());
             let item = match mode {
-                Mode::Directory => Item::Directory(Folder {
+                TreeMode::Directory => Item::Directory(Folder {
                     tree: Some(id),
                     modes: modes.below.get(&name).copied(),
                     overlay,
                 }),
-                Mode::Link => Item::Link { id },
-                Mode::File | Mode::Executable => Item::File {
-                    id,
-                    mode: modes.files.get(&name).copied().unwrap_or(tree::permissions(mode)),
-                },
+                TreeMode::Link => Item::Link { id },
+                TreeMode::File | TreeMode::Executable => {
+                    Item::File { id, mode: modes.files.get(&name).copied().unwrap_or(mode.permissions()) }
+                }
             };
             match overlay {
                 // What holds something is a directory.
-                Some(_) if mode != Mode::Directory => {
+                Some(_) if mode != TreeMode::Directory => {
                     Err(damaged(id, "the manifest says that it is a directory"))
                 }
                 _ => Ok(entries.insert(name, item).is_none()),
             }
         };
-        for entry in self.tree.map(|id| tree::load(objects, id)).transpose()?.unwrap_or_default() {
+        for entry in self.tree.map(|id| load_tree(objects, id)).transpose()?.unwrap_or_default() {
             add(entry.name.into(), entry.mode, entry.object)?;
         }
         for (name, overlay) in self.overlay.iter().flat_map(|overlay| &overlay.below) {
-            if let Some((mode, id)) = overlay.refused
+            if let Some(Refused { mode, object: id }) = overlay.refused
                 && !add(name.clone(), mode, id)?
             {
                 return Err(damaged(id, "what is refused stands in the tree too"));
@@ -147,7 +160,7 @@ impl<'a> Folder<'a> {
             };
             entries.entry(name.clone()).or_insert(Item::Directory(empty));
         }
-        Ok(Contents { mode: modes.own.unwrap_or(tree::permissions(Mode::Directory)), entries })
+        Ok(Contents { mode: modes.own.unwrap_or(TreeMode::Directory.permissions()), entries })
     }
 }
 

@@ -4,18 +4,10 @@
 //! it with replacement characters where it is no text; stored forms that are text hold it percent-encoded.
 
 /// A name in a directory.
-pub(crate) type Name = Box<[u8]>;
-
-/// The names that temporary files of a restore or of a write begin with. They are never captured, never shown, and swept.
-pub(crate) const TEMPORARY: &[u8] = b".backstitch-tmp-";
-
-/// Whether a name is kept for temporary files.
-pub(crate) fn is_temporary(name: &[u8]) -> bool {
-    name.starts_with(TEMPORARY)
-}
+pub type Name = Box<[u8]>;
 
 /// The path of a name in a directory.
-pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(directory.len() + name.len() + 1);
     path.extend_from_slice(directory);
     push(&mut path, name);
@@ -23,7 +15,7 @@ pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// Appends a name to a path.
-pub(crate) fn push(path: &mut Vec<u8>, name: &[u8]) {
+pub fn push(path: &mut Vec<u8>, name: &[u8]) {
     if !path.is_empty() {
         path.push(b'/');
     }
@@ -31,12 +23,12 @@ pub(crate) fn push(path: &mut Vec<u8>, name: &[u8]) {
 }
 
 /// The path as people see it.
-pub(crate) fn shown(path: &[u8]) -> String {
+pub fn shown(path: &[u8]) -> String {
     if path.is_empty() { ".".to_owned() } else { String::from_utf8_lossy(path).into_owned() }
 }
 
 /// Bytes as printable ASCII: whatever else is written as `%` and two digits.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
@@ -52,7 +44,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// The bytes that [`encode`] wrote so; none for any other text.
-pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
+pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
@@ -69,12 +61,12 @@ pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether bytes can be a name in a directory.
-pub(crate) fn is_name(name: &[u8]) -> bool {
+pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
 }
 
 /// Whether bytes can be a path below the workspace.
-pub(crate) fn is_path(path: &[u8]) -> bool {
+pub fn is_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_name)
 }
 

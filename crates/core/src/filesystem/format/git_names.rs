@@ -4,10 +4,10 @@
 //! Windows or macOS reach the same file. A list of submodules must be a plain file, under all of its names too. What is
 //! called so is kept in the manifest, and what remains passes `git fsck --strict`.
 
-use super::tree::Mode;
+use super::tree::TreeMode;
 
-/// Whether git refuses an entry with this name.
-pub(crate) fn is_refused(name: &[u8], mode: Mode) -> bool {
+/// Whether git refuses an entry with this name. More are refused to links and directories than to files.
+pub fn git_refuses(name: &[u8], mode: TreeMode) -> bool {
     // Nearly every name is decided here: all refused ones have a `g`, or are a short name without any letter.
     if !name.iter().any(|byte| matches!(byte, b'g' | b'G' | b'~')) {
         return false;
@@ -16,19 +16,19 @@ pub(crate) fn is_refused(name: &[u8], mode: Mode) -> bool {
         return true;
     }
     match mode {
-        Mode::Link => names(name, &MODULES),
-        Mode::Directory => names(name, &MODULES) || names(name, &ATTRIBUTES),
-        Mode::File | Mode::Executable => false,
+        TreeMode::Link => names(name, &MODULES),
+        TreeMode::Directory => names(name, &MODULES) || names(name, &ATTRIBUTES),
+        TreeMode::File | TreeMode::Executable => false,
     }
 }
 
 /// Whether a file of this name is read by git as a list of submodules.
-pub(crate) fn is_modules(name: &[u8]) -> bool {
+pub fn is_modules(name: &[u8]) -> bool {
     names(name, &MODULES)
 }
 
 /// Whether a file of this name is read by git as attributes.
-pub(crate) fn is_attributes(name: &[u8]) -> bool {
+pub fn is_attributes(name: &[u8]) -> bool {
     names(name, &ATTRIBUTES)
 }
 
@@ -123,16 +123,30 @@ mod tests {
             b".git\\x",
             b"a\\.git",
             b"a\\git~1 ",
+            b"a\\.git\\b",
+            b"a:b\\.git",
+            b".git ::$x",
+            b"git~1:x",
             b".git\xff",
             b".git\xffmore",
             ".g\u{200c}it".as_bytes(),
             "\u{feff}.Git".as_bytes(),
         ] {
-            assert!(is_refused(name, Mode::File), "{:?}", String::from_utf8_lossy(name));
-            assert!(is_refused(name, Mode::Directory), "{:?}", String::from_utf8_lossy(name));
+            assert!(git_refuses(name, TreeMode::File), "{:?}", String::from_utf8_lossy(name));
+            assert!(git_refuses(name, TreeMode::Directory), "{:?}", String::from_utf8_lossy(name));
         }
-        for name in [&b"git"[..], b".gitx", b"git~2", b".gitignore", b"x.git", b".gi", b"\xff.git", b".g"] {
-            assert!(!is_refused(name, Mode::Directory), "{:?}", String::from_utf8_lossy(name));
+        for name in [
+            &b"git"[..],
+            b".gitx",
+            b"git~2",
+            b".gitignore",
+            b"x.git",
+            b".gi",
+            b"\xff.git",
+            b".g",
+            ".git\u{200d} ".as_bytes(),
+        ] {
+            assert!(!git_refuses(name, TreeMode::Directory), "{:?}", String::from_utf8_lossy(name));
         }
     }
 
@@ -148,14 +162,14 @@ mod tests {
             "~1000000",
             "x\\.gitmodules",
         ] {
-            assert!(is_refused(name.as_bytes(), Mode::Link), "{name}");
-            assert!(is_refused(name.as_bytes(), Mode::Directory), "{name}");
-            assert!(!is_refused(name.as_bytes(), Mode::File), "{name}");
+            assert!(git_refuses(name.as_bytes(), TreeMode::Link), "{name}");
+            assert!(git_refuses(name.as_bytes(), TreeMode::Directory), "{name}");
+            assert!(!git_refuses(name.as_bytes(), TreeMode::File), "{name}");
         }
         for name in ["gitmod~5", "gi7eba~0", "gi7eba~", "gitmodules", ".gitmodulesx"] {
-            assert!(!is_refused(name.as_bytes(), Mode::Link), "{name}");
+            assert!(!git_refuses(name.as_bytes(), TreeMode::Link), "{name}");
         }
-        assert!(is_refused(b".gitattributes", Mode::Directory));
-        assert!(!is_refused(b".gitattributes", Mode::Link));
+        assert!(git_refuses(b".gitattributes", TreeMode::Directory));
+        assert!(!git_refuses(b".gitattributes", TreeMode::Link));
     }
 }

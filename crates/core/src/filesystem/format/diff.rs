@@ -5,16 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::ports::{ChangeKind, Objects, PathChange, WorkspaceError};
+use crate::journal::WorkspaceRoot;
+use crate::ports::{ChangeKind, Objects, PathChange, WorkspaceError};
 
-use super::path::{join, shown};
+use super::names::{join, shown};
 use super::stored::{Contents, Folder, Item, MAX_DEPTH, Root};
 
 /// Trees can name one directory often, so small objects can stand for more than can be told.
 const MOST_CHANGES: usize = 4 * 1024 * 1024;
 
-/// What differs between two roots of host directories, in the order of the paths' bytes. No directory is needed for it.
+/// What differs between two roots, in the order of the paths' bytes. Both must be stored with all their trees.
 pub fn diff(
     objects: &dyn Objects,
     from: WorkspaceRoot,
@@ -27,7 +27,17 @@ pub fn diff(
     let mut diff = Diff { objects, changes: Vec::new() };
     diff.folders(&[], Some(from.folder()), Some(to.folder()), 0)?;
     diff.changes.sort_unstable();
-    Ok(diff.changes.into_iter().map(|(path, change)| PathChange { path: shown(&path), change }).collect())
+    Ok(told(&diff.changes))
+}
+
+/// Changes as they are told: what went and came at one path, such as a file where an empty directory was, is one change.
+fn told(changes: &[(Vec<u8>, ChangeKind)]) -> Vec<PathChange> {
+    let same_path = changes.chunk_by(|(left, _), (right, _)| left == right);
+    let change = |changes: &[(Vec<u8>, ChangeKind)]| match changes {
+        [(_, change)] => *change,
+        _ => ChangeKind::Modified,
+    };
+    same_path.map(|changes| PathChange { path: shown(&changes[0].0), change: change(changes) }).collect()
 }
 
 struct Diff<'a> {

@@ -1,10 +1,13 @@
 //! `#[derive(Slice)]`.
 
+mod options;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Data, DeriveInput, Error, LitInt, LitStr, Result};
 
-use crate::options::{Errors, Options};
+use self::options::Options;
+use crate::options::Errors;
 
 const MAX_NAME: usize = 128;
 

@@ -5,13 +5,11 @@
 
 use std::collections::HashSet;
 
-use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::object::ObjectId;
-use backstitch_core::ports::{Objects, WorkspaceError};
+use crate::journal::WorkspaceRoot;
+use crate::object::ObjectId;
+use crate::ports::{Objects, WorkspaceError};
 
-use super::manifest::Manifest;
-use super::modes;
-use super::tree::{self, Mode};
+use super::{Manifest, Refused, TreeMode, load_tree, modes};
 
 /// Adds the ids of all objects below a root to `seen`, and does not enter trees that are in it already.
 ///
@@ -24,10 +22,10 @@ pub fn reachable(
     let mut trees = vec![root.tree];
     if seen.insert(root.manifest) {
         let manifest = Manifest::load(objects, root.manifest)?;
-        for (mode, id) in manifest.refused.values() {
+        for Refused { mode, object: id } in manifest.refused.values() {
             match mode {
-                Mode::Directory => trees.push(*id),
-                Mode::File | Mode::Executable | Mode::Link => drop(seen.insert(*id)),
+                TreeMode::Directory => trees.push(*id),
+                TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(*id)),
             }
         }
         let mut open: Vec<ObjectId> = manifest.modes.into_iter().collect();
@@ -43,10 +41,10 @@ pub fn reachable(
         if !seen.insert(id) {
             continue;
         }
-        for entry in tree::load(objects, id)? {
+        for entry in load_tree(objects, id)? {
             match entry.mode {
-                Mode::Directory => trees.push(entry.object),
-                Mode::File | Mode::Executable | Mode::Link => drop(seen.insert(entry.object)),
+                TreeMode::Directory => trees.push(entry.object),
+                TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(entry.object)),
             }
         }
     }
