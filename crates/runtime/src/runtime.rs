@@ -43,6 +43,8 @@ pub struct SessionOptions {
     pub id: Option<SessionId>,
     /// The seed of a new session's chance; without it, a fresh one.
     pub seed: Option<Seed>,
+    /// The definition of the agent that drives a fork; without it, that of its parent.
+    pub definition: Option<Value>,
     /// Takes the session from whoever holds it.
     pub take_over: bool,
 }
@@ -198,7 +200,7 @@ impl Runtime {
         };
         let ids = entropy::fresh_ids(self.clock.clone())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
-        LiveSession::fork(surroundings, Fork { parent, at, seed }, &ids, |_| {}).await
+        LiveSession::fork(surroundings, Fork { parent, at, seed, definition: options.definition }, &ids, |_| {}).await
     }
 
     /// Everything that follows from a session's journal, without holding it.

@@ -11,6 +11,7 @@ use backstitch_core::id::{IdStream, SessionId};
 use backstitch_core::journal::{Batch, Origin, SessionCreated};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
+use serde_json::Value;
 
 use super::effects::pauses_for;
 use super::point::{PointSpec, locate};
@@ -26,6 +27,8 @@ pub struct Fork {
     pub at: PointSpec,
     /// The seed of the fork's chance.
     pub seed: Seed,
+    /// The definition of the agent that drives the fork; without it, that of its parent.
+    pub definition: Option<Value>,
 }
 
 impl LiveSession {
@@ -50,7 +53,7 @@ impl LiveSession {
             created_at: surroundings.clock.now(),
             origin: Origin::Fork { session: place.session, position: place.cut },
             seed: fork.seed,
-            agent: view.created().agent.clone(),
+            agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
             state: Vec::new(),
             tags: view.created().tags.clone(),
             extra: Extra::default(),
