@@ -9,4 +9,7 @@ mod memory;
 mod sqlite;
 
 pub use memory::MemoryStore;
-pub use sqlite::{Counters, OpenError, SqliteOptions, SqliteStore};
+pub use sqlite::{
+    Collect, Counters, Finding, Freed, GcReport, LostTail, ObjectsSize, OpenError, Place, Retention,
+    SalvageReport, SalvagedSession, SessionSize, SqliteOptions, SqliteStore, StoreSize, VerifyReport,
+};

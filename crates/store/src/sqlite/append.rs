@@ -166,7 +166,9 @@ impl Prepared {
                     let entries = decode_tree(object.bytes()).unwrap_or_default();
                     entries.into_iter().map(|entry| entry.object).collect()
                 }
-                _ if self.manifests.contains(&object.id()) => reach::named_in(object.bytes()),
+                _ if self.manifests.contains(&object.id()) => {
+                    reach::named_in_manifest(object.bytes()).unwrap_or_default()
+                }
                 _ => Vec::new(),
             };
             for id in named.into_iter().filter(|id| !brought.contains(id)) {

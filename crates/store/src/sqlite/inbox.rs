@@ -40,6 +40,22 @@ impl Letter {
     }
 }
 
+/// Writes the items of another store, with their numbers.
+pub(super) fn put(
+    connection: &Connection,
+    session: SessionId,
+    items: &[(InboxId, InboxItem)],
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO inbox (id, session, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    for (id, item) in items {
+        let letter = Letter::new(session, item)?;
+        let id = id.0.cast_signed();
+        sql.execute(params![id, letter.name, letter.kind, letter.at, letter.data]).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// Whether an item waits for a session.
 pub(super) fn waits(connection: &Connection, name: &str, item: InboxId) -> Result<bool, StoreError> {
     let Ok(id) = i64::try_from(item.0) else { return Ok(false) };
@@ -71,6 +87,13 @@ pub(super) fn list(
         items.push((InboxId(id.cast_unsigned()), item));
     }
     Ok(items)
+}
+
+/// What all items say, as it is stored.
+pub(super) fn texts(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut sql = connection.prepare("SELECT data FROM inbox ORDER BY id").map_err(failed)?;
+    let rows = sql.query_map([], |row| row.get(0)).map_err(failed)?;
+    rows.collect::<Result<_, _>>().map_err(failed)
 }
 
 fn item(kind: &str, at: &str, data: &str) -> Result<InboxItem, BoxError> {

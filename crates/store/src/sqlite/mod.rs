@@ -31,9 +31,13 @@ mod options;
 mod reach;
 mod read;
 mod readers;
+mod retention;
+mod salvage;
 mod schema;
+mod size;
 mod slot;
 mod snapshots;
+mod verify;
 mod writer;
 
 use std::fmt;
@@ -53,7 +57,12 @@ use backstitch_core::time::Timestamp;
 
 pub use counters::Counters;
 pub use error::OpenError;
+pub use gc::{Collect, Freed, GcReport};
 pub use options::SqliteOptions;
+pub use retention::Retention;
+pub use salvage::{LostTail, SalvageReport, SalvagedSession};
+pub use size::{ObjectsSize, SessionSize, StoreSize};
+pub use verify::{Finding, Place, VerifyReport};
 
 use leases::Locks;
 use objects::{Packer, Presence};

@@ -146,6 +146,25 @@ pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence
     })
 }
 
+/// The kind of an object, if it is stored.
+pub(super) fn stored_kind(connection: &Connection, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
+    let sql = "SELECT kind FROM objects WHERE id = ?1 AND content IS NOT NULL";
+    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    let word: Option<i64> =
+        sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional().map_err(failed)?;
+    let unknown = || StoreError::DamagedObject { object: id, reason: "its kind is not known".to_owned() };
+    word.map(|word| kind_of(word).ok_or_else(unknown)).transpose()
+}
+
+/// Leaves the name of an object and the reason why it is no longer there.
+pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: i64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, 1, 0, ?2, NULL)
+        ON CONFLICT (id) DO UPDATE SET encoding = excluded.encoding, content = NULL";
+    let values = params![&id.as_bytes()[..], reason];
+    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+    Ok(())
+}
+
 /// Reads an object, and checks that it is the one that was asked for.
 pub(super) fn get(connection: &Connection, id: ObjectId) -> Result<Option<Object>, StoreError> {
     let mut sql = connection

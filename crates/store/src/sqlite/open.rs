@@ -66,6 +66,17 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, OpenError> {
     }
 }
 
+/// A connection for reading what can be read of a store that may be damaged.
+pub(super) fn for_salvage(path: &Path) -> Result<Connection, OpenError> {
+    match read_only(path) {
+        // What tells the version may be what is damaged.
+        Err(OpenError::Store(_) | OpenError::ChangedMigration { .. }) => {
+            Ok(connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
+        }
+        result => result,
+    }
+}
+
 fn known(found: Found) -> Result<(), OpenError> {
     match found {
         Found::Version(VERSION) => Ok(()),

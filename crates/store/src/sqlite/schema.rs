@@ -42,6 +42,17 @@ pub(super) enum Found {
 
 /// Looks at a file without changing it, and refuses what is not a store that is understood here.
 pub(super) fn inspect(connection: &Connection) -> Result<Found, OpenError> {
+    if !connection.is_autocommit() {
+        return look(connection);
+    }
+    // All of it at one moment: somebody else may be creating the store just now.
+    connection.execute_batch("BEGIN")?;
+    let found = look(connection);
+    connection.execute_batch("ROLLBACK")?;
+    found
+}
+
+fn look(connection: &Connection) -> Result<Found, OpenError> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

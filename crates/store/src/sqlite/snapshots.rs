@@ -49,6 +49,10 @@ impl Prepared {
         if self.position > head {
             return Err(StoreError::BeyondHead { session, position: self.position, head });
         }
+        self.insert(connection, number)
+    }
+
+    fn insert(&self, connection: &Connection, number: i64) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO snapshots (session, position, checksum, length, content)
             VALUES (?1, ?2, ?3, ?4, ?5)";
         let position = self.position.number().cast_signed();
@@ -57,6 +61,17 @@ impl Prepared {
         connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
         Ok(())
     }
+}
+
+/// Writes a snapshot of another store.
+pub(super) fn put(
+    connection: &Connection,
+    packer: &Packer,
+    session: SessionId,
+    number: i64,
+    saved: &SavedSnapshot,
+) -> Result<(), StoreError> {
+    Prepared::new(packer, session, Fence(0), saved.position, &saved.bytes)?.insert(connection, number)
 }
 
 /// The snapshot of a session.

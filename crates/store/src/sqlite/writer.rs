@@ -324,9 +324,10 @@ impl<T> Drop for Submitted<'_, T> {
             Stage::Waiting => false,
         };
         let mut queue = self.writer.queue();
+        let leading = leading || self.slot.is_leading();
         let key = Arc::as_ptr(&self.slot).addr();
         queue.waiting.retain(|work| work.key() != key);
-        if leading || self.slot.is_leading() {
+        if leading {
             self.writer.hand_over(queue);
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
+use backstitch_core::filesystem::Manifest;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
@@ -200,7 +201,7 @@ struct Objects {
     file: Object,
     image: Object,
     tree: Object,
-    empty: Object,
+    manifest: Object,
 }
 
 impl Objects {
@@ -209,15 +210,20 @@ impl Objects {
         let mut entry = b"100644 a.txt\0".to_vec();
         entry.extend_from_slice(file.id().as_bytes());
         let tree = Object::new(ObjectKind::Tree, entry);
-        Self { file, image: Object::blob([0, 159, 146, 150]), tree, empty: Object::blob(*b"") }
+        Self {
+            file,
+            image: Object::blob([0, 159, 146, 150]),
+            tree,
+            manifest: Manifest::default().to_object(),
+        }
     }
 
     fn root(&self) -> WorkspaceRoot {
-        WorkspaceRoot { tree: self.tree.id(), manifest: self.empty.id() }
+        WorkspaceRoot { tree: self.tree.id(), manifest: self.manifest.id() }
     }
 
     fn add_to(&self, mut batch: Batch) -> Batch {
-        for object in [&self.file, &self.image, &self.tree, &self.empty] {
+        for object in [&self.file, &self.image, &self.tree, &self.manifest] {
             batch.add_object(object.clone());
         }
         batch
