@@ -200,7 +200,13 @@ impl Runtime {
         };
         let ids = entropy::fresh_ids(self.clock.clone())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
-        LiveSession::fork(surroundings, Fork { parent, at, seed, definition: options.definition }, &ids, |_| {}).await
+        LiveSession::fork(
+            surroundings,
+            Fork { parent, at, seed, definition: options.definition },
+            &ids,
+            |_| {},
+        )
+        .await
     }
 
     /// Everything that follows from a session's journal, without holding it.

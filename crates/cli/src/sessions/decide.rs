@@ -89,7 +89,8 @@ impl Resolve {
                 let name = view.call(call).map(|call| call.name.clone()).unwrap_or_default();
                 let result = match &self.result {
                     Some(text) => {
-                        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
+                        let value =
+                            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
                         OptionResult::new(call, &name, value)
                     }
                     None => {

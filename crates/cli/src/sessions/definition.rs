@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::message::PolicyName;
 use backstitch::journal::Effect;
+use backstitch::message::PolicyName;
 use backstitch::tools::{Shell, file_tools};
 use backstitch::view::JournalView;
 use backstitch::{Agent, Script, ScriptedPolicy, Tools};

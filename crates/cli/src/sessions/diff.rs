@@ -55,15 +55,20 @@ impl Diff {
                 files.push(json!({"path": change.path, "change": change.change, "diff": text}));
             }
             let said = |at: &At| at.view.transcript().map(|transcript| transcript.all().len());
-            println!("{}", json!({
-                "v": 1, "session": session, "files": files, "state": state(&from, &to)?,
-                "messages": {"from": said(&from)?, "to": said(&to)?},
-            }));
+            println!(
+                "{}",
+                json!({
+                    "v": 1, "session": session, "files": files, "state": state(&from, &to)?,
+                    "messages": {"from": said(&from)?, "to": said(&to)?},
+                })
+            );
             return Ok(ExitCode::SUCCESS);
         }
         for change in &changes {
             println!("{} {}", letter(change.change), change.path);
-            if !self.names && let Some(text) = text_of(&place, &from, &to, change)? {
+            if !self.names
+                && let Some(text) = text_of(&place, &from, &to, change)?
+            {
                 print!("{text}");
             }
         }

@@ -106,7 +106,8 @@ impl Resume {
         let runtime = place.runtime.clone().with_telemetry(progress(common));
         let driver = runtime.open(session, definition.agent()?, options).await?;
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
-        let ended = driven(&driver, driver.resume(ResumeOptions { fidelity, ..ResumeOptions::default() })).await;
+        let ended =
+            driven(&driver, driver.resume(ResumeOptions { fidelity, ..ResumeOptions::default() })).await;
         finish(common, &driver, ended).await
     }
 }
@@ -147,7 +148,9 @@ async fn finish(
 ) -> anyhow::Result<ExitCode> {
     let session = driver.session().id();
     let released = driver.session().release().await;
-    let ended = ended.with_context(|| format!("session {session} stopped; `backstitch resume {}` goes on", short(session)))?;
+    let ended = ended.with_context(|| {
+        format!("session {session} stopped; `backstitch resume {}` goes on", short(session))
+    })?;
     released?;
     if common.json {
         println!("{}", as_json(&session.to_string(), &ended));
@@ -198,4 +201,3 @@ fn say(session: &str, ended: &Ended) {
         other => println!("{other}"),
     }
 }
-

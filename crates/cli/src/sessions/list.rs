@@ -29,7 +29,9 @@ impl List {
                 Ok(view) => view,
                 Err(error) => {
                     match common.json {
-                        true => println!("{}", json!({"v": 1, "session": session, "error": format!("{error:#}")})),
+                        true => {
+                            println!("{}", json!({"v": 1, "session": session, "error": format!("{error:#}")}))
+                        }
                         false => println!("{}  unreadable: {error:#}", short(session)),
                     }
                     continue;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use backstitch::journal::{CallOutcome, ObservationCause, Origin, Position, Record, RecordBody, Role};
-use backstitch::view::JournalView;
 use backstitch::read_records;
+use backstitch::view::JournalView;
 use clap::Args;
 use serde_json::json;
 
@@ -107,7 +107,9 @@ fn tell(record: &Record) -> Option<String> {
             match finished.outcome {
                 CallOutcome::Succeeded => format!("  done in {took} ms: {summary}"),
                 CallOutcome::Failed => {
-                    let rescue = finished.rescue.map(|_| format!(" (files as it left them: rescue:{})", record.position));
+                    let rescue = finished
+                        .rescue
+                        .map(|_| format!(" (files as it left them: rescue:{})", record.position));
                     format!("  failed, rolled back: {summary}{}", rescue.unwrap_or_default())
                 }
             }
@@ -117,7 +119,10 @@ fn tell(record: &Record) -> Option<String> {
             ObservationCause::Restored => "files put back".to_owned(),
             ObservationCause::Drifted => "files were changed from outside".to_owned(),
             ObservationCause::Interrupted => {
-                format!("a call was cut off: its files are put back (as it left them: rescue:{})", record.position)
+                format!(
+                    "a call was cut off: its files are put back (as it left them: rescue:{})",
+                    record.position
+                )
             }
         },
         RecordBody::Rewound(rewound) => {

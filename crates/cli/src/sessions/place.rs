@@ -26,6 +26,11 @@ pub(super) struct Place {
 impl Place {
     /// The store that is there; an error that says how to get one if there is none.
     pub(super) fn existing(common: &Common) -> anyhow::Result<Self> {
+        Self::open(&Self::path(common)?)
+    }
+
+    /// Where the store is that is meant.
+    pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
         let path = match &common.store {
             Some(path) => path.clone(),
             None => find_upwards(&std::env::current_dir()?).context(
@@ -35,12 +40,15 @@ impl Place {
         if !path.exists() {
             bail!("there is no store at {}", path.display());
         }
-        Self::open(&path)
+        Ok(path)
     }
 
     /// The store that is there, to be read only.
     pub(super) fn for_reading(common: &Common) -> anyhow::Result<Self> {
-        Self::existing(common)
+        let path = std::path::absolute(Self::path(common)?)?;
+        let store = SqliteStore::open_read_only(&path)
+            .with_context(|| format!("the store {} cannot be opened", path.display()))?;
+        Ok(Self::over(store))
     }
 
     /// The store that is there, or a new one beside the files.
@@ -50,18 +58,23 @@ impl Place {
             None => find_upwards(directory).unwrap_or_else(|| directory.join(DIRECTORY).join(FILE)),
         };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent).with_context(|| format!("{} cannot be made", parent.display()))?;
+            std::fs::create_dir_all(parent)
+                .with_context(|| format!("{} cannot be made", parent.display()))?;
         }
         Self::open(&path)
     }
 
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(path)?;
-        let store = SqliteStore::open(&path).with_context(|| format!("the store {} cannot be opened", path.display()))?;
+        let store = SqliteStore::open(&path)
+            .with_context(|| format!("the store {} cannot be opened", path.display()))?;
+        Ok(Self::over(store))
+    }
+
+    fn over(store: SqliteStore) -> Self {
         let store = Arc::new(store);
-        let owner = Owner::new(format!("{} (process {})", whoami(), std::process::id()));
-        let runtime = Runtime::new(store.clone()).with_owner(owner);
-        Ok(Self { store, runtime })
+        let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
+        Self { store, runtime }
     }
 
     /// The directory that the store lies in, which no tool may touch.
@@ -104,7 +117,11 @@ impl Place {
         self.open_workspace(directory, session).map(Some)
     }
 
-    pub(super) fn open_workspace(&self, directory: &Path, holder: &str) -> anyhow::Result<Arc<dyn Workspace>> {
+    pub(super) fn open_workspace(
+        &self,
+        directory: &Path,
+        holder: &str,
+    ) -> anyhow::Result<Arc<dyn Workspace>> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
@@ -144,6 +161,8 @@ fn find_upwards(from: &Path) -> Option<PathBuf> {
     from.ancestors().map(|directory| directory.join(DIRECTORY).join(FILE)).find(|path| path.is_file())
 }
 
+/// Who this process is, for whoever finds a session held.
 fn whoami() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "someone".to_owned())
+    let user = std::env::var("USER").unwrap_or_else(|_| "someone".to_owned());
+    format!("{user} (process {})", std::process::id())
 }

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use backstitch::filesystem::format;
 use backstitch::journal::Role;
+use backstitch::ports::{ObjectOverlay, Store as _};
 use backstitch::session::Capture;
 use backstitch::view::{CallStatus, Driver, JournalView};
 use backstitch::{PointSpec, SystemClock, load_view, locate};
-use backstitch::ports::{ObjectOverlay, Store as _};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -72,7 +72,11 @@ impl Show {
                         CallStatus::Failed => "failed",
                     };
                     let arguments = line(&call.arguments.text(), 70);
-                    println!("  -> {} {arguments}  [{}] {status}", call.option_name, short(call.invocation_id));
+                    println!(
+                        "  -> {} {arguments}  [{}] {status}",
+                        call.option_name,
+                        short(call.invocation_id)
+                    );
                 }
                 (Role::Tool, None) => println!("  <- {}", line(&message.content(), 90)),
                 (role, None) => {
@@ -101,7 +105,8 @@ impl Show {
 
     fn as_json(&self, place: &Place, view: &JournalView, driver: Driver) -> anyhow::Result<Value> {
         let transcript = view.transcript()?;
-        let messages: Vec<_> = transcript.all().iter().map(|message| serde_json::to_value(&**message)).collect();
+        let messages: Vec<_> =
+            transcript.all().iter().map(|message| serde_json::to_value(&**message)).collect();
         let calls: Vec<_> = view.calls().map(|call| {
             json!({"call": call.call_id, "name": call.name, "status": call.status(), "checkpoint": call.checkpoint()})
         }).collect();
@@ -112,7 +117,8 @@ impl Show {
             "calls": calls, "root": view.files().map(|files| files.root),
         });
         if self.state {
-            shown["state"] = slices(view)?.into_iter().map(|(name, items)| (name, Value::Array(items))).collect();
+            shown["state"] =
+                slices(view)?.into_iter().map(|(name, items)| (name, Value::Array(items))).collect();
         }
         if self.files {
             shown["files"] = json!(files(place, view)?);

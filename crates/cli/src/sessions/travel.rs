@@ -97,7 +97,8 @@ impl Fork {
 /// A directory beside that of a session, which does not exist yet.
 fn beside(parent: &std::path::Path) -> anyhow::Result<PathBuf> {
     let name = parent.file_name().and_then(|name| name.to_str()).unwrap_or("workspace");
-    let around = parent.parent().context("the session's directory has no place beside it: say `--workspace DIR`")?;
+    let around =
+        parent.parent().context("the session's directory has no place beside it: say `--workspace DIR`")?;
     (1..1_000)
         .map(|number| around.join(format!("{name}-fork-{number}")))
         .find(|directory| !directory.exists())
@@ -122,9 +123,12 @@ pub(super) async fn opened_or_latest(
 
 fn told(common: &Common, session: &str, done: &backstitch::Rewind) -> anyhow::Result<ExitCode> {
     if common.json {
-        println!("{}", json!({
-            "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
-        }));
+        println!(
+            "{}",
+            json!({
+                "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
+            })
+        );
     } else {
         println!("back at {}; `backstitch undo {}` takes that back", done.to, short(session));
         if done.rescue.is_some() {

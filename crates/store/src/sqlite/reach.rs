@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use backstitch_core::filesystem::decode_tree;
+use backstitch_core::filesystem::format::decode_tree;
 use backstitch_core::journal::{RecordBody, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
@@ -59,7 +59,8 @@ fn roots_of(body: &RecordBody) -> [Option<WorkspaceRoot>; 2] {
     match body {
         RecordBody::CallStarted(call) => [call.root, None],
         RecordBody::CallFinished(call) => [call.root, call.rescue],
-        RecordBody::Rewound(rewound) => [rewound.rescue, None],
+        RecordBody::Rewound(rewound) => [rewound.root, rewound.rescue],
+        RecordBody::WorkspaceObserved(observed) => [Some(observed.root), None],
         _ => [None, None],
     }
 }
