@@ -124,6 +124,15 @@ impl Place {
     ) -> anyhow::Result<Arc<dyn Workspace>> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
+        if let (Ok(files), Ok(own)) = (directory.canonicalize(), self.directory().canonicalize())
+            && files.starts_with(&own)
+        {
+            bail!(
+                "the store {} needs a directory of its own, which no agent works in: say `--store {}`",
+                self.store.path().display(),
+                own.join(DIRECTORY).join(FILE).display()
+            );
+        }
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
         options.holder = format!("session {holder}");
         let workspace = HostWorkspace::open(options)

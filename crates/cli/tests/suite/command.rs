@@ -20,6 +20,13 @@ impl Ran {
         self.output
     }
 
+    /// The output of a run that worked, whatever it said beside it.
+    #[track_caller]
+    pub(crate) fn worked_quietly(self) -> String {
+        assert_eq!(self.code, Some(0), "{}\n{}", self.output, self.errors);
+        self.output
+    }
+
     /// What a run said that did not work, after it printed nothing.
     #[track_caller]
     pub(crate) fn failed(self) -> String {

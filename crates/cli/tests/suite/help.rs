@@ -5,7 +5,29 @@ use crate::command::backstitch;
 #[test]
 fn help_names_every_command() {
     let output = backstitch(&["--help"]).worked();
-    assert!(output.contains("lisp"), "{output}");
+    let commands = [
+        "lisp",
+        "quickstart",
+        "run",
+        "resume",
+        "ls",
+        "log",
+        "show",
+        "diff",
+        "rewind",
+        "undo",
+        "fork",
+        "resolve",
+        "send",
+        "cancel",
+        "pause",
+        "verify",
+        "salvage",
+        "gc",
+    ];
+    for command in commands {
+        assert!(output.contains(&format!("\n  {command} ")), "{command}: {output}");
+    }
     let output = backstitch(&["lisp", "--help"]).worked();
     for command in ["run", "repl", "eval"] {
         assert!(output.contains(&format!("\n  {command} ")), "{output}");

@@ -6,3 +6,4 @@ mod help;
 mod lisp_eval;
 mod lisp_repl;
 mod lisp_run;
+mod sessions;

@@ -1,0 +1,226 @@
+//! The commands about sessions, from the first run to a salvaged store: the real binary on real files.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::command::{Ran, backstitch};
+
+const SCRIPT: &str = r#"
+[[reply]]
+text = "I write."
+[[reply.calls]]
+name = "write_file"
+arguments = { path = "a.txt", text = "one\n" }
+
+[[reply]]
+text = "I change it."
+[[reply.calls]]
+name = "edit_file"
+arguments = { path = "a.txt", old = "one", new = "two" }
+
+[[reply]]
+text = "Done."
+"#;
+
+/// A directory with files, a script and a store.
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(script: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("files")).unwrap();
+        std::fs::write(directory.path().join("script.toml"), script).unwrap();
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let store = self.path("store/store.db");
+        let mut all = vec!["--store", text(&store)];
+        all.extend(arguments);
+        backstitch(&all)
+    }
+
+    fn start(&self, more: &[&str]) -> Ran {
+        let (script, files) = (self.path("script.toml"), self.path("files"));
+        let mut arguments = vec!["run", "Sew", "--script", text(&script), "--workspace", text(&files)];
+        arguments.extend(more);
+        self.run(&arguments)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let mut all = arguments.to_vec();
+        all.push("--json");
+        let output = self.run(&all).worked();
+        serde_json::from_str(output.lines().next().unwrap()).unwrap()
+    }
+
+    fn file(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path("files").join(name)).ok()
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_session_is_run_listed_shown_and_gone_back_in() {
+    let place = Place::new(SCRIPT);
+    let ran = place.start(&["--json"]).worked();
+    let ended: Value = serde_json::from_str(&ran).unwrap();
+    assert_eq!(
+        (&ended["v"], &ended["outcome"], &ended["text"]),
+        (&1.into(), &"completed".into(), &"Done.".into())
+    );
+    let session = ended["session"].as_str().unwrap();
+    assert_eq!(place.file("a.txt").unwrap(), "two\n");
+
+    let listed = place.json(&["ls"]);
+    assert_eq!(
+        (&listed["session"], &listed["status"], &listed["mission"]),
+        (&session.into(), &"idle".into(), &"Sew".into())
+    );
+    let log = place.run(&["log", session]).worked();
+    assert!(log.contains("asked: Sew") && log.contains("ended: Completed"), "{log}");
+    let shown = place.json(&["show", session, "--state", "--files"]);
+    assert_eq!(shown["files"], serde_json::json!(["a.txt"]));
+    let calls: Vec<_> =
+        shown["calls"].as_array().unwrap().iter().map(|call| call["call"].as_str().unwrap()).collect();
+    assert_eq!(calls.len(), 2);
+
+    let (first, second) = (format!("after:{}", calls[0]), format!("before:{}", calls[1]));
+    let diff = place.run(&["diff", session, &first, "head"]).worked();
+    assert!(diff.contains("M a.txt") && diff.contains("-one") && diff.contains("+two"), "{diff}");
+    let diff = place.json(&["diff", session, "start", &first]);
+    assert_eq!(diff["files"][0]["change"], "added");
+
+    place.run(&["rewind", session, &second, "--reason", "a try"]).worked();
+    assert_eq!(place.file("a.txt").unwrap(), "one\n");
+    assert!(place.run(&["log", session]).worked().contains("a try"));
+    place.run(&["undo", session]).worked();
+    assert_eq!(place.file("a.txt").unwrap(), "two\n");
+
+    let fork = place.path("forked");
+    let forked = place.json(&["fork", session, &second, "--workspace", text(&fork)]);
+    let id = forked["session"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(fork.join("a.txt")).unwrap(), "one\n");
+    assert_eq!(place.run(&["resume", id]).worked_quietly(), "Done.\n");
+    assert_eq!(std::fs::read_to_string(fork.join("a.txt")).unwrap(), "two\n");
+    let (of_session, of_fork) = (place.json(&["show", session]), place.json(&["show", id]));
+    assert_eq!(
+        of_session["messages"].as_array().unwrap().len(),
+        of_fork["messages"].as_array().unwrap().len()
+    );
+    // A finished session gives its recorded answer, as often as it is asked.
+    assert_eq!(place.json(&["resume", session])["text"], "Done.");
+}
+
+#[test]
+fn a_store_is_found_upwards() {
+    let place = Place::new(SCRIPT);
+    let files = place.path("files");
+    std::fs::create_dir_all(files.join("deep/er")).unwrap();
+    let script = place.path("script.toml");
+    let run = |directory: &Path, arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"));
+        command.current_dir(directory).args(arguments).output().unwrap()
+    };
+    assert!(run(&files, &["run", "Sew", "--script", text(&script)]).status.success());
+    assert!(files.join(".backstitch/store.db").is_file());
+    let listed = run(&files.join("deep/er"), &["ls"]);
+    assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("Sew"));
+    let nowhere = tempfile::tempdir().unwrap();
+    let refused = run(nowhere.path(), &["ls"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--store"), "{refused:?}");
+}
+
+#[test]
+fn an_external_command_that_was_cut_off_waits_for_a_person() {
+    let script = r#"
+[[reply]]
+text = "I send it."
+[[reply.calls]]
+name = "shell"
+arguments = { command = "echo sent >> sent.txt; sleep 30" }
+[[reply]]
+text = "Sent."
+"#;
+    let place = Place::new(script);
+    let (store, path, files) = (place.path("store/store.db"), place.path("script.toml"), place.path("files"));
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"))
+        .args(["--store", text(&store), "run", "Send", "--script", text(&path), "--workspace", text(&files)])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while place.file("sent.txt").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let paused = place.run(&["resume", "--json"]);
+    assert_eq!(paused.code, Some(3), "{paused:?}");
+    let paused: Value = serde_json::from_str(&paused.output).unwrap();
+    assert_eq!((&paused["outcome"], &paused["reason"]), (&"paused".into(), &"effect_unknown".into()));
+    assert_eq!(place.file("sent.txt").unwrap(), "sent\n", "files stay as found");
+    let (session, call) = (paused["session"].as_str().unwrap(), paused["call"].as_str().unwrap());
+    let refused = place.run(&["resolve", session, call, "approve"]);
+    assert!(refused.failed().contains("approval"));
+    place.run(&["resolve", session, call, "happened", "--result", r#"{"exit_code":0}"#]).worked();
+    let ended = place.json(&["resume", session]);
+    assert_eq!(ended["text"], "Sent.");
+    assert_eq!(place.file("sent.txt").unwrap(), "sent\n", "and it was not sent twice");
+}
+
+#[test]
+fn a_store_is_verified_collected_and_salvaged() {
+    let place = Place::new(SCRIPT);
+    place.start(&["--json"]).worked();
+    let report = place.json(&["verify"]);
+    assert_eq!((&report["sound"], &report["findings"]), (&true.into(), &serde_json::json!([])));
+    let dry = place.json(&["gc", "--dry-run", "--keep-boundaries", "1"]);
+    assert_eq!(dry["dry_run"], true);
+    place.run(&["gc", "--keep-boundaries", "1"]).worked();
+    assert_eq!(place.json(&["verify"])["sound"], true);
+    let to = place.path("new.db");
+    let salvaged = place.json(&["salvage", text(&to)]);
+    assert_eq!(salvaged["complete"], true);
+    assert!(to.is_file());
+    assert!(
+        place.run(&["salvage", text(&to)]).failed().contains("new.db"),
+        "an existing store is not overwritten"
+    );
+}
+
+#[test]
+fn wrong_words_say_what_to_do() {
+    let place = Place::new(SCRIPT);
+    place.start(&["--json"]).worked();
+    assert!(place.run(&["show", "ffff"]).failed().contains("backstitch ls"));
+    assert_eq!(place.run(&["rewind", "ffff", "sideways"]).code, Some(2));
+    let broken = Place::new("[[reply]]\ntxt = 'x'");
+    assert!(broken.start(&[]).failed().contains("script"));
+    let empty = Place::new("");
+    let stopped = empty.start(&["--json"]);
+    assert!(stopped.failed().contains("backstitch resume"));
+}
+
+#[test]
+fn the_quickstart_holds() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = backstitch(&["quickstart", "--directory", text(directory.path())]).worked();
+    for words in ["killed", "resume", "failed, rolled back", "runs again", "fork", "Nothing was lost"] {
+        assert!(output.contains(words), "{words}: {output}");
+    }
+    let again = backstitch(&["quickstart", "--directory", text(directory.path())]);
+    assert!(again.errors.contains("not empty"), "{again:?}");
+}
