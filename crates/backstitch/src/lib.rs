@@ -1,7 +1,7 @@
 //! Backstitch: a durable, transactional runtime for LLM agents.
 //!
-//! This is the crate to depend on. It holds nothing of its own: it puts the parts of Backstitch together under one name, and
-//! the derive macros beside their traits.
+//! This is the crate to depend on. It puts the parts of Backstitch together under one name, the macros beside what they are
+//! for, and holds the tools that most agents need.
 //!
 //! The state of an agent is a [session](session::Session) of typed [slices](macro@Slice). A call of a tool works in a draft
 //! of it, which is committed as a whole or dropped without a trace:
@@ -46,6 +46,74 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! What a model may call is a [tool](macro@tool): a function with a description. Files of a workspace, and a shell, have
+//! tools [already](tools). The [`ToolRunner`] makes each call a transaction:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use backstitch::filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
+//! use backstitch::ports::{Filesystem, Workspace, WriteMode};
+//! use backstitch::prelude::*;
+//! use backstitch::store::MemoryStore;
+//! use backstitch::{CallEnd, Tools, tools};
+//! # use backstitch::{CallRequest, LiveSession, Surroundings, ToolRunner};
+//! # use backstitch::journal::{EvaluationStarted, Origin, SessionCreated};
+//! # use backstitch::message::{Arguments, Content, OptionCall, PolicyName};
+//! # use serde_json::json;
+//!
+//! /// Cuts the thread, and fails.
+//! #[tool(effect = "workspace")]
+//! async fn cut_thread(
+//!     context: ToolContext,
+//!     /// Where to cut.
+//!     row: u32,
+//! ) -> Result<String, ToolError> {
+//!     let path = FilePath::new("seam.txt")?;
+//!     context.filesystem()?.write_bytes(&path, format!("cut at row {row}").as_bytes(), WriteMode::Overwrite)?;
+//!     Err(ToolError::new("the scissors are blunt"))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Arc::new(MemoryStore::new());
+//! let files = Arc::new(MemoryFilesystem::new());
+//! let workspace = Arc::new(MemoryWorkspace::new(files.clone(), store.clone()));
+//! let tools = Tools::new(tools::file_tools().into_iter().chain([cut_thread()]))?;
+//! # let clock = Arc::new(SystemClock::new());
+//! # let ids = backstitch::entropy::fresh_ids(clock.clone())?;
+//! # let surroundings = Surroundings {
+//! #     store, clock, owner: backstitch::ports::Owner::new("example"), resources: Default::default(), workspace: Some(workspace),
+//! # };
+//! # let created = SessionCreated {
+//! #     session_id: ids.next(), created_at: ids.clock().now(), origin: Origin::Root, seed: backstitch::rng::Seed::new(1),
+//! #     agent: json!(null), state: Vec::new(), tags: Default::default(), extra: Default::default(),
+//! # };
+//! # let live = LiveSession::create(surroundings, created, |_| {}).await?;
+//! # let evaluation: EvaluationId = ids.next();
+//! # live.record(vec![EvaluationStarted {
+//! #     evaluation_id: evaluation, prompt_ns: "docs".into(), prompt_key: "tools".into(), fingerprint: None,
+//! #     parent_evaluation: None, budget: None, deadline_millis: None, extra: Default::default(),
+//! # }.into()]).await?;
+//! # let runner = ToolRunner::new(live.clone(), tools);
+//! # let (live, runner, ids) = (&live, &runner, &ids);
+//! # let call = |name: &'static str, arguments: serde_json::Value| async move {
+//! #     let call_id: CallId = ids.next();
+//! #     let arguments = Arguments::from_object(arguments.as_object().cloned().unwrap());
+//! #     let said = Message::new(PolicyName::new("model").unwrap(), Content::OptionCall(OptionCall::new(call_id, name, arguments.clone())));
+//! #     live.say(evaluation, 1, vec![said]).await.unwrap();
+//! #     runner.run(CallRequest::new(call_id, evaluation, name, arguments).in_turn(1, None)).await.unwrap()
+//! # };
+//!
+//! // `call` runs a tool as a model would have it run.
+//! let end = call("write_file", json!({"path": "seam.txt", "text": "sewn"})).await;
+//! assert!(matches!(end, CallEnd::Succeeded(_)));
+//! let end = call("cut_thread", json!({"row": 7})).await;
+//! assert!(matches!(end, CallEnd::Failed(_)));
+//! assert_eq!(files.read_bytes(&FilePath::new("seam.txt")?)?, b"sewn"); // as if it had never run
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | module | what it holds |
 //! |---|---|
 //! | [`message`] | what policies, options and people say to each other |
@@ -53,7 +121,9 @@
 //! | [`slices`] | the slices that Backstitch itself keeps |
 //! | [`journal`], [`view`] | what happened, and what follows from it |
 //! | [`ports`], [`filesystem`] | the traits behind which the world lies, and the rules of files |
-//! | [`execution`], [`tool`] | all mutable state under one root, and what a model may call |
+//! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
+//! | [`tools`] | tools that are there already |
+//! | [`store`], [`workspace`] | where sessions are kept, and host directories |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
 //! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
@@ -69,13 +139,21 @@ pub use backstitch_core::{
 
 #[doc(no_inline)]
 pub use backstitch_core::session::Slice;
-pub use backstitch_macros::Slice;
+pub use backstitch_macros::{Slice, tool};
+
+#[cfg(feature = "store")]
+pub use backstitch_store as store;
+#[cfg(feature = "workspace")]
+pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
     CallEnd, CallRequest, LiveSession, RuntimeError, Surroundings, SystemClock, Telemetry, ToolRunner, Tools,
     entropy,
 };
+
+#[cfg(feature = "tools")]
+pub mod tools;
 
 /// What most programs need: `use backstitch::prelude::*`.
 pub mod prelude {
@@ -85,7 +163,8 @@ pub mod prelude {
         Capture, Draft, Event, Items, Session, Slice, SliceOp, SlicePolicy, Snapshot,
     };
     pub use backstitch_core::time::{Clock, FixedClock, Timestamp};
-    pub use backstitch_macros::Slice;
+    pub use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
+    pub use backstitch_macros::{Slice, tool};
     pub use backstitch_runtime::SystemClock;
 }
 
@@ -96,4 +175,5 @@ struct Readme;
 
 // What the macros generate refers to this module and to nothing else.
 #[doc(hidden)]
-pub use backstitch_core::__private;
+#[path = "private.rs"]
+pub mod __private;

@@ -1,11 +1,12 @@
-//! The derive macros of Backstitch.
+//! The macros of Backstitch.
 //!
-//! Use them by way of the `backstitch` crate, which puts each beside the trait of the same name. What they generate names
+//! Use them by way of the `backstitch` crate, which puts each beside what it is for. What they generate names
 //! `::backstitch::__private`, so it compiles where `backstitch` is a dependency; `crate = path` names another module that
 //! offers the same.
 
 mod options;
 mod slice;
+mod tool;
 
 use proc_macro::TokenStream;
 
@@ -46,4 +47,72 @@ use proc_macro::TokenStream;
 pub fn derive_slice(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     slice::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a tool of a function: something that a model may call.
+///
+/// The function becomes one without arguments that gives the tool. Its name, its doc comment, its arguments and what it
+/// returns are the tool's name, description, parameters and result.
+///
+/// ```
+/// use backstitch::prelude::*;
+///
+/// /// Finds the rows of a seam whose notes hold a word.
+/// #[tool(effect = "pure", workspace = "none", timeout = "30s")]
+/// async fn find_rows(
+///     context: ToolContext,
+///     /// The word to look for.
+///     word: String,
+///     #[arg(description = "How many rows to give at most.", default = 10)]
+///     limit: usize,
+///     /// The first row to look at.
+///     from: Option<usize>,
+/// ) -> Result<Vec<String>, ToolError> {
+///     context.progress(format!("looking for {word}"), None);
+///     Ok((from.unwrap_or(0)..).take(limit).map(|row| format!("row {row}: {word}")).collect())
+/// }
+///
+/// let tool = find_rows();
+/// assert_eq!(tool.spec.description, "Finds the rows of a seam whose notes hold a word.");
+/// assert_eq!(tool.spec.parameters["required"], serde_json::json!(["word"]));
+/// ```
+///
+/// | in `#[tool(...)]` | meaning |
+/// |---|---|
+/// | `name = "..."` | The name, where it is not the function's. 1 to 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`. |
+/// | `effect = "..."` | What it may do to the world: `"pure"`, `"workspace"`, `"idempotent"` or `"external"`; the last when absent. |
+/// | `workspace = "..."` | Whether it uses files: `"none"`, `"read"` or `"write"`. When absent, pure tools read and all others write. |
+/// | `approval` | A person has to approve each call. |
+/// | `timeout = "30s"` | How long a call may take, in `ms`, `s`, `m` or `h`. |
+/// | `example(description = "...", arguments = { ... }, result = ...)` | A call as it may look, in JSON; `result` may be left out. There can be several. |
+/// | `reconcile = path` | `async fn(IdempotencyKey, Map<String, Value>) -> Result<Reconciled, E>`: finds out what became of a call that a crash interrupted. For external tools. |
+/// | `compensate = path` | `async fn(IdempotencyKey, Map<String, Value>) -> Result<(), E>`: undoes an effect. For external tools. |
+/// | `crate = path` | The module that stands for `::backstitch::__private`. |
+///
+/// | on an argument | meaning |
+/// |---|---|
+/// | a doc comment | What it is, for the model. |
+/// | `#[arg(description = "...")]` | The same. |
+/// | `#[arg(default = ...)]`, `#[arg(default)]` | It may be left out, and is this then. |
+/// | `#[arg(name = "...")]` | The name that the model gives it by, where it is not the argument's. |
+/// | `#[args]` | It holds all that the model gives: a struct that implements `Deserialize` and `JsonSchema`. |
+///
+/// Arguments are owned and implement `Deserialize` and `JsonSchema`. `Option`s may be left out; what the function does not
+/// know is refused. One argument of the type `ToolContext` or `&ToolContext`, anywhere, is given the context.
+///
+/// The function returns a `ToolResult`, or nothing, or any value that implements `Serialize` and `JsonSchema`, whose
+/// schema is then the tool's output schema; or a `Result` of one of these, with an error that turns into a `ToolError`, as
+/// all errors do. It may be async or not; one that is not may block, and keeps its thread from nothing else where the
+/// executor has several.
+#[proc_macro_attribute]
+pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let function = match syn::parse::<syn::ItemFn>(item) {
+        Ok(function) => function,
+        Err(error) => {
+            let mut wrong = syn::Error::new(error.span(), "`#[tool]` makes a tool of a function");
+            wrong.combine(error);
+            return wrong.into_compile_error().into();
+        }
+    };
+    tool::expand(arguments.into(), function).unwrap_or_else(syn::Error::into_compile_error).into()
 }

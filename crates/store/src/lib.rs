@@ -6,5 +6,7 @@
 //! only what is particular to it, above all how long what it keeps will last.
 
 mod memory;
+mod sqlite;
 
 pub use memory::MemoryStore;
+pub use sqlite::{Counters, OpenError, SqliteOptions, SqliteStore};

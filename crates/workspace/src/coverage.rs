@@ -8,11 +8,10 @@
 
 use std::collections::BTreeMap;
 
+use backstitch_core::filesystem::format::names::{decode, encode, is_path, shown};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Uncovered, UncoveredReason};
 use serde::{Deserialize, Serialize};
-
-use crate::format::path::{decode, encode, is_path, shown};
 
 const VERSION: u64 = 1;
 

@@ -15,17 +15,16 @@
 
 mod coverage;
 pub mod export;
-mod format;
 #[cfg(unix)]
 mod host;
 mod options;
+#[cfg(unix)]
+mod temporary;
 #[cfg(not(unix))]
 mod unsupported;
 
+pub use backstitch_core::filesystem::format::{diff, reachable, read_at};
 pub use coverage::{Coverage, InvalidCoverage};
-pub use format::diff::diff;
-pub use format::reach::reachable;
-pub use format::stored::read_at;
 #[cfg(unix)]
 pub use host::{GitHead, HostFilesystem, HostWorkspace, Progress, RestoreAction, RestoreStep};
 pub use options::{IgnoredBudget, OpenOptions};

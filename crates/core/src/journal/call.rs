@@ -58,6 +58,22 @@ pub struct WorkspaceRoot {
     pub manifest: ObjectId,
 }
 
+/// The files at one moment: their root, and what was decided about what it does not cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Files {
+    /// The root.
+    pub root: WorkspaceRoot,
+    /// The object that lists what the root does not cover.
+    pub coverage: Option<ObjectId>,
+}
+
+impl Files {
+    /// The files of a record that may have a root.
+    pub fn of(root: Option<WorkspaceRoot>, coverage: Option<ObjectId>) -> Option<Self> {
+        root.map(|root| Self { root, coverage })
+    }
+}
+
 /// The durable intent: a call is about to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallStarted {

@@ -71,6 +71,22 @@ impl Prepared {
     }
 }
 
+/// Changes that were applied and that observers were not told of yet.
+#[derive(Debug)]
+pub struct Unobserved {
+    before: State,
+    changes: Vec<Change>,
+}
+
+impl Unobserved {
+    /// Both as one: observers are told once, of the way from before the first to after the last.
+    #[must_use]
+    pub fn and(mut self, later: Self) -> Self {
+        self.changes.extend(later.changes);
+        self
+    }
+}
+
 impl Session {
     /// Opens a draft of the state as it is now.
     pub fn draft(&self) -> Draft {
@@ -111,17 +127,29 @@ impl Session {
 
     /// Makes the session what was prepared, and tells observers.
     pub fn apply(&mut self, prepared: Prepared) -> Result<Vec<Change>, SessionError> {
+        let unobserved = self.apply_unobserved(prepared)?;
+        self.tell_observers(&unobserved);
+        Ok(unobserved.changes)
+    }
+
+    /// Makes the session what was prepared, and leaves telling observers for later: what was applied may have to be made
+    /// durable first, together with more.
+    pub fn apply_unobserved(&mut self, prepared: Prepared) -> Result<Unobserved, SessionError> {
         if prepared.generation != self.generation {
             return Err(SessionError::StalePreparation);
         }
         if prepared.changes.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Unobserved { before: self.state.clone(), changes: Vec::new() });
         }
         let before = std::mem::take(&mut self.state);
         self.set_state(prepared.after);
         prepared.changes.iter().for_each(|change| self.forget(change.slice()));
-        self.notify(&before, &prepared.changes);
-        Ok(prepared.changes)
+        Ok(Unobserved { before, changes: prepared.changes })
+    }
+
+    /// Tells observers of what was applied.
+    pub fn tell_observers(&self, unobserved: &Unobserved) {
+        self.notify(&unobserved.before, &unobserved.changes);
     }
 
     /// Prepares and applies in one step, for sessions that are not journaled.

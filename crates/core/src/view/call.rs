@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    CallFinished, CallOutcome, CallStarted, Point, Position, ProcessStarted, WorkspaceRoot,
+    CallFinished, CallOutcome, CallStarted, Point, Position, ProcessStarted, Resolved, WorkspaceRoot,
 };
 use crate::message::OptionResult;
 use crate::object::ObjectId;
@@ -48,6 +48,8 @@ pub struct Call {
     pub finished: Option<Recorded<CallFinished>>,
     /// The outside sub-steps that are done, by name.
     pub steps: imbl::OrdMap<String, Value>,
+    /// What was last decided about it, since its latest intent.
+    pub decision: Option<Arc<Resolved>>,
     /// The processes that it started, as long as it is not known that they have ended.
     pub processes: imbl::Vector<Arc<ProcessStarted>>,
     /// What its result message says: completed or failed.
@@ -63,6 +65,7 @@ impl Call {
             intent: None,
             finished: None,
             steps: imbl::OrdMap::new(),
+            decision: None,
             processes: imbl::Vector::new(),
             result: None,
         }

@@ -4,9 +4,10 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use backstitch_core::filesystem::format::{TreeEntry, TreeMode, decode_tree, encode_tree, tree_object};
 use backstitch_core::filesystem::{
     BinaryFiles, FileOperations as _, FilePath, GrepOptions, LineWindow, MemoryFilesystem, Occurrence,
-    SearchLimits, TreeEntry, TreeMode, decode_tree, encode_tree, tree_object,
+    SearchLimits,
 };
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{FileKind, Filesystem, FilesystemError, FilesystemLimits, WriteMode};

@@ -14,6 +14,7 @@ mod journal;
 mod journal_steps;
 mod journals;
 mod ledger;
+mod machine;
 mod memory_filesystem;
 mod message;
 mod message_storage;
@@ -32,6 +33,7 @@ mod stored_snapshots;
 mod strategies;
 mod transcript;
 mod views;
+mod workspace_roots;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
 #[test]

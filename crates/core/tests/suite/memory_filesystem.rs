@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::filesystem::{
-    FilePath, LoadError, Manifest, MemoryFiles, MemoryFilesystem, MemoryWorkspace, TreeEntry, TreeMode,
-    tree_object,
-};
+use backstitch_core::filesystem::format::{Manifest, TreeEntry, TreeMode, tree_object};
+use backstitch_core::filesystem::{FilePath, LoadError, MemoryFiles, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::json::JsonLimits;
 use backstitch_core::object::Object;
@@ -209,7 +207,9 @@ fn roots_that_memory_cannot_hold_are_refused_and_nothing_changes() {
         (vec![entry(b".git", TreeMode::File, &blob)], plain, damaged),
         (file(), manifest(r#"{"v":1,"empty_directories":["a"]}"#), damaged),
         (file(), manifest(r#"{"v":1,"empty_directories":["a/b"]}"#), damaged),
-        (file(), manifest(r#"{"v":1,"modes":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}"#), damaged),
+        // Both are well-formed, but memory has neither exact modes nor names that are not text.
+        (file(), manifest(r#"{"v":1,"modes":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}"#), blocked),
+        (file(), manifest(r#"{"v":1,"empty_directories_encoded":["b/%ff"]}"#), blocked),
         (file(), manifest(r#"{"v":2}"#), damaged),
         (
             file(),

@@ -1,6 +1,7 @@
 //! The integration tests of the crate, in one binary.
 
 mod derive;
+mod tool;
 
 /// What is refused, and in which words. `TRYBUILD=overwrite` writes the words anew.
 #[test]

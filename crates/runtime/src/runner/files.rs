@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::{LeftOut, WorkspaceRoot};
-use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{Captured, Workspace, WorkspaceError};
+use backstitch_core::journal::{Files, LeftOut, WorkspaceRoot};
+use backstitch_core::object::Object;
+use backstitch_core::ports::Workspace;
 use backstitch_core::tool::WorkspaceUse;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::error::RuntimeError;
+use crate::live::{blocking, recorded};
 
 /// More than this is not listed of what a rescue leaves out.
 const MOST_LISTED: usize = 1_000;
@@ -22,24 +23,6 @@ pub(super) enum Hold {
     None,
     Shared { _guard: OwnedRwLockReadGuard<()> },
     Alone { workspace: Arc<dyn Workspace>, _guard: OwnedRwLockWriteGuard<()> },
-}
-
-/// The files at a boundary of a call, as it is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Files {
-    pub(super) root: WorkspaceRoot,
-    /// The object that lists what the root does not cover.
-    pub(super) coverage: Option<ObjectId>,
-}
-
-impl Files {
-    /// What is recorded of a capture, and what has to be stored with it.
-    pub(super) fn of(captured: Captured) -> (Self, Vec<Object>) {
-        let Captured { root, mut objects, coverage, .. } = captured;
-        let files = Self { root, coverage: coverage.as_ref().map(Object::id) };
-        objects.extend(coverage);
-        (files, objects)
-    }
 }
 
 /// The files as a failed call left them, before they were put back.
@@ -70,7 +53,7 @@ impl Hold {
     pub(super) async fn capture(&self) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
         let Self::Alone { workspace, .. } = self else { return Ok(None) };
         let workspace = workspace.clone();
-        blocking(move || Ok(Some(Files::of(workspace.capture()?)))).await
+        blocking(move || Ok(Some(recorded(workspace.capture()?)))).await
     }
 
     /// The files after a call that may write, as far as they were covered before it.
@@ -80,7 +63,7 @@ impl Hold {
     ) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
         let (Self::Alone { workspace, .. }, Some(before)) = (self, before) else { return Ok(None) };
         let workspace = workspace.clone();
-        blocking(move || Ok(Some(Files::of(workspace.capture_covering(before.coverage)?)))).await
+        blocking(move || Ok(Some(recorded(workspace.capture_covering(before.coverage)?)))).await
     }
 
     /// Puts the files back, and gives what they were like if that was different.
@@ -107,15 +90,5 @@ impl Hold {
             })
         })
         .await
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
-) -> Result<T, RuntimeError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(RuntimeError::Workspace),
-        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-        Err(_) => Err(RuntimeError::ShuttingDown),
     }
 }

@@ -20,7 +20,9 @@ use std::time::Duration;
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::execution::{CallResources, CompositeSnapshot, SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, CallStarted, Effect, IdempotencyKey, PauseReason, Paused, RecordBody};
+use backstitch_core::journal::{
+    Batch, CallStarted, Effect, Files, IdempotencyKey, PauseReason, Paused, RecordBody,
+};
 use backstitch_core::message::Retry;
 use backstitch_core::session::SessionError;
 use backstitch_core::tool::{Approval, ContextParts, Tool, ToolContext, ToolError};
@@ -33,7 +35,7 @@ use crate::process::Processes;
 use crate::telemetry::Telemetry;
 use arguments::{Refusal, Validators};
 use attempt::{Bounds, Ended, Stop};
-use files::{Files, Hold};
+use files::Hold;
 use host::Host;
 use intent::Intent;
 pub use request::{CallEnd, CallRequest, DuplicateTool, Tools};
@@ -43,7 +45,7 @@ use result::{Failure, Speaker};
 const CONFLICT_RETRIES: u32 = 3;
 
 /// How much new content is kept of what a failed call leaves, unless something else is said.
-const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs tools, each call as a transaction.
 pub struct ToolRunner {
@@ -152,6 +154,9 @@ impl ToolRunner {
 
     /// Runs a call.
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+        if let Some(message) = call.refusal.clone() {
+            return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
+        }
         let Some(tool) = self.tools.get(&call.name).cloned() else {
             let known: Vec<_> = self.tools.iter().map(|tool| tool.name().as_str()).collect();
             let message = format!("there is no tool {:?}; there are: {}", call.name, known.join(", "));
@@ -222,7 +227,7 @@ impl ToolRunner {
                     && let Err(exceeded) = limits.check(state.view.ledger().committed().plus(one_call))
                 {
                     batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
-                    return Ok((Commit { batch, prepared: None }, None));
+                    return Ok((Commit::now(batch, None), None));
                 }
                 let intent = CallStarted {
                     call_id: call.call_id,
@@ -258,7 +263,7 @@ impl ToolRunner {
                     started: live.clock().monotonic(),
                     conflicts: 0,
                 };
-                Ok((Commit { batch, prepared: None }, Some(started)))
+                Ok((Commit::now(batch, None), Some(started)))
             })
             .await?;
         Ok(started)
@@ -382,7 +387,7 @@ impl ToolRunner {
 }
 
 fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
-    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), extra: Extra::default() }
+    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), offer: None, extra: Extra::default() }
 }
 
 /// Whether an error is another call's fault, so that running again may help.

@@ -10,7 +10,7 @@ use backstitch_core::execution::{
 };
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, BudgetCharged, CallFinished, CallOutcome, Effect, InnerMessage, PauseReason,
+    Batch, BudgetCharged, CallFinished, CallOutcome, Effect, Files, InnerMessage, PauseReason,
 };
 use backstitch_core::message::{Message, Retry};
 use backstitch_core::object::Object;
@@ -19,12 +19,12 @@ use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
 use backstitch_core::tool::{Success, ToolResult};
 use serde_json::Value;
 
-use super::files::{Files, Hold, Rescue};
+use super::files::{Hold, Rescue};
 use super::request::{CallEnd, CallRequest};
 use super::result::{self, Failure, Speaker};
 use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner, is_conflict, paused};
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveState, push_changes};
+use crate::live::{Commit, Durable, LiveState, push_changes};
 
 /// What a call's last batch says, besides what it changed.
 struct Ending {
@@ -52,10 +52,10 @@ impl ToolRunner {
                 session.prepare_more(&mut prepared, inner.clone())?;
                 let mut batch = Batch::at(live.clock().now());
                 push_changes(&mut batch, &prepared)?;
-                Ok((Commit { batch, prepared: Some(prepared) }, Arc::new(inner)))
+                Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
             })
             .await?;
-        self.telemetry.publish(&self.invoked(call, &failure.message, false));
+        self.publish(self.invoked(call, &failure.message, false)).await;
         Ok(CallEnd::Failed(said))
     }
 
@@ -167,7 +167,7 @@ impl ToolRunner {
                 for object in rescue.objects {
                     batch.add_object(object);
                 }
-                Ok((Commit { batch, prepared: None }, ()))
+                Ok((Commit::now(batch, None), ()))
             })
             .await
     }
@@ -245,6 +245,7 @@ impl ToolRunner {
         let invoked = self.invoked(call, &ending.told, success);
         let told = result::summary(&ending.told);
         let after = ending.after;
+        let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
         let intent = started.intent.outstanding().await;
         let said = live
             .commit(|state| {
@@ -284,12 +285,18 @@ impl ToolRunner {
                 for object in ending.objects.into_iter().chain(ending.rescue.objects) {
                     batch.add_object(object);
                 }
-                Ok((Commit { batch, prepared: Some(prepared) }, said))
+                Ok((Commit { batch, prepared: Some(prepared), when }, said))
             })
             .await?;
         self.keep_checkpoint(started, success, after, told, elapsed).await?;
-        self.telemetry.publish(&invoked);
+        self.publish(invoked).await;
         Ok(said)
+    }
+
+    /// Tells telemetry, once what it is told of is durable.
+    async fn publish(&self, invoked: ToolInvoked) {
+        let telemetry = self.telemetry.clone();
+        self.live.afterwards(move || telemetry.publish(&invoked)).await;
     }
 
     async fn keep_checkpoint(

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod callers;
+mod counting;
 mod coverage;
 mod disk;
+mod driving;
 mod files;
 mod harness;
 mod mischief;

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use backstitch_core::filesystem::{
-    FilePath, Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object,
-};
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{ChangeKind, FileKind, Filesystem, PathChange};
@@ -104,14 +103,13 @@ pub fn tree_of(filesystem: &dyn Filesystem) -> Tree {
 pub fn root_of(tree: &Tree) -> WorkspaceRoot {
     let mut manifest = Manifest::default();
     let empty = tree_object(&[]).expect("there is an empty tree").id();
-    let known = |path: &str| FilePath::new(path).expect("trees hold paths");
     let directories = tree.iter().filter(|(_, leaf)| **leaf == Leaf::EmptyDirectory);
-    manifest.empty_directories.extend(directories.map(|(path, _)| known(path)));
+    manifest.empty_directories.extend(directories.map(|(path, _)| path.as_bytes().to_vec()));
     let id = directory(
         tree,
         "",
         Some(&mut |path, mode, object| {
-            manifest.refused.insert(known(path), Refused { mode, object });
+            manifest.refused.insert(path.as_bytes().to_vec(), Refused { mode, object });
         }),
     );
     WorkspaceRoot { tree: id.unwrap_or(empty), manifest: manifest.to_object().id() }

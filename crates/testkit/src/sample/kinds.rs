@@ -8,9 +8,9 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note, Outcome, PauseReason,
-    Paused, Position, ProcessStarted, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished,
-    TurnFinished, WorkspaceRoot,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
+    ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
+    RequestStarted, Resolved, Rewound, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -127,6 +127,15 @@ pub fn every_kind() -> Journal {
             reason: PauseReason::Asked,
             call_id: Some(call_id),
             detail: Some("a break".into()),
+            offer: Some(Point { session, position: Position::new(3) }),
+            extra: extra.clone(),
+        }),
+        Batch::at(at).with(EvaluationResumed {
+            evaluation_id: evaluation,
+            owner: Some("loom".into()),
+            budget: None,
+            deadline_millis: Some(60_000),
+            fingerprint: None,
             extra: extra.clone(),
         }),
         Batch::at(at).with(Resolved {
@@ -139,7 +148,20 @@ pub fn every_kind() -> Journal {
             .with(turn_finished(evaluation, &extra))
             .with(finished(evaluation, &extra))
             .with(noted(&extra)),
-        Batch::at(at).with(Rewound { to: Position::new(2), rescue, reason: Some("again".into()), extra }),
+        Batch::at(at).with(Rewound {
+            to: Position::new(2),
+            root: Some(root),
+            coverage: None,
+            rescue,
+            reason: Some("again".into()),
+            extra: extra.clone(),
+        }),
+        Batch::at(at).with(WorkspaceObserved {
+            root,
+            coverage: None,
+            cause: ObservationCause::Restored,
+            extra,
+        }),
     ];
     Journal { session, batches }
 }

@@ -5,19 +5,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use backstitch_core::filesystem::TreeEntry;
+use backstitch_core::filesystem::format::names::{join, shown};
+use backstitch_core::filesystem::format::{
+    MAX_DEPTH, Manifest, Modes, TreeBuilder, TreeEntry, TreeMode, empty_tree, fetch, git_refuses,
+    is_attributes, is_modules, load_tree,
+};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
 use super::{LeftOut, LeftOutReason};
-use crate::format::fetch;
-use crate::format::manifest::Manifest;
-use crate::format::modes::Modes;
-use crate::format::path::{join, shown};
-use crate::format::refused::{is_attributes, is_modules, is_refused};
-use crate::format::stored::MAX_DEPTH;
-use crate::format::tree::{self, Mode, TreeBuilder};
 
 /// An object of a repository: one that is stored, or one that was made for it.
 pub(super) enum Content {
@@ -62,7 +59,7 @@ impl<'a> Clean<'a> {
         }
         match self.tree(&[], root.tree, commit, 0)? {
             Some(tree) => Ok(tree),
-            None => Ok(self.add(tree::empty())),
+            None => Ok(self.add(empty_tree())),
         }
     }
 
@@ -106,20 +103,22 @@ impl<'a> Clean<'a> {
         if depth > MAX_DEPTH {
             return Err(WorkspaceError::Limit { reason: format!("{} nests too deeply", shown(path)) });
         }
-        let entries = tree::load(self.objects, id)?;
+        let entries = load_tree(self.objects, id)?;
         let mut kept: Vec<TreeEntry> = Vec::with_capacity(entries.len());
         let mut same = true;
         for entry in entries {
             let at = join(path, &entry.name);
             let refused = match entry.mode {
-                mode if is_refused(&entry.name, mode) => Some(LeftOutReason::Name),
-                Mode::File | Mode::Executable if !self.accepts(&entry)? => Some(LeftOutReason::Content),
+                mode if git_refuses(&entry.name, mode) => Some(LeftOutReason::Name),
+                TreeMode::File | TreeMode::Executable if !self.accepts(&entry)? => {
+                    Some(LeftOutReason::Content)
+                }
                 _ => None,
             };
             if let Some(reason) = refused {
                 same = false;
                 self.leave(&at, reason, commit);
-            } else if entry.mode == Mode::Directory {
+            } else if entry.mode == TreeMode::Directory {
                 let below = self.tree(&at, entry.object, commit, depth + 1)?;
                 same &= below == Some(entry.object);
                 kept.extend(below.map(|id| TreeEntry { object: id, ..entry }));

@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use backstitch_core::filesystem::format::fetch;
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Objects, WorkspaceError};
 
 use super::ExportError;
 use super::clean::Content;
 use super::pack::PackWriter;
-use crate::format::fetch;
 
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
+use backstitch_core::filesystem::format::empty_tree;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, ObjectOverlay, Rescued, Restored, Uncovered, WorkspaceError};
@@ -10,7 +11,6 @@ use super::restore::{Progress, Restore};
 use super::scan::{Purpose, Scan, ScanLimits, manifest_of, report};
 use super::workspace::{HostWorkspace, State};
 use crate::coverage::Coverage;
-use crate::format::tree;
 
 impl HostWorkspace {
     /// Captures the files, and decides what is covered. Directories that were over their budget stay uncovered without
@@ -59,7 +59,7 @@ impl HostWorkspace {
         let tree = match node.tree {
             Some(tree) => tree,
             // The workspace itself is the one directory that git holds even if it is empty.
-            None => scan.give_out(tree::empty())?,
+            None => scan.give_out(empty_tree())?,
         };
         let manifest = scan.give_out(manifest_of(&node).to_object())?;
         state.unsaved += scan.read;

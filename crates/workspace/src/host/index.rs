@@ -4,12 +4,12 @@
 //! compares stamps and reads only what changed. An entry is a fact about a file at one moment; it is trusted only if the file
 //! could not have changed since without its stamp telling.
 
+use backstitch_core::filesystem::format::TreeMode;
+use backstitch_core::filesystem::format::names::Name;
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
 
 use super::sys::Stamp;
-use crate::format::path::Name;
-use crate::format::tree::{self, Mode};
 
 /// A directory as it was found.
 #[derive(Debug, Default)]
@@ -85,19 +85,19 @@ pub(crate) struct Omitted {
 
 impl Entry {
     /// What the entry is for git, and its content; none if git holds nothing of it.
-    pub(crate) fn as_git(&self) -> Option<(Mode, ObjectId)> {
+    pub(crate) fn as_git(&self) -> Option<(TreeMode, ObjectId)> {
         match self {
-            Self::File(leaf) => Some((tree::mode_of(leaf.mode), leaf.id)),
-            Self::Link(leaf) => Some((Mode::Link, leaf.id)),
-            Self::Directory(node) => node.tree.map(|tree| (Mode::Directory, tree)),
+            Self::File(leaf) => Some((TreeMode::of_permissions(leaf.mode), leaf.id)),
+            Self::Link(leaf) => Some((TreeMode::Link, leaf.id)),
+            Self::Directory(node) => node.tree.map(|tree| (TreeMode::Directory, tree)),
             Self::Uncovered(_) => None,
         }
     }
 
     /// What git would call it, whether it holds it or not.
-    pub(crate) fn git_mode(&self) -> Option<Mode> {
+    pub(crate) fn git_mode(&self) -> Option<TreeMode> {
         match self {
-            Self::Directory(_) => Some(Mode::Directory),
+            Self::Directory(_) => Some(TreeMode::Directory),
             Self::Uncovered(_) => None,
             Self::File(_) | Self::Link(_) => self.as_git().map(|(mode, _)| mode),
         }

@@ -13,12 +13,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use backstitch_core::filesystem::format::names::{decode, encode};
 use backstitch_core::ports::WorkspaceError;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::sys::io_error;
-use crate::format::path::{decode, encode};
 
 /// A directory that is held, until this is dropped.
 ///

@@ -4,11 +4,13 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{AtFlags, unlinkat};
 
+use backstitch_core::filesystem::format::MAX_DEPTH;
+use backstitch_core::filesystem::format::names::push;
+
 use super::rules::Rules;
 use super::sys::{self, Kind, Names};
 use crate::coverage::Coverage;
-use crate::format::path::{is_temporary, push};
-use crate::format::stored::MAX_DEPTH;
+use crate::temporary::is_temporary;
 
 /// Removes temporary files wherever a restore or a write could have left them. What cannot be removed is left: no scan
 /// looks at it.

@@ -7,10 +7,9 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use backstitch_core::filesystem::format::names::shown;
 use backstitch_core::ports::WorkspaceError;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
-
-use crate::format::path::shown;
 
 /// What identifies a state of a file, as far as the system tells without reading it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

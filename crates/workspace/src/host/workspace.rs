@@ -26,8 +26,9 @@ use super::rules::{Ignores, Rules};
 use super::scan::ScanLimits;
 use super::{root, sweep, sys};
 use crate::coverage::Coverage;
-use crate::format::{damaged, diff, fetch, stored};
 use crate::options::OpenOptions;
+use backstitch_core::filesystem::format;
+use backstitch_core::filesystem::format::{damaged, fetch};
 
 /// A host directory as a workspace. It is held as long as this value lives.
 pub struct HostWorkspace {
@@ -148,7 +149,7 @@ impl HostWorkspace {
 
     /// What a root holds at a path; none if there is no file and no link.
     pub fn read_at(&self, root: WorkspaceRoot, path: &FilePath) -> Result<Option<Object>, WorkspaceError> {
-        stored::read_at(&*self.objects, root, path.as_str().as_bytes())
+        format::read_at(&*self.objects, root, path.as_str().as_bytes())
     }
 
     /// Puts the files back to a state whose coverage is known, and tells each step before it is taken.
@@ -300,6 +301,6 @@ impl Workspace for HostWorkspace {
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
-        diff::diff(&*self.objects, from, to)
+        format::diff(&*self.objects, from, to)
     }
 }

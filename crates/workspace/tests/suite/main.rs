@@ -17,6 +17,7 @@ mod model;
 mod rescue;
 mod restore;
 mod roots;
+mod stored_form;
 mod support;
 mod unprivileged;
 

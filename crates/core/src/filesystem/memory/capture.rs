@@ -7,9 +7,7 @@ use std::collections::HashSet;
 
 use super::MemoryFiles;
 use super::node::{Directory, Node, Summary};
-use crate::filesystem::manifest::{Manifest, Refused};
-use crate::filesystem::tree::{TreeEntry, TreeMode, tree_object};
-use crate::filesystem::{FilePath, git_refuses};
+use crate::filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object};
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
 use crate::ports::{Objects, WorkspaceError};
@@ -106,12 +104,12 @@ impl<'a> Capture<'a> {
             match node {
                 _ if is_refused(name, node) => {
                     if let Some(refused) = self.refused(node, &path)? {
-                        self.manifest.refused.insert(known(&path), refused);
+                        self.manifest.refused.insert(path.into_bytes(), refused);
                     }
                 }
                 Node::File(_) => {}
                 Node::Directory(below) if below.is_empty() => {
-                    self.manifest.empty_directories.insert(known(&path));
+                    self.manifest.empty_directories.insert(path.into_bytes());
                 }
                 Node::Directory(below) => self.exceptions(below, &path)?,
             }
@@ -129,7 +127,7 @@ impl<'a> Capture<'a> {
             Node::Directory(directory) => directory,
         };
         if directory.is_empty() {
-            self.manifest.empty_directories.insert(known(path));
+            self.manifest.empty_directories.insert(path.as_bytes().to_vec());
         }
         let mut entries = Vec::new();
         for (name, node) in directory.iter() {
@@ -185,8 +183,4 @@ fn is_refused(name: &str, node: &Node) -> bool {
 
 fn tree_of(entries: &[TreeEntry]) -> Object {
     tree_object(entries).expect("invariant: names of paths are names of trees")
-}
-
-fn known(path: &str) -> FilePath {
-    FilePath::new(path).expect("invariant: files are at paths only")
 }

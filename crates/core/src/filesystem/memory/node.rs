@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use imbl::OrdMap;
 
-use crate::filesystem::{FilePath, TreeMode};
+use crate::filesystem::FilePath;
+use crate::filesystem::format::TreeMode;
 use crate::object::{Object, ObjectId};
 use crate::time::Timestamp;
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use super::capture::{root_of, summary};
 use super::node::{Directory, File, Found, Node};
 use super::{MemoryFiles, joined};
-use crate::filesystem::manifest::Refused;
-use crate::filesystem::stored::{fetch, manifest_at, tree_at};
-use crate::filesystem::tree::TreeMode;
-use crate::filesystem::{FilePath, git_refuses};
+use crate::filesystem::FilePath;
+use crate::filesystem::format::names::shown;
+use crate::filesystem::format::{Manifest, Refused, TreeMode, damaged, fetch, git_refuses, load_tree};
 use crate::journal::WorkspaceRoot;
 use crate::object::{ObjectId, ObjectKind};
 use crate::ports::{FilesystemLimits, Objects, WorkspaceError};
@@ -38,23 +37,19 @@ impl Restore<'_> {
     ) -> Result<MemoryFiles, WorkspaceError> {
         let directory = self.directory(root.tree, "", Some(&present.root))?;
         let mut files = MemoryFiles::from_root(directory);
-        let manifest = manifest_at(self.objects, root.manifest)?;
-        let damaged = |path: &FilePath| WorkspaceError::DamagedObject {
-            object: root.manifest,
-            reason: format!("{path} cannot be there"),
-        };
+        let manifest = Manifest::load(self.objects, root.manifest)?;
+        if manifest.modes.is_some() {
+            let reason = "there are no exact modes in memory".to_owned();
+            return Err(WorkspaceError::Blocked { path: shown(b""), reason });
+        }
         for (path, Refused { mode, object }) in &manifest.refused {
-            if path.is_root() || !matches!(files.find(path), Found::Nothing) {
-                return Err(damaged(path));
-            }
+            let path = self.free(&files, root, path)?;
             let node = self.node(*mode, *object, path.as_str(), None)?;
-            files.put(path, node);
+            files.put(&path, node);
         }
         for path in &manifest.empty_directories {
-            if path.is_root() || !matches!(files.find(path), Found::Nothing) {
-                return Err(damaged(path));
-            }
-            files.put(path, Node::Directory(Arc::default()));
+            let path = self.free(&files, root, path)?;
+            files.put(&path, Node::Directory(Arc::default()));
         }
         // What is shared with the present files was not counted on the way.
         self.check("all files", files.bytes(), self.total_bytes)?;
@@ -65,6 +60,23 @@ impl Restore<'_> {
                 object: root.tree,
                 reason: "these files are not captured as this root".to_owned(),
             }),
+        }
+    }
+
+    /// A path of the manifest, at which there must be nothing yet.
+    fn free(
+        &self,
+        files: &MemoryFiles,
+        root: WorkspaceRoot,
+        path: &[u8],
+    ) -> Result<FilePath, WorkspaceError> {
+        let blocked = |reason: &str| WorkspaceError::Blocked { path: shown(path), reason: reason.to_owned() };
+        let text =
+            str::from_utf8(path).map_err(|_| blocked("a name in memory is text, and this one is not"))?;
+        let parsed = FilePath::within(text, self.limits).map_err(|error| blocked(error.reason))?;
+        match !parsed.is_root() && parsed.as_str() == text && matches!(files.find(&parsed), Found::Nothing) {
+            true => Ok(parsed),
+            false => Err(damaged(root.manifest, format!("{} cannot be there", shown(path)))),
         }
     }
 
@@ -81,7 +93,7 @@ impl Restore<'_> {
             }
         }
         let mut nodes: Vec<(Arc<str>, Node)> = Vec::new();
-        for entry in tree_at(self.objects, tree)? {
+        for entry in load_tree(self.objects, tree)? {
             let name = str::from_utf8(&entry.name).map_err(|_| WorkspaceError::Blocked {
                 path: joined(path, &String::from_utf8_lossy(&entry.name)),
                 reason: "a name in memory is text, and this one is not".to_owned(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::capture::Capture;
 use super::restore::Restore;
 use super::{MemoryFiles, MemoryFilesystem};
-use crate::filesystem::diff_roots;
+use crate::filesystem::format::diff;
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
 use crate::ports::{
@@ -98,12 +98,12 @@ impl Workspace for MemoryWorkspace {
             bytes: 0,
         };
         let files = restore.files(root, &present)?;
-        let changed = diff_roots(&objects, before.root, root)?;
+        let changed = diff(&objects, before.root, root)?;
         self.filesystem.restore(files);
         Ok(Restored { changed, kept: Vec::new() })
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
-        diff_roots(&*self.objects, from, to)
+        diff(&*self.objects, from, to)
     }
 }

@@ -106,7 +106,8 @@ impl Writer {
     }
 
     pub(crate) fn pause(&mut self, reason: PauseReason, call_id: Option<CallId>) -> Position {
-        let position = self.push(Paused { reason, call_id, detail: None, extra: Extra::default() });
+        let position =
+            self.push(Paused { reason, call_id, detail: None, offer: None, extra: Extra::default() });
         self.now.pauses.push(call_id);
         position
     }
@@ -117,7 +118,14 @@ impl Writer {
     }
 
     pub(crate) fn rewind(&mut self, to: Position) -> Position {
-        let position = self.push(Rewound { to, rescue: None, reason: None, extra: Extra::default() });
+        let position = self.push(Rewound {
+            to,
+            root: None,
+            coverage: None,
+            rescue: None,
+            reason: None,
+            extra: Extra::default(),
+        });
         if let Some((standing, _)) = self.before.get(to.number() as usize) {
             self.now = standing.clone();
         }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use backstitch_core::filesystem::{FilePath, decode_tree};
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::filesystem::format::decode_tree;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, Recursion, WorkspaceError, WriteMode};
 
@@ -152,7 +153,7 @@ pub fn differences_are_told(factory: &dyn Factory) {
         become_tree(&*subject, &to);
         let second = subject.workspace().capture().unwrap();
         objects.store(&second);
-        let diff = |from, to| normal(&subject.workspace().diff(from, to).unwrap());
+        let diff = |from, to| subject.workspace().diff(from, to).unwrap();
         assert_eq!(diff(first.root, second.root), difference(&from, &to));
         assert_eq!(diff(second.root, first.root), difference(&to, &from));
         assert_eq!(diff(second.root, second.root), []);

@@ -26,7 +26,7 @@ use cap_std::fs::Dir;
 
 use super::root;
 use super::sys::{self, Found, Kind, Names};
-use crate::format::path::is_temporary;
+use crate::temporary::is_temporary;
 use error::failed;
 
 /// What names a directory, as long as it exists: device and inode.

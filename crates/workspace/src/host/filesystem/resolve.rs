@@ -12,8 +12,8 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat};
 
 use super::error::failed;
 use super::{HostFilesystem, identity};
-use crate::format::path::is_temporary;
 use crate::host::sys::{self, Found, Kind};
+use crate::temporary::is_temporary;
 
 /// As many links in a row as systems follow.
 const MOST_LINKS: usize = 40;

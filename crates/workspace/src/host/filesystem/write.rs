@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use backstitch_core::filesystem::FilePath;
+use backstitch_core::filesystem::format::MAX_DEPTH;
 use backstitch_core::ports::{FilesystemError, Recursion};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -13,9 +14,8 @@ use rustix::io::Errno;
 use super::HostFilesystem;
 use super::error::{expect_file, failed, swapped};
 use super::resolve::Spot;
-use crate::format::path::TEMPORARY;
-use crate::format::stored::MAX_DEPTH;
 use crate::host::sys::{self, Found, Kind, Names, set_mode};
+use crate::temporary::TEMPORARY;
 
 const NEW: OFlags =
     OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

@@ -3,6 +3,8 @@
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use backstitch_core::filesystem::format::fetch;
+use backstitch_core::filesystem::format::names::{join, shown};
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::WorkspaceError;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, unlinkat};
@@ -10,9 +12,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, un
 use super::plan::{Plan, Step};
 use super::sync::Sync;
 use super::{Progress, Restore, RestoreAction, RestoreStep};
-use crate::format::fetch;
-use crate::format::path::{TEMPORARY, join, shown};
 use crate::host::sys::{self, Found, Kind, set_mode};
+use crate::temporary::TEMPORARY;
 
 /// A restore that is being carried out.
 pub(super) struct Apply<'a, 'r, 'p> {

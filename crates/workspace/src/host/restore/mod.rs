@@ -16,6 +16,8 @@ mod sync;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use backstitch_core::filesystem::format::names::shown;
+use backstitch_core::filesystem::format::{Overlay, Root};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::ports::{Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError};
 
@@ -24,8 +26,6 @@ use super::rules::Rules;
 use super::scan::manifest_of;
 use super::sys::{self, Found, Kind};
 use crate::coverage::Coverage;
-use crate::format::path::shown;
-use crate::format::stored::{Overlay, Root};
 
 /// A step of a restore, before it is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use backstitch_core::filesystem::format::names::{Name, join, shown};
+use backstitch_core::filesystem::format::{Folder, Item, MAX_DEPTH, Overlay, fetch};
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{ChangeKind, PathChange, WorkspaceError};
 
 use super::Restore;
-use crate::format::fetch;
-use crate::format::path::{Name, is_temporary, join, shown};
-use crate::format::stored::{Folder, Item, MAX_DEPTH, Overlay};
 use crate::host::index::{Entry, Node, NodeFlags, Omitted};
 use crate::host::scan::{has_content, hash_link};
 use crate::host::sys::{self, Kind, Names};
+use crate::temporary::is_temporary;
 
 /// What has to be done in a directory.
 #[derive(Debug, Default)]

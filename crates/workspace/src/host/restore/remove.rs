@@ -2,14 +2,15 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use backstitch_core::filesystem::format::MAX_DEPTH;
+use backstitch_core::filesystem::format::names::join;
 use backstitch_core::ports::{ChangeKind, WorkspaceError};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 
 use super::RestoreAction;
 use super::apply::{Apply, refused};
-use crate::format::path::{is_temporary, join};
-use crate::format::stored::MAX_DEPTH;
 use crate::host::sys::{self, Kind, Names};
+use crate::temporary::is_temporary;
 
 /// How often a directory that is being filled while it is emptied is emptied again.
 const ATTEMPTS: usize = 3;

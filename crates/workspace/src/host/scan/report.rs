@@ -1,9 +1,9 @@
 //! What a scan did not cover, as people are told it and as the next call keeps it.
 
+use backstitch_core::filesystem::format::names::{push, shown};
 use backstitch_core::ports::{Uncovered, UncoveredReason};
 
 use crate::coverage::Coverage;
-use crate::format::path::{push, shown};
 use crate::host::index::{Entry, Node};
 use crate::host::rules::is_static;
 

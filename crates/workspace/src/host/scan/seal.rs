@@ -1,14 +1,11 @@
 //! From a directory's entries to its trees.
 
+use backstitch_core::filesystem::format::names::{join, push};
+use backstitch_core::filesystem::format::{Manifest, Modes, Refused, TreeBuilder, TreeMode, git_refuses};
 use backstitch_core::object::Object;
 use backstitch_core::ports::WorkspaceError;
 
 use super::{Purpose, Scan};
-use crate::format::manifest::Manifest;
-use crate::format::modes::Modes;
-use crate::format::path::{join, push};
-use crate::format::refused::is_refused;
-use crate::format::tree::{self, Mode, TreeBuilder};
 use crate::host::index::{Entry, Node, Omitted};
 
 impl Scan<'_> {
@@ -40,16 +37,16 @@ impl Scan<'_> {
 /// The tree of a directory, if git holds anything of it, and the objects of its modes.
 fn encode(node: &Node) -> (Option<Object>, Vec<Object>) {
     let mut builder = TreeBuilder::default();
-    let mut modes = Modes { own: exception(Mode::Directory, node.mode), ..Modes::default() };
+    let mut modes = Modes { own: exception(TreeMode::Directory, node.mode), ..Modes::default() };
     for (name, entry) in &node.entries {
         if let Some((mode, id)) = entry.as_git()
-            && (node.flags.refused || !is_refused(name, mode))
+            && (node.flags.refused || !git_refuses(name, mode))
         {
             builder.push(name, mode, id);
         }
         match entry {
             Entry::File(leaf) => {
-                let exception = exception(tree::mode_of(leaf.mode), leaf.mode);
+                let exception = exception(TreeMode::of_permissions(leaf.mode), leaf.mode);
                 modes.files.extend(exception.map(|mode| (name.clone(), mode)));
             }
             Entry::Directory(below) => modes.below.extend(below.modes.map(|id| (name.clone(), id))),
@@ -60,8 +57,8 @@ fn encode(node: &Node) -> (Option<Object>, Vec<Object>) {
     (tree, modes.to_objects())
 }
 
-fn exception(mode: Mode, permissions: u32) -> Option<u32> {
-    (permissions != tree::permissions(mode)).then_some(permissions)
+fn exception(mode: TreeMode, permissions: u32) -> Option<u32> {
+    (permissions != mode.permissions()).then_some(permissions)
 }
 
 /// Whether the manifest has anything to say of a directory's entries.
@@ -71,10 +68,10 @@ fn is_exceptional(node: &Node) -> bool {
         Entry::Directory(below) => {
             below.tree.is_none()
                 || below.flags.exceptional
-                || (!node.flags.refused && is_refused(name, Mode::Directory))
+                || (!node.flags.refused && git_refuses(name, TreeMode::Directory))
         }
         Entry::File(_) | Entry::Link(_) => {
-            !node.flags.refused && entry.git_mode().is_some_and(|mode| is_refused(name, mode))
+            !node.flags.refused && entry.git_mode().is_some_and(|mode| git_refuses(name, mode))
         }
     })
 }
@@ -93,10 +90,11 @@ fn exceptions(node: &Node, path: &mut Vec<u8>, manifest: &mut Manifest) {
     let above = path.len();
     for (name, entry) in &node.entries {
         if !node.flags.refused
-            && entry.git_mode().is_some_and(|mode| is_refused(name, mode))
+            && entry.git_mode().is_some_and(|mode| git_refuses(name, mode))
             && let Some(held) = entry.as_git()
         {
-            manifest.refused.insert(join(path, name), held);
+            let (mode, object) = held;
+            manifest.refused.insert(join(path, name), Refused { mode, object });
         }
         let Entry::Directory(below) = entry else { continue };
         push(path, name);

@@ -3,17 +3,16 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use backstitch_core::filesystem::format::names::push;
+use backstitch_core::filesystem::format::{MAX_DEPTH, TreeMode, git_refuses};
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
 
 use super::{Purpose, Scan, Stop, leaf};
-use crate::format::path::{is_temporary, push};
-use crate::format::refused::is_refused;
-use crate::format::stored::MAX_DEPTH;
-use crate::format::tree::{self, Mode};
 use crate::host::index::{Entry, Node, NodeFlags, Omitted};
 use crate::host::rules::is_static;
 use crate::host::sys::{self, Found, Kind, Names, is_gone};
+use crate::temporary::is_temporary;
 
 impl Scan<'_> {
     pub(super) fn directory(
@@ -88,7 +87,7 @@ impl Scan<'_> {
             let name = node.entries[at].0.clone();
             let above = self.path.len();
             push(&mut self.path, &name);
-            let refused = place.refused || is_refused(&name, Mode::Directory);
+            let refused = place.refused || git_refuses(&name, TreeMode::Directory);
             let walked =
                 self.below(directory, &name, found, previous, Place { refused, depth: place.depth + 1 });
             self.path.truncate(above);
@@ -248,7 +247,7 @@ pub(super) fn uncovered(reason: UncoveredReason, bytes: Option<u64>) -> Visited 
 /// What of an entry shows in the trees of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    Leaf(Mode, u32, ObjectId),
+    Leaf(TreeMode, u32, ObjectId),
     Directory { tree: Option<ObjectId>, modes: Option<ObjectId>, exceptional: bool },
     Nothing,
 }
@@ -256,8 +255,8 @@ enum Seen {
 impl Seen {
     fn of(entry: &Entry) -> Self {
         match entry {
-            Entry::File(leaf) => Self::Leaf(tree::mode_of(leaf.mode), leaf.mode, leaf.id),
-            Entry::Link(leaf) => Self::Leaf(Mode::Link, 0, leaf.id),
+            Entry::File(leaf) => Self::Leaf(TreeMode::of_permissions(leaf.mode), leaf.mode, leaf.id),
+            Entry::Link(leaf) => Self::Leaf(TreeMode::Link, 0, leaf.id),
             Entry::Directory(node) => Self::of_node(node),
             Entry::Uncovered(_) => Self::Nothing,
         }

@@ -1,0 +1,105 @@
+//! Finding files.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::files::{Files, name_of, note};
+use super::read::Kind;
+use crate::filesystem::{FileOperations, SearchLimits};
+use crate::ports::FileKind;
+use crate::tool::{ToolContext, ToolError};
+
+/// As many names of one directory are given.
+const MOST_NAMES: usize = 1_000;
+
+/// As many paths are given at most.
+const MOST_PATHS: usize = 1_000;
+
+/// What a directory holds.
+#[derive(Serialize, JsonSchema)]
+struct Listing {
+    /// The directory.
+    path: String,
+    /// What is in it, by name.
+    entries: Vec<Listed>,
+    /// What is not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// Something in a directory.
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// Its name.
+    name: String,
+    /// What it is.
+    kind: Kind,
+    /// How many bytes a file has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+}
+
+/// Lists what is in a directory, not below it. Use glob to find files at any depth.
+#[crate::tool(crate = crate::__private, effect = "pure")]
+pub fn list_files(
+    context: &ToolContext,
+    /// The directory, relative to the workspace; the workspace itself when left out.
+    #[arg(default)]
+    path: String,
+) -> Result<Listing, ToolError> {
+    let files = Files::of(context)?;
+    let path = files.path(&path)?;
+    let mut found = files.with(|files| files.list(&path))?;
+    found.sort_by(|left, right| left.name.cmp(&right.name));
+    let left_out = found.len().saturating_sub(MOST_NAMES);
+    found.truncate(MOST_NAMES);
+    let entries = found.into_iter().map(|entry| Listed {
+        name: entry.name,
+        kind: entry.kind.into(),
+        bytes: (entry.kind == FileKind::File).then_some(entry.bytes),
+    });
+    let note = (left_out > 0).then(|| format!("{left_out} more are not shown: use glob with a pattern"));
+    Ok(Listing { path: path.to_string(), entries: entries.collect(), note })
+}
+
+/// Paths that match.
+#[derive(Serialize, JsonSchema)]
+struct Paths {
+    /// The paths, relative to the workspace. A directory's ends in `/`.
+    paths: Vec<String>,
+    /// What is not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// Finds files and directories whose path matches a pattern. `*` and `?` stay inside of a name, `**` crosses directories;
+/// `[a-z]` and `{a,b}` are known.
+#[crate::tool(crate = crate::__private, effect = "pure", example(
+    description = "All Rust files below src",
+    arguments = { "pattern": "**/*.rs", "path": "src" }
+))]
+pub fn glob(
+    context: &ToolContext,
+    /// The pattern, for paths seen from `path`.
+    pattern: String,
+    /// The directory to search, relative to the workspace; the workspace itself when left out.
+    #[arg(default)]
+    path: String,
+    /// How many paths to give at most.
+    #[arg(default = 200)]
+    limit: usize,
+) -> Result<Paths, ToolError> {
+    let files = Files::of(context)?;
+    let below = files.path(&path)?;
+    let limits = SearchLimits { matches: limit.clamp(1, MOST_PATHS), ..SearchLimits::default() };
+    let found = files.with(|files| files.glob(&pattern, &below, limits))?;
+    let mut notes = Vec::new();
+    if found.truncated {
+        notes.push("there may be more: narrow the pattern or the path, or raise the limit".to_owned());
+    }
+    if found.skipped > 0 {
+        notes.push(format!("{} directories could not be listed", found.skipped));
+    }
+    let paths = found.matches.iter().map(|found| name_of(found.path.as_str(), found.kind));
+    Ok(Paths { paths: paths.collect(), note: note(notes) })
+}

@@ -1,0 +1,97 @@
+//! Writing files.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::files::Files;
+use crate::filesystem::{FileOperations, Occurrence};
+use crate::ports::WriteMode;
+use crate::tool::{ToolContext, ToolError, ToolResult};
+
+/// What becomes of a file that is there.
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    /// There must be none.
+    Create,
+    /// It is replaced.
+    Overwrite,
+    /// The text is added to its end.
+    Append,
+}
+
+/// Writes a text file, and makes the directories above it. To change a part of a file, use edit_file.
+#[crate::tool(crate = crate::__private, effect = "workspace")]
+pub fn write_file(
+    context: &ToolContext,
+    /// The file, relative to the workspace.
+    path: String,
+    /// The text.
+    text: String,
+    /// What becomes of a file that is there: `create` refuses, `overwrite` replaces it, `append` adds to its end.
+    #[arg(default = Mode::Overwrite)]
+    mode: Mode,
+) -> Result<ToolResult, ToolError> {
+    let files = Files::of(context)?;
+    let path = files.path(&path)?;
+    let existed = files.with(|files| Ok(files.stat(&path).is_ok()))?;
+    let write = match mode {
+        Mode::Create => WriteMode::Create,
+        Mode::Overwrite => WriteMode::Overwrite,
+        Mode::Append => WriteMode::Append,
+    };
+    files.with(|files| files.write(&path, &text, write))?;
+    let done = match (existed, mode) {
+        (false, _) => "created",
+        (true, Mode::Append) => "appended to",
+        (true, Mode::Create | Mode::Overwrite) => "overwrote",
+    };
+    let lines = text.lines().count();
+    Ok(ToolResult::ok(format!("{done} {path}: {} bytes, {lines} lines", text.len())))
+}
+
+/// Replaces text in a file. The text to replace is given exactly, with its spaces and line ends, and has to be there once,
+/// unless `all` or `count` say otherwise.
+#[crate::tool(crate = crate::__private, effect = "workspace", example(
+    description = "Rename a function where it is defined",
+    arguments = { "path": "src/seam.rs", "old": "fn parse_row(", "new": "fn read_row(" }
+))]
+pub fn edit_file(
+    context: &ToolContext,
+    /// The file, relative to the workspace.
+    path: String,
+    /// The text to replace, with enough of what is around it to be the only such text in the file.
+    old: String,
+    /// The text that takes its place.
+    new: String,
+    /// Whether to replace it everywhere in the file.
+    #[arg(default)]
+    all: bool,
+    /// In how many places the text has to be; it is replaced in all of them, or nothing is changed.
+    count: Option<usize>,
+) -> Result<ToolResult, ToolError> {
+    let files = Files::of(context)?;
+    let path = files.path(&path)?;
+    if let Some(wanted) = count
+        && !old.is_empty()
+    {
+        let text = files.with(|files| files.read_text(&path))?;
+        let found = text.matches(&*old).count();
+        // What is not there at all is explained better below.
+        if found > 0 && found != wanted {
+            return Err(ToolError::of_kind(
+                "edit_does_not_fit",
+                format_args!(
+                    "{path}: the text to replace is there {found} times, not {wanted}; nothing was changed"
+                ),
+            ));
+        }
+    }
+    let occurrence = if all || count.is_some() { Occurrence::All } else { Occurrence::Once };
+    let edited = files.with(|files| files.edit(&path, &old, &new, occurrence))?;
+    let places = match edited.replacements {
+        1 => "1 place".to_owned(),
+        several => format!("{several} places"),
+    };
+    Ok(ToolResult::ok(format!("{path}: replaced {places}, the first at line {}", edited.first_line)))
+}

@@ -1,0 +1,305 @@
+//! The tools for files, through the real runner, on files in memory and on a real directory.
+
+use backstitch::journal::Effect;
+use backstitch::tool::WorkspaceUse;
+use backstitch::tools::{builtin_tools, file_tools};
+use backstitch::{CallEnd, Tools};
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+const SEAM: &str = "fn row() {}\nfn knot() {\n    row();\n}\n";
+
+fn files() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("src/seam.rs", SEAM),
+        ("src/deep/er.txt", "Row\n"),
+        ("notes.md", "# Notes\r\nrow\r\n"),
+        ("empty", ""),
+    ]
+}
+
+#[test]
+fn effects_are_declared() {
+    let tools = Tools::new(builtin_tools()).unwrap();
+    for name in ["read_file", "list_files", "glob", "grep", "stat"] {
+        let spec = &tools.get(name).unwrap().spec;
+        assert_eq!((spec.effect, spec.workspace), (Effect::Pure, WorkspaceUse::Read), "{name}");
+        assert!(spec.output.is_some(), "{name}");
+    }
+    for name in ["write_file", "edit_file", "delete_file", "make_directory", "rename"] {
+        let spec = &tools.get(name).unwrap().spec;
+        assert_eq!((spec.effect, spec.workspace), (Effect::Workspace, WorkspaceUse::Write), "{name}");
+    }
+    let shell = &tools.get("shell").unwrap().spec;
+    assert_eq!((shell.effect, shell.workspace), (Effect::External, WorkspaceUse::Write));
+    assert_eq!(tools.iter().count(), 11);
+    for tool in tools.iter() {
+        let described = |property: &Value| property["description"].is_string();
+        let properties = tool.spec.parameters["properties"].as_object().unwrap();
+        assert!(properties.values().all(described), "{}: {properties:?}", tool.name());
+        for example in &tool.spec.examples {
+            assert!(example.arguments.keys().all(|name| properties.contains_key(name)), "{}", tool.name());
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_are_read_in_windows() {
+    for place in Place::both(&files()) {
+        let harness = place.harness(file_tools()).await;
+        assert_eq!(
+            harness.succeeds("read_file", json!({"path": "src/seam.rs"})).await,
+            json!({"text": SEAM, "first_line": 1, "last_line": 4, "total_lines": 4})
+        );
+        assert_eq!(
+            harness
+                .succeeds("read_file", json!({"path": "./src//seam.rs", "from_line": 2, "lines": 2}))
+                .await,
+            json!({
+                "text": "fn knot() {\n    row();\n", "first_line": 2, "last_line": 3, "total_lines": 4,
+                "note": "the file goes on: read it from_line 4"
+            })
+        );
+        let beyond = harness.succeeds("read_file", json!({"path": "src/seam.rs", "from_line": 9})).await;
+        assert_eq!((&beyond["text"], &beyond["note"]), (&json!(""), &json!("the file ends at line 4")));
+        let empty = harness.succeeds("read_file", json!({"path": "empty"})).await;
+        assert_eq!(empty, json!({"text": "", "first_line": 1, "last_line": 1, "total_lines": 0}));
+    }
+}
+
+#[tokio::test]
+async fn what_is_long_comes_in_parts_that_can_be_put_together() {
+    let long: String = (0..9_000).map(|number| format!("{number} äöü and some more text\n")).collect();
+    let wide = format!("short\n{}\nlast\n", "ä".repeat(40_000));
+    for place in Place::both(&[("long.txt", &long), ("wide.txt", &wide)]) {
+        let harness = place.harness(file_tools()).await;
+        let (mut text, mut from) = (String::new(), 1);
+        while text.len() < long.len() {
+            let part = harness
+                .succeeds("read_file", json!({"path": "long.txt", "from_line": from, "lines": 1_000_000}))
+                .await;
+            let given = part["text"].as_str().unwrap();
+            assert!(!given.is_empty() && given.len() <= 48 * 1024);
+            assert_eq!(part["first_line"], from);
+            text.push_str(given);
+            from = part["last_line"].as_u64().unwrap() + 1;
+        }
+        assert_eq!(text, long);
+
+        let first = harness.succeeds("read_file", json!({"path": "wide.txt"})).await;
+        assert_eq!((&first["text"], &first["last_line"]), (&json!("short\n"), &json!(1)));
+        let second = harness.succeeds("read_file", json!({"path": "wide.txt", "from_line": 2})).await;
+        assert_eq!(second["text"].as_str().unwrap().len(), 48 * 1024);
+        let note = second["note"].as_str().unwrap();
+        assert!(note.contains("line 2 has 80000 bytes") && note.contains("from_line 3"), "{note}");
+        let third = harness.succeeds("read_file", json!({"path": "wide.txt", "from_line": 3})).await;
+        assert_eq!((&third["text"], third.get("note")), (&json!("last\n"), None));
+    }
+}
+
+#[tokio::test]
+async fn files_and_lines_are_found() {
+    for place in Place::both(&files()) {
+        let harness = place.harness(file_tools()).await;
+        assert_eq!(
+            harness.succeeds("list_files", json!({})).await,
+            json!({"path": ".", "entries": [
+                {"name": "empty", "kind": "file", "bytes": 0},
+                {"name": "notes.md", "kind": "file", "bytes": 14},
+                {"name": "src", "kind": "directory"},
+            ]})
+        );
+        let listed = harness.succeeds("list_files", json!({"path": "src/deep"})).await;
+        assert_eq!(listed["entries"], json!([{"name": "er.txt", "kind": "file", "bytes": 4}]));
+        assert_eq!(
+            harness.succeeds("glob", json!({"pattern": "**/*e*"})).await,
+            json!({"paths": ["empty", "notes.md", "src/deep/", "src/deep/er.txt", "src/seam.rs"]})
+        );
+        let limited = harness.succeeds("glob", json!({"pattern": "**", "path": "src", "limit": 1})).await;
+        assert_eq!(limited["paths"], json!(["src/deep/"]));
+        assert!(limited["note"].as_str().unwrap().contains("raise the limit"));
+        assert_eq!(
+            harness.succeeds("grep", json!({"pattern": "^row$"})).await,
+            json!({"matches": [{"path": "notes.md", "line": 2, "text": "row"}], "searched": 4})
+        );
+        let found = harness
+            .succeeds("grep", json!({"pattern": "ROW", "ignore_case": true, "glob": "*.rs", "path": "src", "context_lines": 1, "limit": 1}))
+            .await;
+        let expected =
+            json!([{"path": "src/seam.rs", "line": 1, "text": "fn row() {}", "after": ["fn knot() {"]}]);
+        assert_eq!(found["matches"], expected);
+        assert!(found["note"].as_str().unwrap().contains("there may be more"));
+        let stat = harness.succeeds("stat", json!({"path": "notes.md"})).await;
+        assert_eq!(
+            (&stat["kind"], &stat["bytes"], &stat["executable"]),
+            (&json!("file"), &json!(14), &json!(false))
+        );
+        let stat = harness.succeeds("stat", json!({"path": "src/"})).await;
+        assert_eq!(
+            (&stat["path"], &stat["kind"], stat.get("bytes")),
+            (&json!("src"), &json!("directory"), None)
+        );
+    }
+}
+
+#[tokio::test]
+async fn much_that_is_found_is_cut_and_said() {
+    let line = "needle ".repeat(100);
+    let many: String = (0..400).map(|_| format!("{line}\n")).collect();
+    for place in Place::both(&[("many.txt", &many)]) {
+        place.write_bytes("binary", b"needle\0");
+        let harness = place.harness(file_tools()).await;
+        let found = harness.succeeds("grep", json!({"pattern": "needle", "limit": 1_000})).await;
+        assert!(found.to_string().len() < 64 * 1024);
+        let note = found["note"].as_str().unwrap();
+        assert!(note.contains("more matches are not shown") && note.contains("passed over"), "{note}");
+    }
+}
+
+#[tokio::test]
+async fn files_are_written_and_edited() {
+    for place in Place::both(&files()) {
+        let harness = place.harness(file_tools()).await;
+        let told = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one\ntwo\n"})).await;
+        assert_eq!(told, "created new/a.txt: 8 bytes, 2 lines");
+        let more = json!({"path": "new/a.txt", "text": "three\n", "mode": "append"});
+        assert_eq!(harness.succeeds("write_file", more).await, "appended to new/a.txt: 6 bytes, 1 lines");
+        assert_eq!(place.read("new/a.txt").unwrap(), "one\ntwo\nthree\n");
+        let told = harness.succeeds("write_file", json!({"path": "new/a.txt", "text": "one one one"})).await;
+        assert_eq!(told, "overwrote new/a.txt: 11 bytes, 1 lines");
+
+        let told = harness
+            .succeeds("edit_file", json!({"path": "src/seam.rs", "old": "fn row()", "new": "fn line()"}))
+            .await;
+        assert_eq!(told, "src/seam.rs: replaced 1 place, the first at line 1");
+        let told = harness
+            .succeeds("edit_file", json!({"path": "new/a.txt", "old": "one", "new": "1", "count": 3}))
+            .await;
+        assert_eq!(told, "new/a.txt: replaced 3 places, the first at line 1");
+        harness.succeeds("edit_file", json!({"path": "new/a.txt", "old": "1", "new": "", "all": true})).await;
+        assert_eq!(place.read("new/a.txt").unwrap(), "  ");
+    }
+}
+
+#[tokio::test]
+async fn files_are_arranged() {
+    for place in Place::both(&files()) {
+        let harness = place.harness(file_tools()).await;
+        assert_eq!(harness.succeeds("make_directory", json!({"path": "a/b/c"})).await, "made a/b/c/");
+        let moved = json!({"from": "src/deep", "to": "other/place"});
+        assert_eq!(harness.succeeds("rename", moved).await, "moved src/deep to other/place");
+        assert_eq!(place.read("other/place/er.txt").unwrap(), "Row\n");
+        harness.succeeds("delete_file", json!({"path": "notes.md"})).await;
+        harness.succeeds("delete_file", json!({"path": "a", "recursive": true})).await;
+        let left = harness.succeeds("glob", json!({"pattern": "**"})).await;
+        assert_eq!(
+            left["paths"],
+            json!(["empty", "other/", "other/place/", "other/place/er.txt", "src/", "src/seam.rs"])
+        );
+    }
+}
+
+/// Each call fails, says what to do, and leaves no trace.
+#[tokio::test]
+async fn what_fails_says_what_to_do_and_leaves_no_trace() {
+    let rows: &[(&str, Value, &str, &[&str])] = &[
+        (
+            "read_file",
+            json!({"path": "src/sea.rs"}),
+            "not_found",
+            &["the directory src holds deep/, seam.rs"],
+        ),
+        (
+            "read_file",
+            json!({"path": "no/such/file"}),
+            "not_found",
+            &["directory . holds", "notes.md", "src/"],
+        ),
+        ("read_file", json!({"path": "src"}), "is_directory", &["list_files"]),
+        ("read_file", json!({"path": "binary"}), "not_text", &["stat"]),
+        ("read_file", json!({"path": "/etc/passwd"}), "invalid_path", &["relative to the workspace"]),
+        ("read_file", json!({"path": "../x"}), "invalid_path", &["`..`"]),
+        (
+            "read_file",
+            json!({"path": "notes.md", "from_line": 0}),
+            "invalid_arguments",
+            &["/from_line", "got 0"],
+        ),
+        ("list_files", json!({"path": "notes.md"}), "not_directory", &["give the path of a directory"]),
+        ("glob", json!({"pattern": "["}), "invalid_pattern", &["["]),
+        ("grep", json!({"pattern": "("}), "invalid_pattern", &["("]),
+        ("stat", json!({"path": "nothing"}), "not_found", &["holds"]),
+        (
+            "write_file",
+            json!({"path": "notes.md", "text": "", "mode": "create"}),
+            "exists",
+            &["choose another path"],
+        ),
+        ("write_file", json!({"path": "src", "text": ""}), "is_directory", &["file"]),
+        ("write_file", json!({"path": "notes.md/x", "text": ""}), "not_directory", &[]),
+        (
+            "write_file",
+            json!({"path": "x", "text": "", "mode": "replace"}),
+            "invalid_arguments",
+            &["/mode", "\"replace\""],
+        ),
+        (
+            "edit_file",
+            json!({"path": "src/seam.rs", "old": "fn knto() {", "new": "x"}),
+            "edit_does_not_fit",
+            &["line most like it is 2", "fn knot() {"],
+        ),
+        (
+            "edit_file",
+            json!({"path": "src/seam.rs", "old": "row()", "new": "x"}),
+            "edit_does_not_fit",
+            &["2 times (line 1, 3)", "or replace all"],
+        ),
+        (
+            "edit_file",
+            json!({"path": "src/seam.rs", "old": "row()", "new": "x", "count": 3}),
+            "edit_does_not_fit",
+            &["2 times, not 3"],
+        ),
+        (
+            "edit_file",
+            json!({"path": "src/seam.rs", "old": "  row();\n  }", "new": "x"}),
+            "edit_does_not_fit",
+            &["spaces"],
+        ),
+        (
+            "edit_file",
+            json!({"path": "notes.md", "old": "# Notes\nrow", "new": "x"}),
+            "edit_does_not_fit",
+            &["\\r\\n"],
+        ),
+        ("edit_file", json!({"path": "notes.md", "old": "", "new": "x"}), "edit_does_not_fit", &["write it"]),
+        ("delete_file", json!({"path": "src"}), "not_empty", &["all that it holds"]),
+        ("delete_file", json!({"path": "."}), "invalid_path", &["itself"]),
+        ("delete_file", json!({"path": "nothing"}), "not_found", &["holds"]),
+        ("make_directory", json!({"path": "notes.md"}), "exists", &[]),
+        ("rename", json!({"from": "notes.md", "to": "empty"}), "exists", &["delete what is there"]),
+        ("rename", json!({"from": "nothing", "to": "made/on/the/way"}), "not_found", &["holds"]),
+        ("rename", json!({"from": "src", "to": "src/deep/src"}), "", &[]),
+    ];
+    for place in Place::both(&files()) {
+        place.write_bytes("binary", b"\xff\xfe");
+        let harness = place.harness(file_tools()).await;
+        let before = place.root();
+        for (tool, arguments, kind, words) in rows {
+            let (found, text) = harness.fails(tool, arguments.clone()).await;
+            assert!(kind.is_empty() || found == *kind, "{tool} {arguments}: {found}: {text}");
+            assert!(words.iter().all(|word| text.contains(word)), "{tool} {arguments}: {text}");
+            assert_eq!(place.root(), before, "{tool} {arguments}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_workspace_there_are_no_files() {
+    let harness = crate::harness::Harness::new(file_tools()).await;
+    let (_, text) = harness.fails("read_file", json!({"path": "a"})).await;
+    assert!(text.contains("the session has no workspace"), "{text}");
+    assert!(matches!(harness.run("write_file", json!({"path": "a", "text": ""})).await, CallEnd::Failed(_)));
+}

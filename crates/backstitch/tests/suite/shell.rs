@@ -1,0 +1,130 @@
+//! The shell, through the real runner, on a real directory.
+
+use std::time::Duration;
+
+use backstitch::journal::Effect;
+use backstitch::ports::OutputCaps;
+use backstitch::tools::{Shell, shell};
+use serde_json::json;
+
+use crate::place::Place;
+
+#[tokio::test]
+async fn a_command_gives_its_code_and_what_it_wrote() {
+    let place = Place::on_disk();
+    place.write("sub/in.txt", "one\n");
+    let harness = place.harness(vec![shell()]).await;
+    let command = json!({"command": "cat in.txt; echo two >&2; echo three > out.txt", "directory": "sub"});
+    assert_eq!(
+        harness.succeeds("shell", command).await,
+        json!({"exit_code": 0, "stdout": "one\n", "stderr": "two\n"})
+    );
+    assert_eq!(place.read("sub/out.txt").unwrap(), "three\n");
+    assert_eq!(harness.succeeds("shell", json!({"command": "true"})).await, json!({"exit_code": 0}));
+    let read = harness.succeeds("shell", json!({"command": "tr a-z A-Z", "input": "seam"})).await;
+    assert_eq!(read["stdout"], "SEAM");
+}
+
+#[tokio::test]
+async fn another_code_is_a_result_and_keeps_the_files() {
+    let place = Place::on_disk();
+    let harness = place.harness(vec![shell()]).await;
+    let told = harness.succeeds("shell", json!({"command": "echo kept > a.txt; exit 3"})).await;
+    assert_eq!(told, json!({"exit_code": 3}));
+    assert_eq!(place.read("a.txt").unwrap(), "kept\n");
+}
+
+#[tokio::test]
+async fn another_code_rolls_back_where_the_call_says_so() {
+    let place = Place::on_disk();
+    place.write("a.txt", "before");
+    let harness = place.harness(vec![shell()]).await;
+    let before = place.root();
+    let command = "echo after > a.txt; mkdir b; chmod 700 a.txt; echo why >&2; exit 3";
+    let (kind, text) = harness.fails("shell", json!({"command": command, "rollback_on_error": true})).await;
+    assert_eq!(kind, "exit_code");
+    assert_eq!(text, "exit code 3; the files are as they were before the command\nstderr:\nwhy");
+    assert_eq!(place.root(), before);
+    let kept = json!({"command": "echo more >> a.txt", "rollback_on_error": true});
+    harness.succeeds("shell", kept).await;
+    assert_eq!(place.read("a.txt").unwrap(), "beforemore\n");
+}
+
+#[tokio::test]
+async fn what_the_command_did_not_decide_is_a_failure_that_leaves_no_trace() {
+    let place = Place::on_disk();
+    place.write("a.txt", "before");
+    place.write("file", "");
+    std::os::unix::fs::symlink("/tmp", place.host_path("out")).unwrap();
+    let harness = place.harness(vec![shell()]).await;
+    let before = place.root();
+    let rows = [
+        (
+            json!({"command": "echo half > a.txt; echo so far; sleep 60", "timeout_seconds": 1}),
+            "timed_out",
+            "longer than 1 s",
+        ),
+        (json!({"command": "echo half > a.txt; kill -9 $$"}), "killed", "signal 9"),
+        (json!({"command": "true", "directory": "nowhere"}), "could_not_start", "nowhere"),
+        (json!({"command": "true", "directory": "file"}), "could_not_start", "file"),
+        (json!({"command": "true", "directory": "out"}), "could_not_start", "out of the workspace"),
+        (json!({"command": "true", "directory": "/tmp"}), "invalid_path", "relative to the workspace"),
+        (json!({"command": "echo \0"}), "could_not_start", "NUL"),
+        (json!({"command": "  "}), "validation", "empty"),
+        (json!({"command": "true", "timeout_seconds": 0}), "validation", "at least 1"),
+        (json!({"command": "true", "cwd": "."}), "invalid_arguments", "cwd"),
+    ];
+    for (arguments, kind, words) in rows {
+        let (found, text) = harness.fails("shell", arguments.clone()).await;
+        assert_eq!(found, kind, "{arguments}: {text}");
+        assert!(text.contains(words), "{arguments}: {text}");
+        assert_eq!(place.root(), before, "{arguments}");
+        assert!(kind != "timed_out" || text.ends_with("stdout:\nso far"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_ends_with_it() {
+    let place = Place::on_disk();
+    let harness = place.harness(vec![shell()]).await;
+    let command = "(while true; do echo x >> late.txt; sleep 0.01; done) & sleep 0.1; echo started";
+    assert_eq!(harness.succeeds("shell", json!({"command": command})).await["stdout"], "started\n");
+    let size = || place.read("late.txt").unwrap().len();
+    let then = size();
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(size(), then);
+}
+
+#[tokio::test]
+async fn much_output_is_cut_in_the_middle() {
+    let place = Place::on_disk();
+    let caps = OutputCaps { head: 10, tail: 10 };
+    let harness = place.harness(vec![Shell::default().output(caps).tool()]).await;
+    let told = harness.succeeds("shell", json!({"command": "seq 1 100000"})).await;
+    let text = told["stdout"].as_str().unwrap();
+    assert!(text.starts_with("1\n2\n3\n4\n5\n\n[") && text.ends_with("\n100000\n"), "{text}");
+    assert!(text.contains("588875 bytes left out"), "{text}");
+}
+
+#[tokio::test]
+async fn a_shell_can_be_made_otherwise() {
+    let tool = Shell::default().effect(Effect::Workspace).without_env("PATH").tool();
+    assert_eq!(tool.spec.effect, Effect::Workspace);
+    let place = Place::on_disk();
+    let harness = place.harness(vec![tool]).await;
+    let told = harness.succeeds("shell", json!({"command": "/usr/bin/env | /usr/bin/grep -c ^HOME="})).await;
+    assert_eq!(told["stdout"], "1\n");
+    let limited = Shell::default().timeout(Duration::from_secs(60), Duration::from_millis(200)).tool();
+    let place = Place::on_disk();
+    let harness = place.harness(vec![limited]).await;
+    let (kind, _) = harness.fails("shell", json!({"command": "sleep 60", "timeout_seconds": 60})).await;
+    assert_eq!(kind, "timed_out");
+}
+
+#[tokio::test]
+async fn without_a_disk_there_is_nothing_to_run_in() {
+    let harness = Place::in_memory().harness(vec![shell()]).await;
+    let (kind, text) = harness.fails("shell", json!({"command": "true"})).await;
+    assert_eq!(kind, "could_not_start");
+    assert!(text.contains("not on the disk"), "{text}");
+}

@@ -1,0 +1,253 @@
+//! The parameters of a tool, from the arguments of its function.
+//!
+//! Each argument is a property of one generated struct, which is read from what a model gave; or one argument that is marked
+//! with `#[args]` is all of them. An argument of the type `ToolContext` is given the context.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::meta::ParseNestedMeta;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, Expr, FnArg, Ident, LitStr, Pat, PatType, Result, Token, Type};
+
+use crate::options::{Errors, once, set};
+
+/// The parameters of a tool, and how its function is called with them.
+#[derive(Default)]
+pub(super) struct Parameters {
+    properties: Vec<Property>,
+    /// The type of an argument that is all of them.
+    whole: Option<Box<Type>>,
+    /// What the function is called with, in its order.
+    passed: Vec<Passed>,
+}
+
+/// What a function is called with.
+enum Passed {
+    Context,
+    ContextReference,
+    Property(Ident),
+    Whole,
+}
+
+/// An argument that a model gives.
+struct Property {
+    ident: Ident,
+    kind: Box<Type>,
+    /// Doc comments, and attributes that hold for a field as for an argument.
+    docs: Vec<Attribute>,
+    options: ArgOptions,
+}
+
+/// What stands in `#[arg(...)]`.
+#[derive(Default)]
+struct ArgOptions {
+    name: Option<LitStr>,
+    description: Option<LitStr>,
+    default: Option<Option<Expr>>,
+}
+
+impl ArgOptions {
+    fn take(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        const OF: &str = "an argument";
+        match meta.path.get_ident().map(Ident::to_string).as_deref() {
+            Some("name") => once(&mut self.name, meta, OF),
+            Some("description") => once(&mut self.description, meta, OF),
+            Some("default") => {
+                let value = match meta.input.peek(Token![=]) {
+                    true => Some(meta.value()?.parse()?),
+                    false => None,
+                };
+                set(&mut self.default, value, meta, OF)
+            }
+            _ => {
+                Err(meta
+                    .error("unknown option of an argument; there are `name`, `description` and `default`"))
+            }
+        }
+    }
+}
+
+impl Parameters {
+    /// Reads the arguments of a function, and takes away what only the macro understands.
+    pub(super) fn take(inputs: &mut Punctuated<FnArg, Token![,]>) -> Result<Self> {
+        let mut parameters = Self::default();
+        let mut errors = Errors::default();
+        for input in inputs {
+            let taken = match input {
+                FnArg::Typed(argument) => parameters.argument(argument),
+                FnArg::Receiver(receiver) => Err(Error::new_spanned(
+                    receiver,
+                    "a tool is a function of its own, not a method: what it needs is in its context, as a resource",
+                )),
+            };
+            errors.note(taken);
+        }
+        if parameters.whole.is_some()
+            && let Some(property) = parameters.properties.first()
+        {
+            errors.note::<()>(Err(Error::new(
+                property.ident.span(),
+                "one argument is marked with `#[args]`: it holds all that a model gives, so there can be no other",
+            )));
+        }
+        errors.or(parameters)
+    }
+
+    fn argument(&mut self, argument: &mut PatType) -> Result<()> {
+        let attributes = std::mem::take(&mut argument.attrs);
+        if let Some(passed) = context(&argument.ty) {
+            let given = |passed: &Passed| matches!(passed, Passed::Context | Passed::ContextReference);
+            if self.passed.iter().any(given) {
+                return Err(Error::new_spanned(
+                    &argument.ty,
+                    "there is one context, and it is taken already",
+                ));
+            }
+            self.passed.push(passed);
+            return Ok(());
+        }
+        check_type(&argument.ty)?;
+        if let Some(marker) = attributes.iter().find(|attribute| attribute.path().is_ident("args")) {
+            if self.whole.is_some() {
+                return Err(Error::new_spanned(marker, "only one argument can be all of them"));
+            }
+            self.whole = Some(argument.ty.clone());
+            self.passed.push(Passed::Whole);
+            return Ok(());
+        }
+        let property = Property::new(argument, attributes)?;
+        self.passed.push(Passed::Property(property.ident.clone()));
+        self.properties.push(property);
+        Ok(())
+    }
+
+    /// The type that arguments are read into.
+    pub(super) fn kind(&self) -> TokenStream {
+        match (&self.whole, self.properties.is_empty()) {
+            (Some(kind), _) => kind.to_token_stream(),
+            (None, true) => quote!(()),
+            (None, false) => quote!(__ToolArguments),
+        }
+    }
+
+    /// What is declared for them.
+    pub(super) fn declarations(&self, tool: &str, module: &TokenStream) -> TokenStream {
+        if self.whole.is_some() || self.properties.is_empty() {
+            return TokenStream::new();
+        }
+        let serde = quote!(#module::serde).to_string().replace(' ', "");
+        let schemars = quote!(#module::schemars).to_string().replace(' ', "");
+        let fields = self.properties.iter().map(Property::field);
+        let defaults = self.properties.iter().filter_map(Property::default_function);
+        quote! {
+            #(#defaults)*
+
+            #[derive(#module::serde::Deserialize, #module::schemars::JsonSchema)]
+            #[serde(crate = #serde, deny_unknown_fields)]
+            #[schemars(crate = #schemars, rename = #tool)]
+            struct __ToolArguments {
+                #(#fields),*
+            }
+        }
+    }
+
+    /// What the function is called with.
+    pub(super) fn passed(&self) -> impl Iterator<Item = TokenStream> {
+        self.passed.iter().map(|passed| match passed {
+            Passed::Context => quote!(__context),
+            Passed::ContextReference => quote!(&__context),
+            Passed::Property(ident) => quote!(__arguments.#ident),
+            Passed::Whole => quote!(__arguments),
+        })
+    }
+}
+
+impl Property {
+    fn new(argument: &PatType, attributes: Vec<Attribute>) -> Result<Self> {
+        let ident = match &*argument.pat {
+            Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => {
+                pattern.ident.clone()
+            }
+            other => {
+                return Err(Error::new_spanned(
+                    other,
+                    "an argument needs a name, which the model gives it by; mark it with `#[args]` if it holds all of them",
+                ));
+            }
+        };
+        let mut options = ArgOptions::default();
+        let mut docs = Vec::new();
+        let mut errors = Errors::default();
+        for attribute in attributes {
+            match attribute.path() {
+                path if path.is_ident("arg") => {
+                    errors.note(attribute.parse_nested_meta(|meta| options.take(&meta)));
+                }
+                path if path.is_ident("doc") => docs.push(attribute),
+                path => {
+                    errors.note::<()>(Err(Error::new_spanned(
+                        path,
+                        "an argument of a tool takes doc comments, `#[arg(...)]` and `#[args]`",
+                    )));
+                }
+            }
+        }
+        errors.or(Self { ident, kind: argument.ty.clone(), docs, options })
+    }
+
+    fn field(&self) -> TokenStream {
+        let Self { ident, kind, docs, options } = self;
+        let name = options.name.as_ref().map(|name| quote!(#[serde(rename = #name)]));
+        let description = options.description.as_ref().map(|text| quote!(#[schemars(description = #text)]));
+        let default = options.default.as_ref().map(|_| {
+            let function = self.default_name().to_string();
+            quote!(#[serde(default = #function)])
+        });
+        // What a type lacks is reported where it was written.
+        quote_spanned!(kind.span()=> #(#docs)* #name #description #default #ident: #kind)
+    }
+
+    fn default_name(&self) -> Ident {
+        format_ident!("__default_of_{}", self.ident.unraw())
+    }
+
+    fn default_function(&self) -> Option<TokenStream> {
+        let (name, kind) = (self.default_name(), &self.kind);
+        let value = match self.options.default.as_ref()? {
+            Some(value) => quote_spanned!(value.span()=> #value),
+            None => quote_spanned!(kind.span()=> ::core::default::Default::default()),
+        };
+        Some(quote!(fn #name() -> #kind { #value }))
+    }
+}
+
+/// How the context is passed, if the type is that of a context.
+fn context(kind: &Type) -> Option<Passed> {
+    let named = |kind: &Type| match kind {
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "ToolContext"),
+        _ => false,
+    };
+    match kind {
+        Type::Reference(reference) if reference.mutability.is_none() && named(&reference.elem) => {
+            Some(Passed::ContextReference)
+        }
+        kind if named(kind) => Some(Passed::Context),
+        _ => None,
+    }
+}
+
+fn check_type(kind: &Type) -> Result<()> {
+    match kind {
+        Type::Reference(_) => Err(Error::new_spanned(
+            kind,
+            "an argument is read from what a model gave, so it is owned: `String` and not `&str`",
+        )),
+        Type::ImplTrait(_) => Err(Error::new_spanned(
+            kind,
+            "the type of an argument has to be written out: its schema is made from it",
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,43 @@
+use backstitch::tool;
+
+/// Has an option that there is not.
+#[tool(efect = "pure")]
+fn misspelt() {}
+
+/// Has an effect that there is not.
+#[tool(effect = "none")]
+fn effect() {}
+
+/// Uses files in a way that there is not.
+#[tool(workspace = "append")]
+fn files() {}
+
+/// Says it twice.
+#[tool(effect = "pure", effect = "pure")]
+fn twice() {}
+
+/// Does not say how long.
+#[tool(timeout = "30")]
+fn unit() {}
+
+/// Never has time.
+#[tool(timeout = "0s")]
+fn zero() {}
+
+/// Contradicts itself.
+#[tool(effect = "pure", workspace = "write")]
+fn pure() {}
+
+/// Has a hook that nobody asks.
+#[tool(effect = "workspace", reconcile = ask)]
+fn hook() {}
+
+/// Has an example that says nothing.
+#[tool(example(description = "All"))]
+fn example() {}
+
+/// Has an example that is no object.
+#[tool(example(description = "All", arguments = [1]))]
+fn list() {}
+
+fn main() {}

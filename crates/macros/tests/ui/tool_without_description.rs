@@ -1,0 +1,10 @@
+use backstitch::tool;
+
+#[tool]
+fn silent() {}
+
+///
+#[tool]
+fn nearly_silent() {}
+
+fn main() {}
