@@ -1,0 +1,139 @@
+//! The group `tools`: a call as a transaction, in memory and without files.
+//!
+//! One run is a whole call: its arguments are checked, its intent is appended, its handler adds an item to a slice, and its
+//! outcome is appended: the change, the result message, the log of the call. The aim is at most 10 microseconds of processor
+//! time, the same with 0 and with 100,000 items of state.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::execution::Resources;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Effect, EvaluationStarted, Origin, SessionCreated};
+use backstitch_core::message::Arguments;
+use backstitch_core::ports::{BoxFuture, Owner};
+use backstitch_core::rng::Seed;
+use backstitch_core::session::{Slice, SlicePolicy, StoredSlice};
+use backstitch_core::time::Clock as _;
+use backstitch_core::tool::{Tool, ToolContext, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse};
+use backstitch_runtime::{
+    CallEnd, CallRequest, LiveSession, Surroundings, SystemClock, ToolRunner, Tools, fresh_ids,
+};
+use backstitch_store::MemoryStore;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::measure::{Effort, time};
+use crate::report::Report;
+
+const SIZES: [usize; 3] = [0, 1_000, 100_000];
+
+/// An item of working state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Finding {
+    file: String,
+    text: String,
+}
+
+impl Slice for Finding {
+    const NAME: &'static str = "bench/finding";
+}
+
+/// Measures the group.
+pub(crate) fn run(report: &mut Report) {
+    for items in SIZES {
+        for (name, effect) in [("workspace", Effect::Workspace), ("pure", Effect::Pure)] {
+            measure(report, items, name, effect);
+        }
+    }
+}
+
+fn measure(report: &mut Report, items: usize, name: &str, effect: Effect) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be started");
+    let (runner, evaluation) = runtime.block_on(prepare(items, effect));
+    let ids = fresh_ids(Arc::new(SystemClock::new())).expect("the system has entropy");
+    let arguments = json!({"file": "src/lib.rs", "text": "the seam between these two modules is not tested"});
+    let arguments = Arguments::from_object(arguments.as_object().cloned().unwrap_or_default());
+    let call = || {
+        let call = CallRequest::new(ids.next(), evaluation, "note", arguments.clone()).in_turn(1, Some(0));
+        runtime.block_on(runner.run(call))
+    };
+    assert!(matches!(call(), Ok(CallEnd::Succeeded(_))), "the call succeeds");
+    let timing = time(Effort { samples: 101, per_sample: 64 }, call);
+    report.time("tool_transaction", json!({"items": items, "effect": name}), &timing);
+}
+
+async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
+    let clock = Arc::new(SystemClock::new());
+    let ids = fresh_ids(clock.clone()).expect("the system has entropy");
+    let session_id = ids.next();
+    let surroundings = Surroundings {
+        store: Arc::new(MemoryStore::new()),
+        clock: clock.clone(),
+        owner: Owner::new("bench"),
+        resources: Resources::default(),
+        workspace: None,
+    };
+    let finding = |number: usize| json!({"file": format!("src/file_{number}.rs"), "text": "not tested"});
+    let state = vec![StoredSlice {
+        name: Finding::NAME.to_owned(),
+        version: Finding::VERSION,
+        policy: SlicePolicy::State,
+        items: (0..items).map(finding).collect(),
+        item_versions: Vec::new(),
+        extra: Extra::default(),
+    }];
+    let created = SessionCreated {
+        session_id,
+        created_at: clock.now(),
+        origin: Origin::Root,
+        seed: Seed::new(7),
+        agent: Value::Null,
+        state,
+        tags: BTreeMap::new(),
+        extra: Extra::default(),
+    };
+    let live = LiveSession::create(surroundings, created, |_| {}).await.expect("a session can be created");
+    let evaluation = ids.next();
+    let started = EvaluationStarted {
+        evaluation_id: evaluation,
+        prompt_ns: "bench".into(),
+        prompt_key: "tools".into(),
+        fingerprint: None,
+        parent_evaluation: None,
+        budget: None,
+        deadline_millis: None,
+        extra: Extra::default(),
+    };
+    live.record(vec![started.into()]).await.expect("an evaluation can be started");
+    let tools = Tools::new([note(effect)]).expect("there is one tool");
+    (ToolRunner::new(live, tools), evaluation)
+}
+
+fn note(effect: Effect) -> Tool {
+    let builder = Tool::builder("note", "Takes a note.").expect("this is a name");
+    builder
+        .effect(effect)
+        .workspace(WorkspaceUse::None)
+        .parameters(json!({
+            "type": "object",
+            "properties": {"file": {"type": "string"}, "text": {"type": "string"}},
+            "required": ["file", "text"],
+            "additionalProperties": false
+        }))
+        .build(Arc::new(Note))
+}
+
+struct Note;
+
+impl ToolHandler for Note {
+    fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let finding: Finding = serde_json::from_value(Value::Object(arguments))?;
+            context.session(|draft| draft.append(finding).map(drop))??;
+            Ok(ToolResult::ok("noted"))
+        })
+    }
+}
