@@ -11,6 +11,8 @@ mod core;
 mod lisp;
 mod measure;
 mod report;
+#[cfg(unix)]
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -21,6 +23,8 @@ type Group = (&'static str, &'static str, fn(&mut Report));
 const GROUPS: &[Group] = &[
     ("core", "sessions, ids, records and folds; in memory", core::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
+    #[cfg(unix)]
+    ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];
 
 fn main() -> ExitCode {
