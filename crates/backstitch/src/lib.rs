@@ -124,6 +124,8 @@
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
 //! | [`tools`] | tools that are there already |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
+//! | [`Runtime`], [`Driver`], [`Agent`] | sessions on a store, and what drives them from a mission to an answer |
+//! | [`machine`] | an evaluation without IO: told what happened, says what to do |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
 //! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
@@ -133,8 +135,8 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, digest, execution, extra, filesystem, id, journal, json, message, object, ports, rng, session,
-    slices, storable, time, tool, view,
+    budget, digest, execution, extra, filesystem, id, journal, json, machine, message, object, ports, rng,
+    session, slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
@@ -148,8 +150,10 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    CallEnd, CallRequest, LiveSession, RuntimeError, Surroundings, SystemClock, Telemetry, ToolRunner, Tools,
-    entropy,
+    Agent, Answered, CallEnd, CallRequest, Driver, Ended, Events, Fidelity, FunctionPolicy, LiveSession,
+    Mission, Place, PointSpec, Replay, Reply, ResumeOptions, Rewind, Runtime, RuntimeError, Script,
+    ScriptedCall, ScriptedPolicy, SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent,
+    ToolRunner, Tools, entropy, load_view, locate, read_records,
 };
 
 #[cfg(feature = "tools")]

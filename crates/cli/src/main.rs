@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 mod lisp;
+mod sessions;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,8 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "backstitch", version, arg_required_else_help = true)]
 struct Arguments {
+    #[command(flatten)]
+    common: sessions::Common,
     #[command(subcommand)]
     command: Command,
 }
@@ -24,11 +27,15 @@ enum Command {
     /// Runs programs of the agent language.
     #[command(subcommand)]
     Lisp(lisp::Command),
+    #[command(flatten)]
+    Sessions(sessions::Command),
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
         Command::Lisp(command) => lisp::run(command),
+        Command::Sessions(command) => sessions::run(&arguments.common, command),
     };
     match done {
         Ok(code) => code,

@@ -10,6 +10,7 @@ mod hex;
 #[path = "private/mod.rs"]
 pub mod __private;
 pub mod budget;
+pub mod crash;
 pub mod digest;
 pub mod execution;
 pub mod extra;
@@ -19,6 +20,7 @@ pub mod fuzzing;
 pub mod id;
 pub mod journal;
 pub mod json;
+pub mod machine;
 pub mod message;
 pub mod object;
 pub mod ports;

@@ -1,10 +1,15 @@
 //! What can go wrong while a session is driven.
 
 use backstitch_core::execution::ExecutionStateError;
-use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::ports::{StoreError, WorkspaceError};
-use backstitch_core::session::SessionError;
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
+use backstitch_core::machine::MachineError;
+use backstitch_core::message::MessageError;
+use backstitch_core::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
+use backstitch_core::session::{SessionError, SnapshotRestoreError};
 use backstitch_core::view::FoldError;
+
+use crate::driver::Ended;
+use crate::entropy::EntropyError;
 
 /// A session could not be opened or driven on.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +53,94 @@ pub enum RuntimeError {
         /// The evaluation.
         evaluation: EvaluationId,
     },
+    /// There is no such session.
+    #[error("there is no session {session}; `ls` lists those that there are")]
+    ConversationNotFound {
+        /// The session.
+        session: SessionId,
+    },
+    /// A session is a fork of itself.
+    #[error("session {session} is a fork of itself")]
+    CircularFork {
+        /// The session.
+        session: SessionId,
+    },
+    /// What was done could not be made durable, so memory is ahead of the store.
+    #[error(
+        "what session {session} did last could not be stored; open it again to go on from what is stored"
+    )]
+    AheadOfStore {
+        /// The session.
+        session: SessionId,
+    },
+    /// An evaluation cannot go on with another prompt than it was started with.
+    #[error("the evaluation was started with prompt {recorded}, and cannot go on with {given}: {reason}")]
+    PromptMismatch {
+        /// The prompt of the evaluation.
+        recorded: String,
+        /// The prompt that was given.
+        given: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A call may have had an effect outside, and whether it did is not known.
+    #[error("whether {tool} (call {call}) has happened is not known: say so with `resolve`")]
+    ToolIdempotencyError {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+    },
+    /// A snapshot cannot be gone on from.
+    #[error(transparent)]
+    SnapshotRestore(#[from] SnapshotRestoreError),
+    /// A message cannot be built or read.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// The machine of an evaluation cannot be rebuilt.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Whoever decides did not answer. The session can be resumed.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The system gave no entropy for a new session.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// A point that was named does not exist in the session.
+    #[error("{point}: {reason}")]
+    NoSuchPoint {
+        /// The point, as it was given.
+        point: String,
+        /// Why there is none.
+        reason: String,
+    },
+    /// There is nothing to do what was asked with.
+    #[error("{0}")]
+    NothingToDo(String),
+    /// An evaluation is under way and has to end first.
+    #[error("evaluation {evaluation} is still open: resume it, or cancel it first")]
+    EvaluationOpen {
+        /// The evaluation.
+        evaluation: EvaluationId,
+    },
+    /// A decision does not fit what the session waits for.
+    #[error("{0}")]
+    Unresolvable(String),
+    /// Files are needed and there are none.
+    #[error("session {session} has files, and no workspace was given to put them into")]
+    NoWorkspace {
+        /// The session.
+        session: SessionId,
+    },
+    /// There is no answer.
+    #[error("there is no answer: {ended}")]
+    NoAnswer {
+        /// How it ended instead.
+        ended: Box<Ended>,
+    },
+    /// A process that an interrupted call has left could not be ended.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// A task of the runtime was cut off, because the async runtime shuts down.
     #[error("the async runtime is shutting down")]
     ShuttingDown,

@@ -4,18 +4,32 @@
 //! clocks, and [`entropy`] draws from the operating system what has to be different every time. A [`LiveSession`] is a session
 //! that this process drives, and the [`ToolRunner`] is the one door through which any tool runs on it.
 
+mod agent;
 mod clock;
+mod driver;
 pub mod entropy;
 mod error;
+mod events;
+mod history;
 mod live;
+mod policy;
 mod process;
+mod replay;
 mod runner;
+mod runtime;
 mod telemetry;
 
+pub use agent::Agent;
 pub use clock::SystemClock;
+pub use driver::{Answered, Driver, Ended, Fidelity, Mission, ResumeOptions};
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
-pub use live::{LiveSession, LiveState, Surroundings};
+pub use events::Events;
+pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, locate};
+pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
+pub use policy::{FunctionPolicy, Reply, Script, ScriptedCall, ScriptedPolicy};
 pub use process::end_survivors;
+pub use replay::Replay;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
+pub use runtime::{Runtime, SessionOptions};
 pub use telemetry::{Telemetry, TelemetryEvent};

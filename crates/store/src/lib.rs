@@ -6,5 +6,10 @@
 //! only what is particular to it, above all how long what it keeps will last.
 
 mod memory;
+mod sqlite;
 
 pub use memory::MemoryStore;
+pub use sqlite::{
+    Collect, Counters, Finding, Freed, GcReport, LostTail, ObjectsSize, OpenError, Place, Retention,
+    SalvageReport, SalvagedSession, SessionSize, SqliteOptions, SqliteStore, StoreSize, VerifyReport,
+};

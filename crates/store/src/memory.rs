@@ -7,15 +7,15 @@
 //! Records are shared, never encoded. A read holds the lock only as long as it takes to share the records that it wants;
 //! they are copied out afterwards.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, Position, Record, RecordBody};
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, Claim, Fence, Lease, Objects, Owner, Store, StoreError, check_batch,
+    BoxFuture, Claim, Fence, Lease, Objects, Owner, SavedSnapshot, Store, StoreError, check_batch,
 };
 use backstitch_core::session::BoxError;
 
@@ -32,6 +32,10 @@ struct Contents {
     created: Vec<SessionId>,
     claims: HashMap<SessionId, Claims>,
     objects: HashMap<ObjectId, Object>,
+    /// What waits in the inboxes of all sessions, in the order in which it was sent.
+    inbox: BTreeMap<InboxId, (SessionId, InboxItem)>,
+    sent: u64,
+    snapshots: HashMap<SessionId, SavedSnapshot>,
 }
 
 /// The claims to one session. They outlive their release, so that no fence is given twice.
@@ -58,7 +62,7 @@ impl Contents {
     fn claim(&mut self, session: SessionId, owner: Owner, claim: Claim) -> Result<Lease, StoreError> {
         let claims = self.claims.entry(session).or_default();
         if let (Some(owner), Claim::IfFree) = (&claims.owner, claim) {
-            return Err(StoreError::Held { session, owner: owner.clone() });
+            return Err(StoreError::Held { session, owner: owner.clone(), process: None });
         }
         claims.latest += 1;
         claims.owner = Some(owner.clone());
@@ -84,16 +88,17 @@ impl Contents {
         fence: Fence,
         batch: Batch,
     ) -> Result<Position, StoreError> {
-        let is_held = |claims: &Claims| claims.owner.is_some() && Fence(claims.latest) == fence;
-        if !self.claims.get(&session).is_some_and(is_held) {
-            return Err(StoreError::Fenced { session, fence, owner: self.holder(session) });
-        }
+        self.check_fence(session, fence)?;
         let actual = head_of(self.journals.get(&session).map_or(&[], Vec::as_slice));
         if actual != expected {
             return Err(StoreError::Conflict { session, expected, actual });
         }
         self.check_objects(&batch)?;
+        self.check_taken(session, &batch)?;
 
+        for item in batch.taken() {
+            self.inbox.remove(item);
+        }
         let (records, objects) = batch.into_records(expected);
         for object in objects {
             self.objects.entry(object.id()).or_insert(object);
@@ -104,6 +109,57 @@ impl Contents {
         let journal = self.journals.entry(session).or_default();
         journal.extend(records.into_iter().map(Arc::new));
         Ok(head_of(journal))
+    }
+
+    /// Refuses who does not hold the session.
+    fn check_fence(&self, session: SessionId, fence: Fence) -> Result<(), StoreError> {
+        let is_held = |claims: &Claims| claims.owner.is_some() && Fence(claims.latest) == fence;
+        match self.claims.get(&session).is_some_and(is_held) {
+            true => Ok(()),
+            false => Err(StoreError::Fenced { session, fence, owner: self.holder(session) }),
+        }
+    }
+
+    /// Refuses a batch that takes what does not wait in the session's inbox, or takes it twice.
+    fn check_taken(&self, session: SessionId, batch: &Batch) -> Result<(), StoreError> {
+        let mut seen = HashSet::new();
+        for item in batch.taken() {
+            let waits = self.inbox.get(item).is_some_and(|(whose, _)| *whose == session);
+            if !waits || !seen.insert(item) {
+                return Err(StoreError::NotInInbox { session, item: *item });
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, session: SessionId, item: InboxItem) -> Result<InboxId, StoreError> {
+        self.journal(session)?;
+        item.check().map_err(|source| StoreError::UnstorableItem { session, source })?;
+        self.sent += 1;
+        let id = InboxId(self.sent);
+        self.inbox.insert(id, (session, item));
+        Ok(id)
+    }
+
+    fn inbox(&self, session: SessionId) -> Vec<(InboxId, InboxItem)> {
+        let items = self.inbox.iter().filter(|(_, (whose, _))| *whose == session);
+        items.map(|(id, (_, item))| (*id, item.clone())).collect()
+    }
+
+    fn save_snapshot(
+        &mut self,
+        session: SessionId,
+        fence: Fence,
+        position: Position,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.check_fence(session, fence)?;
+        let head = head_of(self.journal(session)?);
+        if position > head {
+            return Err(StoreError::BeyondHead { session, position, head });
+        }
+        self.snapshots.insert(session, SavedSnapshot { position, bytes });
+        Ok(())
     }
 
     /// Refuses a batch that refers to an object which is neither stored nor brought along.
@@ -189,6 +245,28 @@ impl Store for MemoryStore {
 
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
         Box::pin(async move { Ok(self.contents().objects.get(&id).cloned()) })
+    }
+
+    fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
+        Box::pin(async move { self.contents().send(session, item) })
+    }
+
+    fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>> {
+        Box::pin(async move { Ok(self.contents().inbox(session)) })
+    }
+
+    fn save_snapshot(
+        &self,
+        session: SessionId,
+        fence: Fence,
+        position: Position,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.contents().save_snapshot(session, fence, position, bytes) })
+    }
+
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        Box::pin(async move { Ok(self.contents().snapshots.get(&session).cloned()) })
     }
 }
 

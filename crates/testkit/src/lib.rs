@@ -3,6 +3,7 @@
 //! - [`sample`] makes ids, records and whole journals, the same for the same seed;
 //! - [`store::conformance`] is the suite that every store passes;
 //! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
+//! - [`tool::conformance`] is the suite that every way of calling tools passes;
 //! - [`fold`] compares views of journals;
 //! - [`block_on`] runs a future to its end where there is no runtime.
 //!
@@ -13,5 +14,6 @@ pub mod filesystem;
 pub mod fold;
 pub mod sample;
 pub mod store;
+pub mod tool;
 
 pub use pollster::block_on;

@@ -26,7 +26,7 @@ mod unsupported;
 pub use backstitch_core::filesystem::format::{diff, reachable, read_at};
 pub use coverage::{Coverage, InvalidCoverage};
 #[cfg(unix)]
-pub use host::{GitHead, HostFilesystem, HostWorkspace, Progress, Rescued, RestoreAction, RestoreStep};
+pub use host::{GitHead, HostFilesystem, HostWorkspace, Progress, RestoreAction, RestoreStep};
 pub use options::{IgnoredBudget, OpenOptions};
 #[cfg(not(unix))]
 pub use unsupported::{HostFilesystem, HostWorkspace};

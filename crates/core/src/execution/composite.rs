@@ -15,7 +15,7 @@ use crate::extra::Extra;
 use crate::id::{CallId, SnapshotId};
 use crate::json::JsonLimits;
 use crate::rng::Rng;
-use crate::session::{Snapshot, SnapshotRestoreError};
+use crate::session::{BoxError, Snapshot, SnapshotRestoreError};
 use crate::time::Timestamp;
 
 /// The version of the stored form that this program writes.
@@ -109,7 +109,7 @@ impl CompositeSnapshot {
             snapshot_id: self.snapshot_id,
             created_at: self.created_at,
             session: self.session.to_json()?,
-            resources: self.resources_json()?,
+            resources: self.resources_by(ResourceSnapshot::to_json)?,
             rng: self.rng.clone(),
             metadata: self.metadata.clone(),
             extra: self.extra.clone(),
@@ -148,13 +148,19 @@ impl CompositeSnapshot {
     /// A digest of the content: session, resources and chance. Ids, times and labels do not count.
     pub fn content_digest(&self) -> Result<Digest, ExecutionStateError> {
         let session = self.session.content_digest()?;
-        Digest::of_json(&(session, self.resources_json()?, &self.rng)).map_err(|source| {
-            ExecutionStateError::Snapshot { resource: "(composite)".to_owned(), source: source.into() }
-        })
+        Digest::of_json(&(session, self.resources_by(ResourceSnapshot::content)?, &self.rng)).map_err(
+            |source| ExecutionStateError::Snapshot {
+                resource: "(composite)".to_owned(),
+                source: source.into(),
+            },
+        )
     }
 
-    fn resources_json(&self) -> Result<BTreeMap<String, Value>, ExecutionStateError> {
-        let resources = self.resources.iter().map(|(name, snapshot)| match snapshot.to_json() {
+    fn resources_by(
+        &self,
+        part: fn(&ResourceSnapshot) -> Result<Value, BoxError>,
+    ) -> Result<BTreeMap<String, Value>, ExecutionStateError> {
+        let resources = self.resources.iter().map(|(name, snapshot)| match part(snapshot) {
             Ok(value) => Ok((name.clone(), value)),
             Err(source) => Err(ExecutionStateError::Snapshot { resource: name.clone(), source }),
         });

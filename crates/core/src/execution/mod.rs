@@ -6,6 +6,7 @@
 mod checkpoint;
 mod composite;
 mod error;
+mod files;
 mod resources;
 mod snapshotable;
 mod state;
@@ -15,6 +16,7 @@ pub use composite::{
     COMPOSITE_VERSION, CompositeSnapshot, SnapshotMetadata, SnapshotPhase, snapshots_equivalent,
 };
 pub use error::{ExecutionStateError, RestoreFailedError};
+pub use files::{WorkspaceResource, WorkspaceState};
 pub use resources::{CallResources, ResourceError, Resources, ResourcesBuilder, Scope};
 pub use snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
-pub use state::ExecutionState;
+pub use state::{ExecutionState, Known};

@@ -8,6 +8,7 @@
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::snapshotable::Snapshotable;
@@ -54,27 +55,42 @@ struct Maker {
     close: Option<Close>,
 }
 
-/// A resource that was made, and how it is closed.
+/// A resource that was made, by whom, and how it is closed.
 struct Made {
+    kind: TypeId,
     resource: AnyResource,
     close: Option<Close>,
+    /// The call that made it, until another one uses it too: then it belongs to the session.
+    only_of: Option<u64>,
 }
 
 #[derive(Default)]
 struct Instances {
     by_type: HashMap<TypeId, AnyResource>,
     /// In the order in which they were made.
-    made: Vec<(TypeId, Made)>,
+    made: Vec<Made>,
     in_making: Vec<TypeId>,
 }
 
 impl Instances {
-    fn forget(&mut self, made_before: usize) -> Vec<Made> {
-        let forgotten = self.made.split_off(made_before.min(self.made.len()));
-        for (kind, _) in &forgotten {
-            self.by_type.remove(kind);
+    fn forget(&mut self, condition: impl Fn(&Made) -> bool) -> Vec<Made> {
+        let (forgotten, kept) = std::mem::take(&mut self.made).into_iter().partition(condition);
+        self.made = kept;
+        for made in &forgotten {
+            self.by_type.remove(&made.kind);
         }
-        forgotten.into_iter().map(|(_, made)| made).collect()
+        forgotten
+    }
+
+    /// What there is of a type, for a call.
+    fn get(&mut self, kind: TypeId, call: u64) -> Option<AnyResource> {
+        let there = self.by_type.get(&kind)?.clone();
+        if let Some(made) = self.made.iter_mut().find(|made| made.kind == kind)
+            && made.only_of != Some(call)
+        {
+            made.only_of = None;
+        }
+        Some(there)
     }
 }
 
@@ -82,19 +98,21 @@ impl Instances {
 struct Shared {
     makers: HashMap<TypeId, Maker>,
     instances: Mutex<Instances>,
-    snapshotable: Vec<Arc<dyn Snapshotable>>,
+    calls: AtomicU64,
 }
 
 /// The resources of a session.
 #[derive(Clone, Default)]
 pub struct Resources {
     shared: Arc<Shared>,
+    snapshotable: Arc<Vec<Arc<dyn Snapshotable>>>,
 }
 
 /// Collects what a session's resources are.
 #[derive(Default)]
 pub struct ResourcesBuilder {
     shared: Shared,
+    snapshotable: Vec<Arc<dyn Snapshotable>>,
 }
 
 impl ResourcesBuilder {
@@ -109,8 +127,8 @@ impl ResourcesBuilder {
     /// Gives a part of the state that snapshots cover. It takes part in every transaction.
     #[must_use]
     pub fn with_snapshotable(mut self, resource: Arc<dyn Snapshotable>) -> Self {
-        self.shared.snapshotable.retain(|other| other.snapshot_name() != resource.snapshot_name());
-        self.shared.snapshotable.push(resource);
+        self.snapshotable.retain(|other| other.snapshot_name() != resource.snapshot_name());
+        self.snapshotable.push(resource);
         self
     }
 
@@ -153,7 +171,7 @@ impl ResourcesBuilder {
 
     /// The resources.
     pub fn build(self) -> Resources {
-        Resources { shared: Arc::new(self.shared) }
+        Resources { shared: Arc::new(self.shared), snapshotable: Arc::new(self.snapshotable) }
     }
 }
 
@@ -176,18 +194,35 @@ impl Resources {
 
     /// The parts of the state that snapshots cover.
     pub fn snapshotable_resources(&self) -> &[Arc<dyn Snapshotable>] {
-        &self.shared.snapshotable
+        &self.snapshotable
+    }
+
+    /// The part of the state of this type.
+    pub fn snapshotable<T: Snapshotable>(&self) -> Option<Arc<T>> {
+        self.snapshotable.iter().find_map(|one| {
+            let one: Arc<dyn Any + Send + Sync> = one.clone();
+            one.downcast().ok()
+        })
+    }
+
+    /// The same with one more part of the state.
+    #[must_use]
+    pub fn including(mut self, resource: Arc<dyn Snapshotable>) -> Self {
+        let snapshotable = Arc::make_mut(&mut self.snapshotable);
+        snapshotable.retain(|other| other.snapshot_name() != resource.snapshot_name());
+        snapshotable.push(resource);
+        self
     }
 
     /// What one call sees.
     pub fn for_call(&self) -> CallResources {
-        let session_made_before = lock(&self.shared.instances).made.len();
-        CallResources { session: self.clone(), own: Arc::default(), session_made_before }
+        let call = self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        CallResources { session: self.clone(), own: Arc::default(), call }
     }
 
     /// Closes all that was made for the session, the last made first.
     pub fn close(&self) {
-        let made = lock(&self.shared.instances).forget(0);
+        let made = lock(&self.shared.instances).forget(|_| true);
         close_all(made);
     }
 }
@@ -197,7 +232,8 @@ impl Resources {
 pub struct CallResources {
     session: Resources,
     own: Arc<Mutex<Instances>>,
-    session_made_before: usize,
+    /// Tells the calls of a session apart.
+    call: u64,
 }
 
 impl CallResources {
@@ -220,29 +256,35 @@ impl CallResources {
         let made = (maker.make)(self);
         lock(&self.own).in_making.retain(|other| *other != kind);
         let made = made.map_err(|source| ResourceError::Provider { resource, source })?;
+        let close = maker.close.clone();
+        let made = Made { kind, resource: made, close, only_of: Some(self.call) };
         let mut instances = lock(instances);
         // Another call may have made it meanwhile; then that one counts.
-        if let Some(there) = instances.by_type.get(&kind) {
+        if let Some(there) = instances.get(kind, self.call) {
+            drop(instances);
+            close_all(vec![made]);
             return Ok(there.downcast_ref().cloned());
         }
-        instances.by_type.insert(kind, made.clone());
-        instances.made.push((kind, Made { resource: made.clone(), close: maker.close.clone() }));
-        Ok(made.downcast_ref().cloned())
+        let resource = made.resource.clone();
+        instances.by_type.insert(kind, resource.clone());
+        instances.made.push(made);
+        Ok(resource.downcast_ref().cloned())
     }
 
-    /// Closes the call's own resources, the last made first. Of a call that failed, what it was the first to make for the
-    /// session goes too.
+    /// Closes the call's own resources, the last made first. Of a call that failed, what it made for the session goes too,
+    /// unless another call uses it.
     pub fn end(&self, succeeded: bool) {
-        close_all(lock(&self.own).forget(0));
+        let own = lock(&self.own).forget(|_| true);
+        close_all(own);
         if !succeeded {
-            let made = lock(&self.session.shared.instances).forget(self.session_made_before);
+            let made = lock(&self.session.shared.instances).forget(|made| made.only_of == Some(self.call));
             close_all(made);
         }
     }
 
     fn there(&self, kind: TypeId) -> Option<AnyResource> {
         let own = lock(&self.own).by_type.get(&kind).cloned();
-        own.or_else(|| lock(&self.session.shared.instances).by_type.get(&kind).cloned())
+        own.or_else(|| lock(&self.session.shared.instances).get(kind, self.call))
     }
 }
 
@@ -261,7 +303,7 @@ fn lock(instances: &Mutex<Instances>) -> MutexGuard<'_, Instances> {
 
 impl fmt::Debug for Resources {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.shared.snapshotable.iter().map(|one| one.snapshot_name()).collect();
+        let names: Vec<_> = self.snapshotable.iter().map(|one| one.snapshot_name()).collect();
         formatter.debug_struct("Resources").field("snapshotable", &names).finish_non_exhaustive()
     }
 }

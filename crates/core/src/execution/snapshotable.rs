@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::session::BoxError;
 
 /// State that can be captured and put back.
-pub trait Snapshotable: Send + Sync {
+pub trait Snapshotable: Any + Send + Sync {
     /// The name under which the state is stored. It must never change.
     fn snapshot_name(&self) -> &'static str;
 
@@ -71,6 +71,16 @@ impl ResourceSnapshot {
             Self::Live(snapshot) => (&**snapshot as &dyn Any).downcast_ref(),
             Self::Stored(_) => None,
         }
+    }
+
+    /// What of the state is content. Objects that are brought along (a field `objects`) are named by the rest already, and
+    /// whether they have to be brought says nothing about the state.
+    pub fn content(&self) -> Result<Value, BoxError> {
+        let mut value = self.to_json()?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove("objects");
+        }
+        Ok(value)
     }
 
     /// The state as plain data.

@@ -6,12 +6,23 @@ use super::checkpoint::CheckpointStore;
 use super::composite::{CompositeSnapshot, SnapshotMetadata};
 use super::error::{ExecutionStateError, RestoreFailedError};
 use super::resources::Resources;
-use super::snapshotable::PreparedRestore;
+use super::snapshotable::{PreparedRestore, ResourceSnapshot};
 use crate::extra::Extra;
 use crate::id::CallId;
 use crate::rng::Rng;
 use crate::session::Session;
 use crate::time::Clock;
+
+/// What is known of a resource when a snapshot is taken.
+#[derive(Debug, Clone)]
+pub enum Known {
+    /// Nothing: it is captured.
+    No,
+    /// Its state.
+    As(ResourceSnapshot),
+    /// That the snapshot does without it. Restoring leaves it as it is.
+    LeftOut,
+}
 
 /// Everything that can change while a prompt is evaluated.
 #[derive(Debug)]
@@ -52,13 +63,25 @@ impl ExecutionState {
 
     /// Captures the session, all snapshotable resources and the generator of chance.
     pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
+        self.snapshot_knowing(metadata, |_| Known::No)
+    }
+
+    /// The same, where the state of some resources is known already, or is not to be captured.
+    pub fn snapshot_knowing(
+        &self,
+        metadata: SnapshotMetadata,
+        known: impl Fn(&str) -> Known,
+    ) -> Result<CompositeSnapshot, ExecutionStateError> {
         self.check_sound()?;
-        let resources = self.resources.snapshotable_resources().iter().map(|resource| {
-            let name = resource.snapshot_name().to_owned();
-            match resource.snapshot() {
-                Ok(snapshot) => Ok((name, snapshot)),
-                Err(source) => Err(ExecutionStateError::Snapshot { resource: name, source }),
-            }
+        let resources = self.resources.snapshotable_resources().iter().filter_map(|resource| {
+            let name = resource.snapshot_name();
+            let snapshot = match known(name) {
+                Known::No => resource.snapshot(),
+                Known::As(snapshot) => Ok(snapshot),
+                Known::LeftOut => return None,
+            };
+            let failed = |source| ExecutionStateError::Snapshot { resource: name.to_owned(), source };
+            Some(snapshot.map(|snapshot| (name.to_owned(), snapshot)).map_err(failed))
         });
         Ok(CompositeSnapshot {
             snapshot_id: self.session.ids().next(),

@@ -1,6 +1,7 @@
 //! Batches: records that are appended together or not at all.
 
 use super::Position;
+use super::inbox::InboxId;
 use super::record::{Record, RecordBody};
 use crate::extra::Extra;
 use crate::object::Object;
@@ -12,12 +13,13 @@ pub struct Batch {
     at: Timestamp,
     bodies: Vec<RecordBody>,
     objects: Vec<Object>,
+    taken: Vec<InboxId>,
 }
 
 impl Batch {
     /// An empty batch, recorded at this moment.
     pub fn at(at: Timestamp) -> Self {
-        Self { at, bodies: Vec::new(), objects: Vec::new() }
+        Self { at, bodies: Vec::new(), objects: Vec::new(), taken: Vec::new() }
     }
 
     /// Adds a record at the end. What of it is too large for a record becomes an object of the batch.
@@ -35,9 +37,23 @@ impl Batch {
         self
     }
 
+    /// Adds all of another batch at the end. Its records count as recorded at the moment of this one.
+    pub fn extend(&mut self, later: Self) -> &mut Self {
+        self.bodies.extend(later.bodies);
+        self.objects.extend(later.objects);
+        self.taken.extend(later.taken);
+        self
+    }
+
     /// Adds an object that a record of the batch refers to.
     pub fn add_object(&mut self, object: Object) -> &mut Self {
         self.objects.push(object);
+        self
+    }
+
+    /// Takes an item out of the session's inbox, together with the append. The records say what came of it.
+    pub fn take(&mut self, item: InboxId) -> &mut Self {
+        self.taken.push(item);
         self
     }
 
@@ -59,6 +75,11 @@ impl Batch {
     /// The objects.
     pub fn objects(&self) -> &[Object] {
         &self.objects
+    }
+
+    /// The items that are taken out of the session's inbox.
+    pub fn taken(&self) -> &[InboxId] {
+        &self.taken
     }
 
     /// The records as they stand in a journal whose next position is `start`, and the objects.

@@ -58,6 +58,22 @@ pub struct WorkspaceRoot {
     pub manifest: ObjectId,
 }
 
+/// The files at one moment: their root, and what was decided about what it does not cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Files {
+    /// The root.
+    pub root: WorkspaceRoot,
+    /// The object that lists what the root does not cover.
+    pub coverage: Option<ObjectId>,
+}
+
+impl Files {
+    /// The files of a record that may have a root.
+    pub fn of(root: Option<WorkspaceRoot>, coverage: Option<ObjectId>) -> Option<Self> {
+        root.map(|root| Self { root, coverage })
+    }
+}
+
 /// The durable intent: a call is about to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallStarted {
@@ -82,6 +98,9 @@ pub struct CallStarted {
     /// The workspace before it, for calls that may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
+    /// The object that lists what the root does not cover; none when it covers all that can be. It holds until the call ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<ObjectId>,
     /// What is held back for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Reservation>,
@@ -133,9 +152,15 @@ pub struct CallFinished {
     /// The workspace after it, for calls that may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
-    /// The workspace as a failed call left it, before it was put back.
+    /// The object that lists what that root does not cover; none when it covers all that can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<ObjectId>,
+    /// The workspace as a failed call left it, before it was put back. What it does not cover is what the intent says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue: Option<WorkspaceRoot>,
+    /// What a failed call left and the rescue does not hold, because it was too much; of very many, the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// How long it took, in microseconds.
     pub elapsed_micros: u64,
     /// A line about its result, for lists.
@@ -144,6 +169,16 @@ pub struct CallFinished {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// Something that was not kept before files were put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Where it was.
+    pub path: String,
+    /// How large it was, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 /// Whether a call's changes stand.

@@ -55,20 +55,22 @@ impl RecordBody {
 
     /// The objects that the record refers to: they must be stored no later than it.
     pub fn object_refs(&self) -> Vec<ObjectId> {
-        let (roots, large) = match self {
+        let large = |reference: Option<ObjectRef>| reference.map(|reference| reference.object);
+        let (roots, more) = match self {
             Self::MessageAppended(message) => return message.object_refs(),
             Self::SessionCreated(created) => return loaded_refs(created),
             Self::Resolved(resolved) => return decided_refs(&resolved.decision),
-            Self::CallStarted(call) => ([call.root, None], call.arguments_object),
-            Self::CallFinished(call) => ([call.root, call.rescue], None),
-            Self::Rewound(rewound) => ([rewound.rescue, None], None),
-            Self::EvaluationFinished(finished) => ([None, None], finished.output_object),
-            Self::TurnFinished(turn) => ([None, None], turn.data_object),
-            Self::Note(note) => ([None, None], note.data_object),
-            _ => ([None, None], None),
+            Self::CallStarted(call) => ([call.root, None], [call.coverage, large(call.arguments_object)]),
+            Self::CallFinished(call) => ([call.root, call.rescue], [call.coverage, None]),
+            Self::Rewound(rewound) => ([rewound.root, rewound.rescue], [rewound.coverage, None]),
+            Self::WorkspaceObserved(observed) => ([Some(observed.root), None], [observed.coverage, None]),
+            Self::EvaluationFinished(finished) => ([None, None], [large(finished.output_object), None]),
+            Self::TurnFinished(turn) => ([None, None], [large(turn.data_object), None]),
+            Self::Note(note) => ([None, None], [large(note.data_object), None]),
+            _ => ([None, None], [None, None]),
         };
         let roots = roots.into_iter().flatten().flat_map(|root| [root.tree, root.manifest]);
-        roots.chain(large.map(|reference| reference.object)).collect()
+        roots.chain(more.into_iter().flatten()).collect()
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Position;
 use super::call::WorkspaceRoot;
+use super::{Point, Position};
 use crate::budget::Limits;
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::message::OptionResult;
-use crate::object::ObjectRef;
+use crate::object::{ObjectId, ObjectRef};
 use crate::rng::Seed;
 use crate::session::StoredSlice;
 use crate::time::Timestamp;
@@ -102,6 +102,28 @@ pub struct EvaluationStarted {
     pub extra: Extra,
 }
 
+/// An evaluation that was interrupted or paused goes on. The time before this record is not part of its active time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationResumed {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// Who drives it from here on, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it may spend from now on; without it, what it might before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
+    /// How much active time it has from now on, in milliseconds; without it, what is left of what it had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_millis: Option<u64>,
+    /// A digest of the contract of the prompt that it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Digest>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// An evaluation has ended. Its answer's text is its last message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationFinished {
@@ -160,6 +182,9 @@ pub struct Paused {
     /// More about it, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Where a result of the call is recorded that the session has gone back from, and that can be used again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Point>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -236,6 +261,12 @@ pub enum Decision {
 pub struct Rewound {
     /// The cut: everything before this position, as it was visible then.
     pub to: Position,
+    /// What the files are put back to; without it they are left as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<WorkspaceRoot>,
+    /// The object that lists what that root does not cover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<ObjectId>,
     /// The workspace as it was found, before it was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue: Option<WorkspaceRoot>,
@@ -245,6 +276,35 @@ pub struct Rewound {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// The files were looked at outside of any call, and this is what they were.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkspaceObserved {
+    /// What they were.
+    pub root: WorkspaceRoot,
+    /// The object that lists what the root does not cover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<ObjectId>,
+    /// Why they were looked at.
+    pub cause: ObservationCause,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Why files were looked at outside of any call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObservationCause {
+    /// The session begins with them.
+    Started,
+    /// They were put back after the session went back. Until this is recorded, that has to be done again.
+    Restored,
+    /// They are not what they were when the session was last driven.
+    Drifted,
+    /// They are as a call left them that was cut off; it will be put back to before that call.
+    Interrupted,
 }
 
 /// A turn of an agent that answers with programs has ended.

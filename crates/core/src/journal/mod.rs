@@ -7,6 +7,7 @@
 mod batch;
 mod call;
 mod codec;
+mod inbox;
 mod inner_message;
 mod large;
 mod lifecycle;
@@ -16,14 +17,16 @@ mod record;
 
 pub use batch::Batch;
 pub use call::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, ProcessStarted,
-    RequestStarted, StepFinished, WorkspaceRoot,
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, Files, IdempotencyKey, LeftOut,
+    ProcessStarted, RequestStarted, StepFinished, WorkspaceRoot,
 };
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
+pub use inbox::{InboxId, InboxItem, InboxKind};
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use lifecycle::{
-    Decision, EvaluationFailure, EvaluationFinished, EvaluationStarted, Note, Origin, Outcome, PauseReason,
-    Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+    Decision, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Note,
+    ObservationCause, Origin, Outcome, PauseReason, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+    WorkspaceObserved,
 };
 pub(crate) use place::{Place, place_after, stands_at};
 pub use place::{SequenceError, inner_message_append};

@@ -9,7 +9,8 @@ use super::Position;
 use super::call::{BudgetCharged, CallFinished, CallStarted, ProcessStarted, RequestStarted, StepFinished};
 use super::inner_message::InnerMessage;
 use super::lifecycle::{
-    EvaluationFinished, EvaluationStarted, Note, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, Note, Paused, Resolved, Rewound,
+    SessionCreated, TurnFinished, WorkspaceObserved,
 };
 use crate::extra::Extra;
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
@@ -73,6 +74,8 @@ record_kinds! {
     SessionCreated(SessionCreated) = "session_created", version 1;
     /// An evaluation starts.
     EvaluationStarted(EvaluationStarted) = "evaluation_started", version 1;
+    /// An evaluation goes on.
+    EvaluationResumed(EvaluationResumed) = "evaluation_resumed", version 1;
     /// A model is about to be asked.
     RequestStarted(RequestStarted) = "request_started", version 1;
     /// Something was said.
@@ -91,6 +94,8 @@ record_kinds! {
     BudgetCharged(BudgetCharged) = "budget_charged", version 1;
     /// The session goes back.
     Rewound(Rewound) = "rewound", version 1;
+    /// The files were looked at outside of any call.
+    WorkspaceObserved(WorkspaceObserved) = "workspace_observed", version 1;
     /// The session waits for a decision.
     Paused(Paused) = "paused", version 1;
     /// The decision was made.

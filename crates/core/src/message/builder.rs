@@ -137,6 +137,12 @@ impl MessageBuilder {
         self
     }
 
+    /// Adds a part as it is. Media without an id gets its stable one.
+    pub fn add_part(&mut self, part: Part) -> &mut Self {
+        self.parts.push(part.with_stable_id());
+        self
+    }
+
     /// Adds an image with a label for prompts.
     pub fn add_image(
         &mut self,

@@ -4,6 +4,7 @@
 //! passes the same conformance suite. Traits that wait are object-safe and give boxed futures that name no runtime.
 
 mod filesystem;
+mod policy;
 mod process;
 mod store;
 mod workspace;
@@ -13,11 +14,12 @@ use std::pin::Pin;
 pub use filesystem::{
     Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
 };
+pub use policy::{Answer, AnsweredCall, Policy, PolicyError, Question, RequestInfo};
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
-pub use store::{Claim, Fence, Lease, Owner, Store, StoreError, check_batch};
+pub use store::{Claim, Damage, Fence, Lease, Owner, Process, SavedSnapshot, Store, StoreError, check_batch};
 pub use workspace::{
-    Captured, ChangeKind, Objects, PathChange, Restored, Uncovered, UncoveredReason, Workspace,
-    WorkspaceError,
+    Captured, ChangeKind, ObjectOverlay, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason,
+    Workspace, WorkspaceError,
 };
 
 /// A future that a port gives.

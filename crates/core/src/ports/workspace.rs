@@ -4,6 +4,7 @@
 //! objects that are not stored yet; they are appended to the journal in the batch that names the root. Restoring writes only
 //! what differs, and can be repeated after it was interrupted. What a workspace does not cover, it says.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +24,32 @@ pub trait Objects: Send + Sync {
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError>;
 }
 
+/// What is stored, and what is not yet.
+pub struct ObjectOverlay<'a> {
+    new: HashMap<ObjectId, Object>,
+    stored: &'a dyn Objects,
+}
+
+impl<'a> ObjectOverlay<'a> {
+    /// These objects over what is stored.
+    pub fn new(new: impl IntoIterator<Item = Object>, stored: &'a dyn Objects) -> Self {
+        Self { new: new.into_iter().map(|object| (object.id(), object)).collect(), stored }
+    }
+}
+
+impl Objects for ObjectOverlay<'_> {
+    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
+        match self.new.get(&id) {
+            Some(object) => Ok(Some(object.clone())),
+            None => self.stored.get(id),
+        }
+    }
+
+    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
+        Ok(self.new.contains_key(&id) || self.stored.contains(id)?)
+    }
+}
+
 /// Files whose state can be captured and put back.
 pub trait Workspace: Send + Sync {
     /// The files, as tools see them.
@@ -33,11 +60,47 @@ pub trait Workspace: Send + Sync {
         None
     }
 
-    /// The state of the files as they are now.
+    /// The state of the files as they are now. What is covered is decided anew.
     fn capture(&self) -> Result<Captured, WorkspaceError>;
 
-    /// Puts the files back to a state. What is not covered is not touched.
+    /// The state of the files as they are now, where what is covered was decided by an earlier capture: what that one left out
+    /// stays left out. `coverage` names the stored object of its decision; none if it left out nothing.
+    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<Captured, WorkspaceError> {
+        let _ = coverage;
+        self.capture()
+    }
+
+    /// The state of the files before they are put back to a state with this coverage, within a budget of new content. What
+    /// does not fit is listed and not captured.
+    fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<Rescued, WorkspaceError> {
+        let _ = byte_budget;
+        Ok(Rescued { captured: self.capture_covering(coverage)?, left_out: Vec::new() })
+    }
+
+    /// Puts the files back to a state. What is not covered is not touched; what that is, the last capture decided.
     fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError>;
+
+    /// Puts the files back to a state with the coverage that was recorded with it. What is not covered is not touched, what
+    /// is covered is put back even if it could not be captured as it is now.
+    fn restore_covering(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+    ) -> Result<Restored, WorkspaceError> {
+        let _ = coverage;
+        self.restore(root)
+    }
+
+    /// The same with objects that are needed and may not be stored.
+    fn restore_bringing(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<Restored, WorkspaceError> {
+        let _ = brought;
+        self.restore_covering(root, coverage)
+    }
 
     /// What differs between two states, by path.
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError>;
@@ -52,6 +115,18 @@ pub struct Captured {
     pub objects: Vec<Object>,
     /// What the root does not cover.
     pub uncovered: Vec<Uncovered>,
+    /// What was decided about that, for whoever puts the files back to this root: it has to be recorded and stored with it.
+    /// None when all is covered that can be.
+    pub coverage: Option<Object>,
+}
+
+/// The state of a workspace that is about to be overwritten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rescued {
+    /// What was captured. What did not fit is not in it.
+    pub captured: Captured,
+    /// What did not fit, or could not be captured, although it is covered: it is lost if the files are put back.
+    pub left_out: Vec<Uncovered>,
 }
 
 /// Something that a root does not cover: a restore neither changes nor deletes it.

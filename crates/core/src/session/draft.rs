@@ -31,8 +31,22 @@ pub struct Draft {
 
 /// What was done to a draft, so that it can be done again elsewhere.
 enum Entry {
-    Event { event: AnyEvent, reducers: Vec<Arc<dyn ErasedReducer>>, now: Timestamp, changes: Vec<Change> },
-    Overwrite { change: Change, before: Option<Arc<Cell>> },
+    Event {
+        event: AnyEvent,
+        reducers: Vec<Arc<dyn ErasedReducer>>,
+        now: Timestamp,
+        changes: Vec<Change>,
+    },
+    Overwrite {
+        change: Change,
+        before: Option<Arc<Cell>>,
+    },
+    /// Something was to be taken out, and there was nothing. That holds only as long as the slice is what it was.
+    FoundNothing {
+        slice: &'static str,
+        policy: SlicePolicy,
+        before: Option<Arc<Cell>>,
+    },
 }
 
 /// Which of a draft's changes are kept.
@@ -54,6 +68,22 @@ impl Prepared {
     /// What changes, in order: this is what has to be journaled before [`Session::apply`].
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+}
+
+/// Changes that were applied and that observers were not told of yet.
+#[derive(Debug)]
+pub struct Unobserved {
+    before: State,
+    changes: Vec<Change>,
+}
+
+impl Unobserved {
+    /// Both as one: observers are told once, of the way from before the first to after the last.
+    #[must_use]
+    pub fn and(mut self, later: Self) -> Self {
+        self.changes.extend(later.changes);
+        self
     }
 }
 
@@ -97,17 +127,29 @@ impl Session {
 
     /// Makes the session what was prepared, and tells observers.
     pub fn apply(&mut self, prepared: Prepared) -> Result<Vec<Change>, SessionError> {
+        let unobserved = self.apply_unobserved(prepared)?;
+        self.tell_observers(&unobserved);
+        Ok(unobserved.changes)
+    }
+
+    /// Makes the session what was prepared, and leaves telling observers for later: what was applied may have to be made
+    /// durable first, together with more.
+    pub fn apply_unobserved(&mut self, prepared: Prepared) -> Result<Unobserved, SessionError> {
         if prepared.generation != self.generation {
             return Err(SessionError::StalePreparation);
         }
         if prepared.changes.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Unobserved { before: self.state.clone(), changes: Vec::new() });
         }
         let before = std::mem::take(&mut self.state);
         self.set_state(prepared.after);
         prepared.changes.iter().for_each(|change| self.forget(change.slice()));
-        self.notify(&before, &prepared.changes);
-        Ok(prepared.changes)
+        Ok(Unobserved { before, changes: prepared.changes })
+    }
+
+    /// Tells observers of what was applied.
+    pub fn tell_observers(&self, unobserved: &Unobserved) {
+        self.notify(&unobserved.before, &unobserved.changes);
     }
 
     /// Prepares and applies in one step, for sessions that are not journaled.
@@ -155,7 +197,16 @@ impl Session {
                     }
                     made.push(session.make(change.clone())?);
                 }
-                Entry::Overwrite { .. } => {}
+                Entry::FoundNothing { slice, policy, before }
+                    if kept == Kept::All || *policy == SlicePolicy::Log =>
+                {
+                    if !self.holds(slice, draft.base.cell(slice))?
+                        || !session.holds(slice, before.as_ref())?
+                    {
+                        return Err(SessionError::Conflict { slice: (*slice).to_owned() });
+                    }
+                }
+                Entry::Overwrite { .. } | Entry::FoundNothing { .. } => {}
             }
         }
         Ok(Prepared { generation: self.generation, after: session.state, changes: made })
@@ -213,15 +264,17 @@ impl Draft {
         self.entries.iter().flat_map(|entry| match entry {
             Entry::Event { changes, .. } => changes.as_slice(),
             Entry::Overwrite { change, .. } => std::slice::from_ref(change),
+            Entry::FoundNothing { .. } => &[],
         })
     }
 
     fn overwrite<S: Slice>(&mut self, op: SliceOp<S>) -> Result<&mut Self, SessionError> {
-        if !op.is_keep() {
-            let before = self.session.state.cell(S::NAME).cloned();
-            let change = self.session.make(Change::new(self.session.policy_of::<S>(), op))?;
-            self.entries.push(Entry::Overwrite { change, before });
-        }
+        let before = self.session.state.cell(S::NAME).cloned();
+        let policy = self.session.policy_of::<S>();
+        self.entries.push(match op.is_keep() {
+            true => Entry::FoundNothing { slice: S::NAME, policy, before },
+            false => Entry::Overwrite { change: self.session.make(Change::new(policy, op))?, before },
+        });
         Ok(self)
     }
 }
@@ -239,6 +292,7 @@ impl std::fmt::Debug for Entry {
         match self {
             Self::Event { changes, .. } => formatter.debug_tuple("Event").field(changes).finish(),
             Self::Overwrite { change, .. } => formatter.debug_tuple("Overwrite").field(change).finish(),
+            Self::FoundNothing { slice, .. } => formatter.debug_tuple("FoundNothing").field(slice).finish(),
         }
     }
 }

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-pub use draft::{Draft, Prepared};
+pub use draft::{Draft, Prepared, Unobserved};
 pub use error::{BoxError, SessionError, SnapshotMismatchError, SnapshotRestoreError};
 pub use items::Items;
 pub use observer::Observation;
@@ -155,6 +155,12 @@ impl Session {
         if !self.info.children.contains(&child) {
             Arc::make_mut(&mut self.info).children.push(child);
         }
+    }
+
+    /// Holds this state from now on, whatever it held before.
+    pub(crate) fn adopt(&mut self, state: State) {
+        self.forget_computed();
+        self.set_state(state);
     }
 
     pub(super) fn set_state(&mut self, state: State) {

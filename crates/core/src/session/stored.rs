@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::SessionInfo;
 use super::cell::{Cell, PlainItem};
 use super::error::{SessionError, SnapshotRestoreError};
-use super::slice::SlicePolicy;
+use super::slice::{Slice, SlicePolicy};
 use super::snapshot::Snapshot;
 use super::state::State;
 use crate::extra::Extra;
@@ -45,6 +45,22 @@ pub struct StoredSlice {
 }
 
 impl StoredSlice {
+    /// Items of a slice as plain data, for a session that starts with them.
+    pub fn of<S: Slice>(items: &[Arc<S>]) -> Result<Self, SessionError> {
+        let items = items.iter().map(|item| {
+            serde_json::to_value(&**item)
+                .map_err(|source| SessionError::Encode { slice: S::NAME.to_owned(), source })
+        });
+        Ok(Self {
+            name: S::NAME.to_owned(),
+            version: S::VERSION,
+            policy: S::POLICY,
+            items: items.collect::<Result<_, _>>()?,
+            item_versions: Vec::new(),
+            extra: Extra::default(),
+        })
+    }
+
     pub(crate) fn from_cell(name: &str, cell: &Cell) -> Result<Self, SessionError> {
         let items = cell.plain_items().collect::<Result<Vec<_>, _>>()?;
         let version = items.iter().map(|item| item.version).max().unwrap_or(1);

@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    CallFinished, CallOutcome, CallStarted, Point, Position, ProcessStarted, WorkspaceRoot,
+    CallFinished, CallOutcome, CallStarted, Point, Position, ProcessStarted, Resolved, WorkspaceRoot,
 };
 use crate::message::OptionResult;
+use crate::object::ObjectId;
 use crate::time::Timestamp;
 
 /// How far a call has come. It is never stored: it follows from the presence of the result.
@@ -47,6 +48,8 @@ pub struct Call {
     pub finished: Option<Recorded<CallFinished>>,
     /// The outside sub-steps that are done, by name.
     pub steps: imbl::OrdMap<String, Value>,
+    /// What was last decided about it, since its latest intent.
+    pub decision: Option<Arc<Resolved>>,
     /// The processes that it started, as long as it is not known that they have ended.
     pub processes: imbl::Vector<Arc<ProcessStarted>>,
     /// What its result message says: completed or failed.
@@ -62,6 +65,7 @@ impl Call {
             intent: None,
             finished: None,
             steps: imbl::OrdMap::new(),
+            decision: None,
             processes: imbl::Vector::new(),
             result: None,
         }
@@ -84,19 +88,20 @@ impl Call {
     /// The boundaries of the call, once it was started.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let intent = self.intent.as_ref()?;
-        let (root, finished) = (intent.record.root, self.finished.as_ref());
+        let (root, coverage) = (intent.record.root, intent.record.coverage);
+        let finished = self.finished.as_ref();
         Some(Checkpoint {
             call_id: self.call_id,
             tool_name: self.name.clone(),
             attempt: intent.record.attempt,
-            before: Boundary::at(intent.point, root),
+            before: Boundary::at(intent.point, root, coverage),
             after: finished.map(|finished| {
                 let Point { session, position } = finished.point;
-                let root = match finished.record.outcome {
-                    CallOutcome::Succeeded => finished.record.root.or(root),
-                    CallOutcome::Failed => root,
+                let (root, coverage) = match (finished.record.outcome, finished.record.root) {
+                    (CallOutcome::Succeeded, Some(root)) => (Some(root), finished.record.coverage),
+                    (CallOutcome::Succeeded, None) | (CallOutcome::Failed, _) => (root, coverage),
                 };
-                Boundary { session, position: position.next(), root }
+                Boundary { session, position: position.next(), root, coverage }
             }),
             status: self.status(),
             result_summary: finished.and_then(|finished| finished.record.summary.clone()),
@@ -115,11 +120,17 @@ pub struct Boundary {
     pub position: Position,
     /// The workspace, for calls that may write.
     pub root: Option<WorkspaceRoot>,
+    /// The object that lists what the root does not cover; none when it covers all that can be.
+    pub coverage: Option<ObjectId>,
 }
 
 impl Boundary {
-    fn at(Point { session, position }: Point, root: Option<WorkspaceRoot>) -> Self {
-        Self { session, position, root }
+    fn at(
+        Point { session, position }: Point,
+        root: Option<WorkspaceRoot>,
+        coverage: Option<ObjectId>,
+    ) -> Self {
+        Self { session, position, root, coverage }
     }
 }
 

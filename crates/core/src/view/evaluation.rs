@@ -1,12 +1,16 @@
 //! Evaluations, and where a session stands.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::recorded::Recorded;
+use crate::budget::Limits;
 use crate::id::EvaluationId;
-use crate::journal::{EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Point, RequestStarted};
+use crate::journal::{
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, PauseReason, Point, RequestStarted,
+};
 
 /// An evaluation of the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +25,12 @@ pub struct Evaluation {
     pub started: Point,
     /// How it was started. An evaluation that was loaded from a snapshot has no such record.
     pub start: Option<Arc<EvaluationStarted>>,
+    /// What it may spend.
+    pub budget: Option<Limits>,
+    /// How much active time it has from `active` on.
+    pub allotted: Option<Duration>,
+    /// How much time has passed while it was driven, since it was last given some.
+    pub active: Duration,
     /// How many responses it has had.
     pub turns: u64,
     /// How many messages it has.
@@ -41,11 +51,32 @@ impl Evaluation {
             prompt_key: key.to_owned(),
             started,
             start: None,
+            budget: None,
+            allotted: None,
+            active: Duration::ZERO,
             turns: 0,
             messages: 0,
             open_request: None,
             finished: None,
             first_message: 0,
+        }
+    }
+
+    /// How much active time it has left; `None` when it has all the time.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.allotted.map(|allotted| allotted.saturating_sub(self.active))
+    }
+
+    pub(super) fn begin(&mut self, started: &Arc<EvaluationStarted>) {
+        self.budget = started.budget;
+        self.allotted = started.deadline_millis.map(Duration::from_millis);
+        self.start = Some(started.clone());
+    }
+
+    pub(super) fn go_on(&mut self, resumed: &EvaluationResumed) {
+        self.budget = resumed.budget.or(self.budget);
+        if let Some(millis) = resumed.deadline_millis {
+            (self.allotted, self.active) = (Some(Duration::from_millis(millis)), Duration::ZERO);
         }
     }
 

@@ -12,7 +12,7 @@ use super::error::{FoldError, FoldProblem};
 use super::ledger::Ledger;
 use super::lineage::Lineage;
 use super::visible::Visible;
-use crate::journal::{Origin, Position, Record, RecordBody, SessionCreated};
+use crate::journal::{Files, Origin, Position, Record, RecordBody, Rewound, SessionCreated};
 
 /// Everything that follows from the records of a journal.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl JournalView {
             match &record.body {
                 RecordBody::Rewound(rewound) => {
                     let prefix = cuts.take(rewound.to, record.position);
-                    view.go_back(record, rewound.to, prefix.as_ref())?;
+                    view.go_back(record, rewound, prefix.as_ref())?;
                 }
                 _ => view.apply(record)?,
             }
@@ -87,7 +87,7 @@ impl JournalView {
     /// Takes in the next record. A rewind needs [`Self::rewind`] instead. After an error the view is as before.
     pub fn apply(&mut self, record: &Record) -> Result<(), FoldError> {
         if let RecordBody::Rewound(rewound) = &record.body {
-            return self.go_back(record, rewound.to, None);
+            return self.go_back(record, rewound, None);
         }
         self.check_place(record)?;
         let session = self.session_id();
@@ -100,16 +100,22 @@ impl JournalView {
     pub fn rewind(&mut self, record: &Record, prefix: &Self) -> Result<(), FoldError> {
         let RecordBody::Rewound(rewound) = &record.body else { return self.apply(record) };
         let fits = prefix.head == rewound.to && prefix.session_id() == self.session_id();
-        self.go_back(record, rewound.to, fits.then_some(&prefix.visible))
+        self.go_back(record, rewound, fits.then_some(&prefix.visible))
     }
 
-    fn go_back(&mut self, record: &Record, to: Position, prefix: Option<&Visible>) -> Result<(), FoldError> {
+    fn go_back(
+        &mut self,
+        record: &Record,
+        rewound: &Rewound,
+        prefix: Option<&Visible>,
+    ) -> Result<(), FoldError> {
         self.check_place(record)?;
+        let to = rewound.to;
         if to == Position::START || to > record.position {
             return Err(FoldError::at(record, FoldProblem::NoSuchCut { to }));
         }
         let prefix = prefix.ok_or_else(|| FoldError::at(record, FoldProblem::NeedsPrefix { to }))?;
-        self.visible = self.visible.rewound_to(prefix);
+        self.visible = self.visible.rewound_to(prefix, Files::of(rewound.root, rewound.coverage));
         self.lineage.add(record.position, to);
         self.taken_in(record);
         Ok(())

@@ -10,7 +10,9 @@ use super::lineage::Lineage;
 use super::transcript::Transcript;
 use crate::digest::Digest;
 use crate::id::{CallId, EvaluationId, IdStream, SessionId};
-use crate::journal::{InnerMessage, PauseReason, Paused, Position, SessionCreated, inner_message_append};
+use crate::journal::{
+    Files, InnerMessage, PauseReason, Paused, Position, SessionCreated, inner_message_append,
+};
 use crate::session::{Capture, Session, SessionError, SessionInfo};
 use crate::time::Clock;
 
@@ -53,6 +55,12 @@ impl JournalView {
         let mut session = Session::with_state(info, ids, self.visible.state.clone());
         session.register::<InnerMessage, InnerMessage>(inner_message_append);
         session
+    }
+
+    /// Makes a live session hold what the journal says, whatever it held before: that is what going back means to it. Its
+    /// reducers, policies and observers stay.
+    pub fn load_into(&self, session: &mut Session) {
+        session.adopt(self.visible.state.clone());
     }
 
     /// The transcript.
@@ -103,14 +111,24 @@ impl JournalView {
     }
 
     /// What the session waits for, if it waits: that its files are looked after, else what came first.
-    pub fn pause(&self) -> Option<&Paused> {
+    pub fn pause(&self) -> Option<&Arc<Paused>> {
         let poisoned = self.pauses().find(|pause| pause.reason == PauseReason::Poisoned);
         poisoned.or_else(|| self.pauses().next())
     }
 
     /// Everything that the session waits for, in order.
-    pub fn pauses(&self) -> impl Iterator<Item = &Paused> {
-        self.visible.pauses.iter().map(|pause| &**pause)
+    pub fn pauses(&self) -> impl Iterator<Item = &Arc<Paused>> {
+        self.visible.pauses.iter()
+    }
+
+    /// What the files are, as far as it is recorded; `None` when no record tells.
+    pub fn files(&self) -> Option<Files> {
+        self.visible.files
+    }
+
+    /// What the files still have to be put back to, because the session went back and nothing says that it was done.
+    pub fn owed_files(&self) -> Option<Files> {
+        self.visible.files.filter(|_| self.visible.files_are_owed)
     }
 
     /// What the session is doing, given whether someone drives it.

@@ -11,11 +11,12 @@ use super::evaluation::Evaluation;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    EvaluationStarted, InnerMessage, Paused, Place, Point, Position, Record, RecordBody, Resolved,
+    EvaluationStarted, Files, InnerMessage, Paused, Place, Point, Position, Record, RecordBody, Resolved,
     place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
+use crate::time::Timestamp;
 
 /// What is visible at one place of a journal.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,13 @@ pub(super) struct Visible {
     pub(super) calls: imbl::Vector<Arc<Call>>,
     call_index: imbl::OrdMap<CallId, usize>,
     pub(super) pauses: imbl::Vector<Arc<Paused>>,
+    /// When the last record was made, and whether somebody drove the session after it.
+    last_at: Option<Timestamp>,
+    is_driven: bool,
+    /// What the files are, as far as it was recorded.
+    pub(super) files: Option<Files>,
+    /// Whether the files still have to be put back to it.
+    pub(super) files_are_owed: bool,
     /// The sessions that this one is a fork of, the eldest first.
     pub(super) ancestors: imbl::Vector<SessionId>,
 }
@@ -35,6 +43,9 @@ impl Visible {
     pub(super) fn forked(&self, session: SessionId) -> Self {
         let mut fork = self.clone();
         fork.ancestors.push_back(session);
+        (fork.last_at, fork.is_driven) = (None, false);
+        // Its files lie elsewhere, and nothing has put them there yet.
+        fork.files_are_owed = fork.files.is_some();
         fork
     }
 
@@ -60,6 +71,30 @@ impl Visible {
 
     /// Takes in a record that is not a rewind. After an error everything is as before.
     pub(super) fn take_in(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
+        self.take_in_body(session, record)?;
+        self.let_time_pass(record);
+        Ok(())
+    }
+
+    /// Adds the time since the record before to the evaluation that is driven. Nobody drives a session that waits for a
+    /// decision, and none was driven before a record that says it goes on.
+    fn let_time_pass(&mut self, record: &Record) {
+        let (since, was_driven) = (self.last_at.replace(record.at), self.is_driven);
+        self.is_driven = self.pauses.is_empty();
+        let goes_on =
+            matches!(record.body, RecordBody::EvaluationResumed(_) | RecordBody::EvaluationStarted(_));
+        let Some(since) = since.filter(|_| was_driven && !goes_on) else { return };
+        let passed = record.at.since(since);
+        let open = self.evaluations.back().is_some_and(|latest| latest.finished.is_none());
+        if open
+            && !passed.is_zero()
+            && let Some(latest) = self.evaluations.back_mut()
+        {
+            Arc::make_mut(latest).active += passed;
+        }
+    }
+
+    fn take_in_body(&mut self, session: SessionId, record: &Record) -> Result<(), FoldProblem> {
         let point = Point { session, position: record.position };
         match &record.body {
             RecordBody::SessionCreated(_) => return Err(FoldProblem::Beginning),
@@ -74,6 +109,9 @@ impl Visible {
                 }
             }
             RecordBody::EvaluationStarted(started) => self.start(point, started)?,
+            RecordBody::EvaluationResumed(resumed) => {
+                self.edit_evaluation(resumed.evaluation_id)?.go_on(resumed);
+            }
             RecordBody::RequestStarted(request) => {
                 self.edit_evaluation(request.evaluation_id)?.open_request = Some(request.clone());
             }
@@ -97,13 +135,16 @@ impl Visible {
                 let call = self.edit_call(index);
                 call.intent = Some(Recorded::new(session, record, started));
                 call.finished = None;
+                call.decision = None;
+                self.files = Files::of(started.root, started.coverage).or(self.files);
             }
             RecordBody::CallFinished(finished) => {
                 let unknown = FoldProblem::UnknownCall { call: finished.call_id };
                 let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
                 let call = self.edit_call(index);
                 call.finished = Some(Recorded::new(session, record, finished));
-                call.processes = imbl::Vector::new();
+                let after = call.checkpoint().and_then(|checkpoint| checkpoint.after);
+                self.files = after.and_then(|after| Files::of(after.root, after.coverage)).or(self.files);
             }
             RecordBody::StepFinished(step) => {
                 let unknown = FoldProblem::UnknownCall { call: step.call_id };
@@ -119,10 +160,17 @@ impl Visible {
             RecordBody::Resolved(resolved) => {
                 let Resolved { call_id, .. } = **resolved;
                 self.forget_pauses(|_, pause| pause.call_id == call_id);
+                if let Some(index) = call_id.and_then(|call| self.call_index.get(&call).copied()) {
+                    self.edit_call(index).decision = Some(resolved.clone());
+                }
             }
             RecordBody::TurnFinished(turn) => {
                 let evaluation = turn.evaluation_id;
                 self.evaluation(evaluation).ok_or(FoldProblem::UnknownEvaluation { evaluation })?;
+            }
+            RecordBody::WorkspaceObserved(observed) => {
+                self.files = Files::of(Some(observed.root), observed.coverage);
+                self.files_are_owed = false;
             }
             RecordBody::BudgetCharged(_) | RecordBody::Rewound(_) | RecordBody::Note(_) => {}
         }
@@ -138,9 +186,16 @@ impl Visible {
         self.call_index.get(&call).and_then(|index| self.calls.get(*index)).map(|call| &**call)
     }
 
-    /// What is visible after going back to `prefix`: all of it, and the logs as they are here.
-    pub(super) fn rewound_to(&self, prefix: &Self) -> Self {
+    /// What is visible after going back to `prefix`: all of it, and the logs as they are here. The files are another matter: they
+    /// are put back to `files` if there are any, and are what they are otherwise.
+    pub(super) fn rewound_to(&self, prefix: &Self, files: Option<Files>) -> Self {
         let mut visible = prefix.clone();
+        // The time between the cut and now was spent on what is no longer visible.
+        (visible.last_at, visible.is_driven) = (self.last_at, false);
+        (visible.files, visible.files_are_owed) = match files {
+            Some(files) => (Some(files), true),
+            None => (self.files, self.files_are_owed),
+        };
         for (name, cell) in self.state.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Log) {
             visible.state.put(name.clone(), cell.clone());
         }
@@ -151,11 +206,11 @@ impl Visible {
         let id = started.evaluation_id;
         match self.edit_evaluation(id) {
             // One that was loaded with the session is taken up again.
-            Ok(evaluation) if evaluation.start.is_none() => evaluation.start = Some(started.clone()),
+            Ok(evaluation) if evaluation.start.is_none() => evaluation.begin(started),
             Ok(_) => return Err(FoldProblem::AlreadyStarted { evaluation: id }),
             Err(_) => {
                 let mut evaluation = Evaluation::new(id, &started.prompt_ns, &started.prompt_key, point);
-                evaluation.start = Some(started.clone());
+                evaluation.begin(started);
                 self.add_evaluation(evaluation);
             }
         }

@@ -59,6 +59,7 @@ fn every_large_value_of_a_record_moves_out() {
         idempotency_key: IdempotencyKey::new(session_id(1), id),
         attempt: 1,
         root: Some(root("before")),
+        coverage: None,
         reservation: None,
         extra: Extra::default(),
     });
@@ -97,7 +98,14 @@ fn a_batch_holds_records_and_objects_in_order() {
 
 fn rewound(to: u64) -> Rewound {
     let rescue = Some(root("rescue"));
-    Rewound { to: Position::new(to), rescue, reason: None, extra: Extra::default() }
+    Rewound {
+        to: Position::new(to),
+        root: None,
+        coverage: None,
+        rescue,
+        reason: None,
+        extra: Extra::default(),
+    }
 }
 
 #[test]

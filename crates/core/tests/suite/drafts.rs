@@ -149,6 +149,22 @@ fn overwriting_a_slice_that_someone_else_made_is_a_conflict() {
 }
 
 #[test]
+fn that_there_was_nothing_to_take_out_holds_only_as_long_as_it_is_so() {
+    let mut session = one_of_each();
+    let mut draft = session.draft();
+    draft.clear_where::<Note>(|note| note.key == 2).unwrap();
+    assert_eq!(draft.changes().count(), 0);
+    session.append(note(2, "theirs")).unwrap();
+    assert_conflict(session.commit(draft), "note");
+
+    let mut draft = session.draft();
+    draft.append(note(3, "mine")).unwrap().clear_where::<Note>(|note| note.key == 9).unwrap();
+    session.append(Deed(2)).unwrap();
+    session.commit(draft).expect("another slice may change meanwhile");
+    assert_eq!(keys(&session), [1, 2, 3]);
+}
+
+#[test]
 fn positions_are_not_taken_out_of_what_was_reduced_to_something_else() {
     // The draft's note is dropped when it is reduced again, so the position that it takes out would mean another one.
     let mut session = session();

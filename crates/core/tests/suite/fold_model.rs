@@ -46,7 +46,7 @@ fn shown(view: &JournalView) -> Shown {
         evaluations: view.evaluations().cloned().collect(),
         calls: view.calls().cloned().collect(),
         checkpoints: view.checkpoints(),
-        pauses: view.pauses().cloned().collect(),
+        pauses: view.pauses().map(|pause| (**pause).clone()).collect(),
         status: view.status(Driver::Absent),
         transcript: view.transcript().unwrap().all().iter().cloned().collect(),
         state,

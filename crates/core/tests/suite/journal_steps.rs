@@ -6,8 +6,9 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, EvaluationStarted, Outcome, PauseReason, Position, ProcessStarted, RecordBody,
-    Resolved, StepFinished, TurnFinished,
+    CallOutcome, Decision, EvaluationResumed, EvaluationStarted, ObservationCause, Outcome, PauseReason,
+    Position, ProcessStarted, RecordBody, Resolved, StepFinished, TurnFinished, WorkspaceObserved,
+    WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -24,6 +25,7 @@ use super::strategies;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Action {
     Start,
+    Resume,
     Supersede,
     System,
     User,
@@ -42,6 +44,7 @@ pub(crate) enum Action {
     Request,
     Charge,
     Note,
+    Look,
     Turn,
     Finish,
     SayAgain,
@@ -49,10 +52,11 @@ pub(crate) enum Action {
     Undo,
 }
 
-const ACTIONS: [Action; 30] = {
+const ACTIONS: [Action; 32] = {
     use Action::*;
     [
         Start,
+        Resume,
         Supersede,
         System,
         User,
@@ -78,6 +82,7 @@ const ACTIONS: [Action; 30] = {
         Request,
         Charge,
         Note,
+        Look,
         Turn,
         SayAgain,
         Rewind,
@@ -130,6 +135,18 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
     match (action, evaluation) {
         (Action::Start, _) => {
             writer.start();
+        }
+        (Action::Resume, Some(evaluation_id)) => {
+            let (owner, deadline_millis) = (Some(text.clone()), Some(*pick as u64));
+            let (budget, fingerprint, extra) = (None, None, Extra::default());
+            writer.push(EvaluationResumed {
+                evaluation_id,
+                owner,
+                budget,
+                deadline_millis,
+                fingerprint,
+                extra,
+            });
         }
         (Action::Supersede, Some(evaluation)) => supersede(writer, evaluation),
         (Action::System, Some(id)) => drop(writer.say(id, parts(RoleHint::System, text))),
@@ -197,6 +214,12 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             writer.charge(reservation, tokens(*pick as u64 / 2));
         }
         (Action::Note, _) => drop(writer.note(text)),
+        (Action::Look, _) => {
+            let object = Object::blob(text.clone().into_bytes()).id();
+            let root = WorkspaceRoot { tree: object, manifest: object };
+            let cause = ObservationCause::Drifted;
+            writer.push(WorkspaceObserved { root, cause, coverage: None, extra: Extra::default() });
+        }
         (Action::Turn, Some(evaluation_id)) => {
             let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);
             writer.push(TurnFinished { evaluation_id, turn, data, data_object, extra: Extra::default() });

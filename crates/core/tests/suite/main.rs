@@ -5,6 +5,7 @@ mod batches;
 mod caches;
 mod conversation;
 mod drafts;
+mod execution;
 mod filesystem;
 mod fold_model;
 mod fold_problems;
@@ -13,6 +14,7 @@ mod journal;
 mod journal_steps;
 mod journals;
 mod ledger;
+mod machine;
 mod memory_filesystem;
 mod message;
 mod message_storage;
@@ -20,6 +22,7 @@ mod observers;
 mod purity;
 mod record_codec;
 mod records;
+mod resources;
 mod samples;
 mod session;
 mod session_model;
@@ -30,6 +33,7 @@ mod stored_snapshots;
 mod strategies;
 mod transcript;
 mod views;
+mod workspace_roots;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
 #[test]

@@ -7,9 +7,10 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason,
-    Paused, Position, ProcessStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound,
-    SessionCreated, StepFinished, TurnFinished, WorkspaceRoot,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
+    ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
+    Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -183,11 +184,16 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
 
 fn call_started() -> impl Strategy<Value = CallStarted> {
     let effect = select(vec![Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External]);
-    let more =
-        (option::of(object()), option::of(object_ref()), option::of(root()), option::of(reservation()));
+    let more = (
+        option::of(object()),
+        option::of(object_ref()),
+        option::of(root()),
+        option::of(object_id()),
+        option::of(reservation()),
+    );
     (session_id(), call_id(), evaluation_id(), text(), effect, any::<u32>(), more, extra()).prop_map(
         |(session, call_id, evaluation_id, name, effect, attempt, more, extra)| {
-            let (arguments, arguments_object, root, reservation) = more;
+            let (arguments, arguments_object, root, coverage, reservation) = more;
             let idempotency_key = IdempotencyKey::new(session, call_id);
             CallStarted {
                 call_id,
@@ -199,6 +205,7 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
                 idempotency_key,
                 attempt,
                 root,
+                coverage,
                 reservation,
                 extra,
             }
@@ -208,16 +215,23 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
 
 fn call_finished() -> impl Strategy<Value = CallFinished> {
     let outcome = select(vec![CallOutcome::Succeeded, CallOutcome::Failed]);
-    (call_id(), outcome, option::of(root()), option::of(root()), any::<u64>(), option::of(text()), extra())
-        .prop_map(|(call_id, outcome, root, rescue, elapsed_micros, summary, extra)| CallFinished {
-            call_id,
-            outcome,
-            root,
-            rescue,
-            elapsed_micros,
-            summary,
-            extra,
-        })
+    let left_out = (text(), option::of(any::<u64>())).prop_map(|(path, bytes)| LeftOut { path, bytes });
+    let roots = (option::of(root()), option::of(object_id()), option::of(root()), vec(left_out, 0..3));
+    (call_id(), outcome, roots, any::<u64>(), option::of(text()), extra()).prop_map(
+        |(call_id, outcome, (root, coverage, rescue, left_out), elapsed_micros, summary, extra)| {
+            CallFinished {
+                call_id,
+                outcome,
+                root,
+                coverage,
+                rescue,
+                left_out,
+                elapsed_micros,
+                summary,
+                extra,
+            }
+        },
+    )
 }
 
 fn request_started() -> impl Strategy<Value = RequestStarted> {
@@ -276,8 +290,10 @@ fn resolved() -> impl Strategy<Value = Resolved> {
 fn paused() -> impl Strategy<Value = Paused> {
     use PauseReason::{Approval, Asked, Budget, EffectUnknown, Poisoned};
     let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
-    (reason, option::of(call_id()), option::of(text()), extra())
-        .prop_map(|(reason, call_id, detail, extra)| Paused { reason, call_id, detail, extra })
+    let point =
+        (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
+    (reason, option::of(call_id()), option::of(text()), option::of(point), extra())
+        .prop_map(|(reason, call_id, detail, offer, extra)| Paused { reason, call_id, detail, offer, extra })
 }
 
 /// What a record of any kind says.
@@ -286,8 +302,35 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     let charged = (option::of(uuid()), amounts(), extra()).prop_map(|(reservation, amounts, extra)| {
         BudgetCharged { reservation: reservation.map(ReservationId::from), amounts, extra }
     });
-    let rewound = (position(), option::of(root()), option::of(text()), extra())
-        .prop_map(|(to, rescue, reason, extra)| Rewound { to, rescue, reason, extra });
+    let rewound = (
+        position(),
+        option::of(root()),
+        option::of(object_id()),
+        option::of(root()),
+        option::of(text()),
+        extra(),
+    )
+        .prop_map(|(to, root, coverage, rescue, reason, extra)| Rewound {
+            to,
+            root,
+            coverage,
+            rescue,
+            reason,
+            extra,
+        });
+    let resumed = (evaluation_id(), option::of(text()), option::of(limits()), any::<Option<u64>>(), extra())
+        .prop_map(|(evaluation_id, owner, budget, deadline_millis, extra)| {
+            let fingerprint = None;
+            EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, extra }
+        });
+    let causes = [
+        ObservationCause::Started,
+        ObservationCause::Restored,
+        ObservationCause::Drifted,
+        ObservationCause::Interrupted,
+    ];
+    let observed = (root(), select(causes.to_vec()), option::of(object_id()), extra())
+        .prop_map(|(root, cause, coverage, extra)| WorkspaceObserved { root, cause, coverage, extra });
     let turn = (evaluation_id(), any::<u64>(), data()).prop_map(
         |(evaluation_id, turn, (data, data_object, extra))| TurnFinished {
             evaluation_id,
@@ -323,6 +366,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     prop_oneof![
         session_created().prop_map(RecordBody::from).boxed(),
         evaluation_started().prop_map(RecordBody::from).boxed(),
+        resumed.prop_map(RecordBody::from).boxed(),
         request_started().prop_map(RecordBody::from).boxed(),
         inner_message().prop_map(RecordBody::from).boxed(),
         call_started().prop_map(RecordBody::from).boxed(),
@@ -330,6 +374,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         call_finished().prop_map(RecordBody::from).boxed(),
         charged.prop_map(RecordBody::from).boxed(),
         rewound.prop_map(RecordBody::from).boxed(),
+        observed.prop_map(RecordBody::from).boxed(),
         paused().prop_map(RecordBody::from).boxed(),
         resolved().prop_map(RecordBody::from).boxed(),
         evaluation_finished().prop_map(RecordBody::from).boxed(),

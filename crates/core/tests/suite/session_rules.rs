@@ -104,12 +104,7 @@ impl Model {
             for done in &draft.done {
                 let stands = match &done.act {
                     Act::SeedNotes(_) | Act::ClearNotes => !changed,
-                    // That took out nothing in the draft was not noted there.
-                    Act::ClearNotesWhere(modulus)
-                        if done.notes_before.iter().all(|key| key % modulus != 0) =>
-                    {
-                        continue;
-                    }
+                    // Also if it took out nothing in the draft: there may be something now.
                     Act::ClearNotesWhere(_) => !changed && slices.notes == done.notes_before,
                     _ => true,
                 };

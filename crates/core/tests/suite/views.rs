@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use backstitch_core::extra::Extra;
-use backstitch_core::id::CallId;
+use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, InnerMessage, Origin, Outcome, PauseReason, Point, Position, Resolved,
+    CallOutcome, Decision, EvaluationResumed, InnerMessage, Origin, Outcome, PauseReason, Point, Position,
+    Resolved,
 };
 use backstitch_core::message::RoleHint;
 use backstitch_core::session::{SessionError, Snapshot, StoredOp};
@@ -252,4 +253,36 @@ fn a_session_may_start_from_a_snapshot_of_another() {
     assert_eq!(other.view().pending_calls().count(), 0);
     other.rewind(Position::new(1));
     assert_eq!(other.view().pending_calls().count(), 1);
+}
+
+#[test]
+fn active_time_counts_only_while_somebody_drives() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let seconds = |writer: &Writer| writer.view().evaluation(evaluation).unwrap().active.as_secs();
+    let step = (writer.records[1].at.since(writer.records[0].at)).as_secs();
+    writer.note("one");
+    writer.note("two");
+    assert_eq!(seconds(&writer), 2 * step);
+    writer.pause(PauseReason::Asked, None);
+    assert_eq!(seconds(&writer), 3 * step);
+    // A decision that took its time, and a process that was not there.
+    let (call_id, decision, extra) = (None, Decision::Continue, Extra::default());
+    writer.push(Resolved { call_id, decision, by: None, extra });
+    assert_eq!(seconds(&writer), 3 * step);
+    writer.push(resumed(evaluation, None));
+    assert_eq!(seconds(&writer), 3 * step);
+    writer.note("three");
+    assert_eq!(seconds(&writer), 4 * step);
+    assert_eq!(writer.view().evaluation(evaluation).unwrap().time_left(), None);
+
+    writer.push(resumed(evaluation, Some(1_000 * step + 500)));
+    writer.note("four");
+    let left = writer.view().evaluation(evaluation).unwrap().time_left();
+    assert_eq!(left, Some(std::time::Duration::from_millis(500)), "a new allotment starts anew");
+}
+
+fn resumed(evaluation_id: EvaluationId, deadline_millis: Option<u64>) -> EvaluationResumed {
+    let (owner, budget, fingerprint, extra) = (None, None, None, Extra::default());
+    EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, extra }
 }

@@ -1,31 +1,32 @@
 //! A session that this process drives.
 //!
 //! A [`LiveSession`] holds the claim to a session, its view and its execution state, and is the only one who writes its
-//! journal. Every write goes through [`LiveSession::commit`]: records are appended first, and only what was appended is
-//! applied, so memory never runs ahead of the store.
+//! journal. Every write goes through [`commit`](self::commit): records are appended first, and only what was appended is
+//! applied, so memory never runs ahead of the store unnoticed.
+
+mod commit;
+mod files;
+mod load;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, PoisonError};
 
-use backstitch_core::execution::{ExecutionState, Resources};
-use backstitch_core::extra::Extra;
+use backstitch_core::execution::{ExecutionState, Resources, WorkspaceResource};
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{
-    Batch, InnerMessage, PauseReason, Paused, Position, RecordBody, SessionCreated,
-};
-use backstitch_core::message::Message;
-use backstitch_core::ports::{Claim, Lease, Owner, Store, StoreError, Workspace};
+use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated};
+use backstitch_core::ports::{Claim, Lease, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
-use backstitch_core::session::{Prepared, Session};
+use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_core::view::JournalView;
-use tokio::sync::{Mutex, MutexGuard, RwLock};
+use tokio::sync::{Mutex, MutexGuard, RwLock, watch};
+
+pub(crate) use commit::{Commit, Durable, push_changes};
+pub(crate) use files::{blocking, recorded};
+pub use load::{load_view, read_records};
 
 use crate::error::RuntimeError;
-
-/// How many records are read at a time.
-const READ_LIMIT: usize = 1_000;
 
 /// What a session lives with, besides its journal.
 pub struct Surroundings {
@@ -52,7 +53,9 @@ pub struct LiveSession {
     pub(crate) files: Arc<RwLock<()>>,
     state: Mutex<LiveState>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
-    poisoned: AtomicBool,
+    pub(crate) status: AtomicU8,
+    /// The place after the last record that is in the store.
+    durable: watch::Sender<Position>,
 }
 
 /// What a driven session holds in memory.
@@ -62,13 +65,25 @@ pub struct LiveState {
     pub view: JournalView,
     /// Everything that can change.
     pub execution: ExecutionState,
+    held: commit::Held,
 }
 
-/// What is appended and applied as one.
-#[derive(Debug)]
-pub(crate) struct Commit {
-    pub(crate) batch: Batch,
-    pub(crate) prepared: Option<Prepared>,
+/// Whether a session can be driven on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum LiveStatus {
+    Sound,
+    Poisoned,
+    AheadOfStore,
+}
+
+impl From<u8> for LiveStatus {
+    fn from(number: u8) -> Self {
+        [Self::Sound, Self::Poisoned, Self::AheadOfStore]
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or(Self::Poisoned)
+    }
 }
 
 impl LiveSession {
@@ -78,15 +93,33 @@ impl LiveSession {
         created: SessionCreated,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
-        let (store, id) = (surroundings.store.clone(), created.session_id);
-        let lease =
-            store.claim(id, surroundings.owner.clone(), Claim::IfFree).await.map_err(RuntimeError::Store)?;
-        let batch = Batch::at(surroundings.clock.now()).with(created);
-        let appended = store.append(id, Position::START, lease.fence, batch.clone()).await;
-        appended.map_err(RuntimeError::Store)?;
-        let (records, _) = batch.into_records(Position::START);
-        let view = JournalView::fold(&records)?;
-        Ok(Self::live(surroundings, lease, view, set_up))
+        let id = created.session_id;
+        Self::begin(surroundings, id, |at| Batch::at(at).with(created), set_up).await
+    }
+
+    /// Creates a session whose first batch is given. A fork's parent has to be in the same store.
+    pub(crate) async fn begin(
+        surroundings: Surroundings,
+        id: SessionId,
+        first: impl FnOnce(Timestamp) -> Batch,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Result<Arc<Self>, RuntimeError> {
+        let store = surroundings.store.clone();
+        let owner = surroundings.owner.clone();
+        let lease = store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
+        let batch = first(surroundings.clock.now());
+        let appended = store.append(id, Position::START, lease.fence, batch).await;
+        let view = match appended {
+            Ok(_) => load_view(&*store, id, None).await,
+            Err(error) => Err(RuntimeError::Store(error)),
+        };
+        match view {
+            Ok(view) => Ok(Self::live(surroundings, lease, view, set_up)),
+            Err(error) => {
+                give_back(&*store, lease).await;
+                Err(error)
+            }
+        }
     }
 
     /// Opens a session that exists.
@@ -97,18 +130,16 @@ impl LiveSession {
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
+        // Asked first, so that nothing is claimed that does not exist.
+        load::read_records(&*store, id, Position::START, Some(Position::START.next())).await?;
         let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
-        let mut records = Vec::new();
-        loop {
-            let from = Position::new(records.len() as u64);
-            let more = store.read(id, from, READ_LIMIT).await.map_err(RuntimeError::Store)?;
-            if more.is_empty() {
-                break;
+        match load_view(&*store, id, None).await {
+            Ok(view) => Ok(Self::live(surroundings, lease, view, set_up)),
+            Err(error) => {
+                give_back(&*store, lease).await;
+                Err(error)
             }
-            records.extend(more);
         }
-        let view = JournalView::fold(&records)?;
-        Ok(Self::live(surroundings, lease, view, set_up))
     }
 
     fn live(
@@ -120,7 +151,14 @@ impl LiveSession {
         let mut session = view.session(surroundings.clock.clone());
         set_up(&mut session);
         let poisoned = view.pause().is_some_and(|pause| pause.reason == PauseReason::Poisoned);
-        let execution = ExecutionState::new(session, surroundings.resources);
+        let status = if poisoned { LiveStatus::Poisoned } else { LiveStatus::Sound };
+        let resources = match &surroundings.workspace {
+            Some(workspace) => {
+                surroundings.resources.including(Arc::new(WorkspaceResource::new(workspace.clone())))
+            }
+            None => surroundings.resources,
+        };
+        let execution = ExecutionState::new(session, resources);
         Arc::new(Self {
             id: view.session_id(),
             store: surroundings.store,
@@ -128,9 +166,10 @@ impl LiveSession {
             clock: surroundings.clock,
             workspace: surroundings.workspace,
             files: Arc::default(),
-            state: Mutex::new(LiveState { view, execution }),
+            durable: watch::Sender::new(view.head()),
+            state: Mutex::new(LiveState { view, execution, held: commit::Held::default() }),
             deadlines: std::sync::Mutex::default(),
-            poisoned: AtomicBool::new(poisoned),
+            status: AtomicU8::new(status as u8),
         })
     }
 
@@ -149,6 +188,11 @@ impl LiveSession {
         &self.store
     }
 
+    /// The claim to the session.
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
     /// The files, if there are any.
     pub fn workspace(&self) -> Option<&Arc<dyn Workspace>> {
         self.workspace.as_ref()
@@ -157,6 +201,11 @@ impl LiveSession {
     /// What is in memory, for reading. Nothing is committed as long as this is held.
     pub async fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().await
+    }
+
+    /// The place after the last record that is in the store, and all later ones as they come.
+    pub fn durable_head(&self) -> watch::Receiver<Position> {
+        self.durable.subscribe()
     }
 
     /// The seed of the session's chance.
@@ -174,135 +223,23 @@ impl LiveSession {
         self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).insert(evaluation, deadline);
     }
 
-    /// Appends records that change no slice.
-    pub async fn record(&self, bodies: Vec<RecordBody>) -> Result<(), RuntimeError> {
-        self.commit(|_| {
-            let mut batch = Batch::at(self.clock.now());
-            bodies.into_iter().for_each(|body| {
-                batch.push(body);
-            });
-            Ok((Commit { batch, prepared: None }, ()))
-        })
-        .await
-    }
-
-    /// Says something in an evaluation: each message at the next place.
-    pub async fn say(
-        &self,
-        evaluation: EvaluationId,
-        turn: u64,
-        messages: Vec<Message>,
-    ) -> Result<(), RuntimeError> {
-        self.commit(|state| {
-            let session = &state.execution.session;
-            let mut prepared = session.prepare(&session.draft())?;
-            for (offset, message) in messages.into_iter().enumerate() {
-                let inner = state.inner_message(evaluation, turn, message, offset as u64)?;
-                session.prepare_more(&mut prepared, inner)?;
-            }
-            let mut batch = Batch::at(self.clock.now());
-            push_changes(&mut batch, &prepared)?;
-            Ok((Commit { batch, prepared: Some(prepared) }, ()))
-        })
-        .await
-    }
-
-    /// Appends what `build` makes of the state as it is, and applies it once it is appended.
-    pub(crate) async fn commit<R>(
-        &self,
-        build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), RuntimeError>,
-    ) -> Result<R, RuntimeError> {
-        let mut state = self.state.lock().await;
-        self.check_sound()?;
-        let (commit, result) = build(&mut state)?;
-        if commit.batch.is_empty() {
-            return Ok(result);
-        }
-        let head = state.view.head();
-        let appended = self.store.append(self.id, head, self.lease.fence, commit.batch.clone()).await;
-        appended.map_err(|error| self.lost_or(error))?;
-        let (records, _) = commit.batch.into_records(head);
-        for record in &records {
-            state.view.apply(record)?;
-        }
-        if let Some(prepared) = commit.prepared {
-            state.execution.session.apply(prepared)?;
-        }
-        Ok(result)
-    }
-
-    /// Stops everything: the session cannot be trusted any more. That is recorded where it still can be.
-    pub(crate) async fn poison(&self, reason: String) -> RuntimeError {
-        let paused = Paused {
-            reason: PauseReason::Poisoned,
-            call_id: None,
-            detail: Some(reason.clone()),
-            extra: Extra::default(),
-        };
-        if let Err(error) = self.record(vec![paused.into()]).await {
-            tracing::error!(session = %self.id, %error, "the session is poisoned, and that could not be recorded");
-        }
-        self.poisoned.store(true, Ordering::SeqCst);
-        RuntimeError::Poisoned { session: self.id, reason }
-    }
-
-    /// Gives the session back.
+    /// Gives the session back, with everything that was done made durable.
     pub async fn release(&self) -> Result<(), RuntimeError> {
+        let flushed = self.flush().await;
         self.state().await.execution.resources.close();
-        self.store.release(self.lease.clone()).await.map_err(RuntimeError::Store)
-    }
-
-    fn check_sound(&self) -> Result<(), RuntimeError> {
-        match self.poisoned.load(Ordering::SeqCst) {
-            true => {
-                Err(RuntimeError::Poisoned { session: self.id, reason: "it was poisoned earlier".into() })
-            }
-            false => Ok(()),
-        }
-    }
-
-    fn lost_or(&self, error: StoreError) -> RuntimeError {
-        match error {
-            StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
-                RuntimeError::LeaseLost { session: self.id, source: error }
-            }
-            other => RuntimeError::Store(other),
+        self.store.release(self.lease.clone()).await.map_err(RuntimeError::Store)?;
+        match flushed {
+            // It is not ours to write to any more, and so there is nothing to make durable.
+            Err(RuntimeError::LeaseLost { .. } | RuntimeError::Poisoned { .. }) => Ok(()),
+            other => other,
         }
     }
 }
 
-impl LiveState {
-    /// A message at the next place of its evaluation, `offset` after what is recorded.
-    pub(crate) fn inner_message(
-        &self,
-        evaluation: EvaluationId,
-        turn: u64,
-        message: Message,
-        offset: u64,
-    ) -> Result<InnerMessage, RuntimeError> {
-        let known = self.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-        let session = &self.execution.session;
-        Ok(InnerMessage {
-            message_id: session.ids().next(),
-            evaluation_id: evaluation,
-            sequence: known.messages + offset,
-            turn,
-            prompt_ns: known.prompt_ns.clone(),
-            prompt_key: known.prompt_key.clone(),
-            created_at: self.execution.clock.now(),
-            message,
-            provider: None,
-            extra: Extra::default(),
-        })
+/// Gives back what was claimed for nothing.
+async fn give_back(store: &dyn Store, lease: Lease) {
+    let session = lease.session;
+    if let Err(error) = store.release(lease).await {
+        tracing::warn!(%session, %error, "a session that could not be opened could not be given back");
     }
-}
-
-/// The records that journal what was prepared.
-pub(crate) fn push_changes(batch: &mut Batch, prepared: &Prepared) -> Result<(), RuntimeError> {
-    for change in prepared.changes() {
-        for body in RecordBody::of_change(change)? {
-            batch.push(body);
-        }
-    }
-    Ok(())
 }

@@ -1,17 +1,22 @@
 //! Files around a call.
 //!
-//! A call that may write is alone with the files: it is captured before, and after it either captured again or put back. The
-//! lock is granted in the order in which it is asked for, which is the order of the calls in a turn.
+//! A call that may write is alone with the files: they are captured before, and after it either captured again or put back. What
+//! is covered is decided before it and holds until it has ended, so that a rollback is exact. The lock is granted in the order
+//! in which it is asked for, which is the order of the calls in a turn.
 
 use std::sync::Arc;
 
-use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::journal::{Files, LeftOut, WorkspaceRoot};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Captured, Workspace, WorkspaceError};
+use backstitch_core::ports::Workspace;
 use backstitch_core::tool::WorkspaceUse;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::error::RuntimeError;
+use crate::live::{blocking, recorded};
+
+/// More than this is not listed of what a rescue leaves out.
+const MOST_LISTED: usize = 1_000;
 
 /// A call's hold on the files.
 pub(super) enum Hold {
@@ -21,9 +26,12 @@ pub(super) enum Hold {
 }
 
 /// The files as a failed call left them, before they were put back.
+#[derive(Default)]
 pub(super) struct Rescue {
-    pub(super) root: WorkspaceRoot,
+    /// None when they were as they had been.
+    pub(super) root: Option<WorkspaceRoot>,
     pub(super) objects: Vec<Object>,
+    pub(super) left_out: Vec<LeftOut>,
 }
 
 impl Hold {
@@ -41,35 +49,46 @@ impl Hold {
         }
     }
 
-    /// The files as they are, for a call that may write.
-    pub(super) async fn capture(&self) -> Result<Option<Captured>, RuntimeError> {
+    /// The files before a call that may write.
+    pub(super) async fn capture(&self) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
         let Self::Alone { workspace, .. } = self else { return Ok(None) };
         let workspace = workspace.clone();
-        blocking(move || workspace.capture()).await.map(Some)
+        blocking(move || Ok(Some(recorded(workspace.capture()?)))).await
+    }
+
+    /// The files after a call that may write, as far as they were covered before it.
+    pub(super) async fn capture_after(
+        &self,
+        before: Option<Files>,
+    ) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
+        let (Self::Alone { workspace, .. }, Some(before)) = (self, before) else { return Ok(None) };
+        let workspace = workspace.clone();
+        blocking(move || Ok(Some(recorded(workspace.capture_covering(before.coverage)?)))).await
     }
 
     /// Puts the files back, and gives what they were like if that was different.
-    pub(super) async fn put_back(&self, root: WorkspaceRoot) -> Result<Option<Rescue>, RuntimeError> {
-        let Self::Alone { workspace, .. } = self else { return Ok(None) };
+    pub(super) async fn put_back(
+        &self,
+        before: Option<Files>,
+        byte_budget: u64,
+    ) -> Result<Rescue, RuntimeError> {
+        let (Self::Alone { workspace, .. }, Some(before)) = (self, before) else {
+            return Ok(Rescue::default());
+        };
         let workspace = workspace.clone();
         blocking(move || {
-            let found = workspace.capture()?;
-            if found.root == root {
-                return Ok(None);
+            let found = workspace.rescue(before.coverage, byte_budget)?;
+            if found.captured.root == before.root && found.left_out.is_empty() {
+                return Ok(Rescue::default());
             }
-            workspace.restore(root)?;
-            Ok(Some(Rescue { root: found.root, objects: found.objects }))
+            workspace.restore_covering(before.root, before.coverage)?;
+            let left_out = found.left_out.into_iter().take(MOST_LISTED);
+            Ok(Rescue {
+                root: Some(found.captured.root),
+                objects: found.captured.objects,
+                left_out: left_out.map(|one| LeftOut { path: one.path, bytes: one.bytes }).collect(),
+            })
         })
         .await
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
-) -> Result<T, RuntimeError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(RuntimeError::Workspace),
-        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-        Err(_) => Err(RuntimeError::ShuttingDown),
     }
 }

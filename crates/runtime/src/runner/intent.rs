@@ -39,7 +39,7 @@ impl Intent {
             for body in first.into_iter().chain([body]) {
                 batch.push(body);
             }
-            Ok((Commit { batch, prepared: None }, ()))
+            Ok((Commit::now(batch, None), ()))
         })
         .await?;
         *recorded = true;

@@ -21,7 +21,7 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::execution::{CallResources, CompositeSnapshot, SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, CallStarted, Effect, IdempotencyKey, PauseReason, Paused, RecordBody, WorkspaceRoot,
+    Batch, CallStarted, Effect, Files, IdempotencyKey, PauseReason, Paused, RecordBody,
 };
 use backstitch_core::message::Retry;
 use backstitch_core::session::SessionError;
@@ -44,6 +44,9 @@ use result::{Failure, Speaker};
 /// How often a call that conflicts with another is run again.
 const CONFLICT_RETRIES: u32 = 3;
 
+/// How much new content is kept of what a failed call leaves, unless something else is said.
+pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
+
 /// Runs tools, each call as a transaction.
 pub struct ToolRunner {
     live: Arc<LiveSession>,
@@ -53,6 +56,7 @@ pub struct ToolRunner {
     prompt_name: String,
     adapter: String,
     grace: Option<Duration>,
+    rescue_bytes: u64,
     cancel: CancellationToken,
 }
 
@@ -62,7 +66,8 @@ struct Started {
     call: CallRequest,
     arguments: Map<String, Value>,
     intent: Arc<Intent>,
-    before: Option<WorkspaceRoot>,
+    /// The files before it, for a call that may write.
+    before: Option<Files>,
     pre: CompositeSnapshot,
     resources: CallResources,
     started: Duration,
@@ -88,6 +93,7 @@ impl ToolRunner {
             prompt_name: String::new(),
             adapter: "direct".to_owned(),
             grace: None,
+            rescue_bytes: RESCUE_BYTES,
             cancel: CancellationToken::new(),
         }
     }
@@ -111,6 +117,14 @@ impl ToolRunner {
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = Some(grace);
+        self
+    }
+
+    /// Says how many bytes of new content are kept of what a failed call leaves before it is put back. What exceeds it is
+    /// listed by path and size.
+    #[must_use]
+    pub fn with_rescue_budget(mut self, bytes: u64) -> Self {
+        self.rescue_bytes = bytes;
         self
     }
 
@@ -140,6 +154,9 @@ impl ToolRunner {
 
     /// Runs a call.
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+        if let Some(message) = call.refusal.clone() {
+            return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
+        }
         let Some(tool) = self.tools.get(&call.name).cloned() else {
             let known: Vec<_> = self.tools.iter().map(|tool| tool.name().as_str()).collect();
             let message = format!("there is no tool {:?}; there are: {}", call.name, known.join(", "));
@@ -193,12 +210,11 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: &Hold,
     ) -> Result<Option<Started>, RuntimeError> {
-        let captured = hold.capture().await?;
-        let before = captured.as_ref().map(|captured| captured.root);
+        let (before, objects) = hold.capture().await?.unzip();
         let live = &self.live;
         let as_in_message = call.arguments.object() == Some(&arguments);
         // That of a pure call can wait, unless it names what has to be stored with it.
-        let record_now = tool.spec.effect != Effect::Pure || captured.is_some();
+        let record_now = tool.spec.effect != Effect::Pure || before.is_some();
 
         let started = live
             .commit(|state| {
@@ -211,7 +227,7 @@ impl ToolRunner {
                     && let Err(exceeded) = limits.check(state.view.ledger().committed().plus(one_call))
                 {
                     batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
-                    return Ok((Commit { batch, prepared: None }, None));
+                    return Ok((Commit::now(batch, None), None));
                 }
                 let intent = CallStarted {
                     call_id: call.call_id,
@@ -222,16 +238,17 @@ impl ToolRunner {
                     effect: tool.spec.effect,
                     idempotency_key: IdempotencyKey::new(live.id(), call.call_id),
                     attempt: call.attempt,
-                    root: before,
+                    root: before.map(|files| files.root),
+                    coverage: before.and_then(|files| files.coverage),
                     reservation: limits.map(|_| Reservation { id: session.ids().next(), amounts: one_call }),
                     extra: Extra::default(),
                 };
                 let intent = Arc::new(intent);
                 if record_now {
                     batch.push(RecordBody::CallStarted(intent.clone()));
-                    captured.into_iter().flat_map(|captured| captured.objects).for_each(|object| {
+                    for object in objects.into_iter().flatten() {
                         batch.add_object(object);
-                    });
+                    }
                 }
                 let metadata = SnapshotMetadata::of_call(call.call_id, &call.name, SnapshotPhase::PreTool);
                 let pre = settle::checkpoint_of(state, before, metadata)?;
@@ -246,7 +263,7 @@ impl ToolRunner {
                     started: live.clock().monotonic(),
                     conflicts: 0,
                 };
-                Ok((Commit { batch, prepared: None }, Some(started)))
+                Ok((Commit::now(batch, None), Some(started)))
             })
             .await?;
         Ok(started)
@@ -370,7 +387,7 @@ impl ToolRunner {
 }
 
 fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
-    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), extra: Extra::default() }
+    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), offer: None, extra: Extra::default() }
 }
 
 /// Whether an error is another call's fault, so that running again may help.

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Arguments;
 use backstitch_core::tool::{Tool, ToolName};
+
+use crate::live::Durable;
 
 /// A call that is to run.
 #[derive(Debug, Clone)]
@@ -29,6 +32,10 @@ pub struct CallRequest {
     pub is_resume: bool,
     /// Whether a person has approved the call.
     pub approved: bool,
+    /// Why a person does not want it to run.
+    pub refusal: Option<String>,
+    /// How many calls of the turn have not ended, this one included, where the last may leave its outcome to the next commit.
+    pub(crate) unfinished: Option<Arc<AtomicUsize>>,
 }
 
 impl CallRequest {
@@ -44,6 +51,17 @@ impl CallRequest {
             attempt: 1,
             is_resume: false,
             approved: false,
+            refusal: None,
+            unfinished: None,
+        }
+    }
+
+    /// When its outcome has to be durable. That of the last call of a turn may wait for what comes next, since nothing happens
+    /// between. It is asked once.
+    pub(super) fn durable(&self) -> Durable {
+        match &self.unfinished {
+            Some(unfinished) if unfinished.fetch_sub(1, Ordering::SeqCst) == 1 => Durable::WithNext,
+            _ => Durable::Now,
         }
     }
 

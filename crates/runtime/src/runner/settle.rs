@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::execution::{
-    CompositeSnapshot, ResourceSnapshot, SnapshotMetadata, SnapshotPhase, ToolCheckpoint,
+    CompositeSnapshot, Known, ResourceSnapshot, SnapshotMetadata, SnapshotPhase, ToolCheckpoint,
+    WorkspaceResource, WorkspaceState,
 };
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, BudgetCharged, CallFinished, CallOutcome, Effect, InnerMessage, PauseReason, WorkspaceRoot,
+    Batch, BudgetCharged, CallFinished, CallOutcome, Effect, Files, InnerMessage, PauseReason,
 };
 use backstitch_core::message::{Message, Retry};
 use backstitch_core::object::Object;
@@ -18,23 +19,22 @@ use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
 use backstitch_core::tool::{Success, ToolResult};
 use serde_json::Value;
 
+use super::files::{Hold, Rescue};
 use super::request::{CallEnd, CallRequest};
 use super::result::{self, Failure, Speaker};
-use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner, files::Hold, is_conflict, paused};
+use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner, is_conflict, paused};
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveState, push_changes};
-
-/// The stored name of the files in composite snapshots.
-const FILES: &str = "workspace";
+use crate::live::{Commit, Durable, LiveState, push_changes};
 
 /// What a call's last batch says, besides what it changed.
 struct Ending {
     outcome: CallOutcome,
     message: Option<Message>,
     told: String,
-    after: Option<WorkspaceRoot>,
-    rescue: Option<WorkspaceRoot>,
+    after: Option<Files>,
+    /// What has to be stored with the files after it.
     objects: Vec<Object>,
+    rescue: Rescue,
     pause: Option<(PauseReason, String)>,
 }
 
@@ -52,10 +52,10 @@ impl ToolRunner {
                 session.prepare_more(&mut prepared, inner.clone())?;
                 let mut batch = Batch::at(live.clock().now());
                 push_changes(&mut batch, &prepared)?;
-                Ok((Commit { batch, prepared: Some(prepared) }, Arc::new(inner)))
+                Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
             })
             .await?;
-        self.telemetry.publish(&self.invoked(call, &failure.message, false));
+        self.publish(self.invoked(call, &failure.message, false)).await;
         Ok(CallEnd::Failed(said))
     }
 
@@ -78,7 +78,7 @@ impl ToolRunner {
             let failure = Failure::by_runtime("invalid_value", message, Retry::Refused);
             return self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await;
         }
-        let captured = match hold.capture().await {
+        let captured = match hold.capture_after(started.before).await {
             Ok(captured) => captured,
             Err(error) => {
                 let message =
@@ -90,14 +90,14 @@ impl ToolRunner {
             }
         };
         let told = told(&result);
-        let (after, objects) = captured.map(|captured| (captured.root, captured.objects)).unzip();
+        let (after, objects) = captured.unzip();
         let ending = Ending {
             outcome: CallOutcome::Succeeded,
             message: Some(result::success(&started.call, result)),
             told,
             after,
-            rescue: None,
             objects: objects.unwrap_or_default(),
+            rescue: Rescue::default(),
             pause: None,
         };
         match self.finish(&started, ending, |state| state.execution.session.prepare(&draft)).await {
@@ -124,10 +124,12 @@ impl ToolRunner {
     ) -> Result<Settled, RuntimeError> {
         let repeatable = matches!(started.intent.record().effect, Effect::Pure | Effect::Workspace);
         if repeatable && started.conflicts < CONFLICT_RETRIES {
-            if let Some(before) = started.before {
-                self.put_back(&started, hold, before).await?;
-            }
+            let rescue = self.put_back(&started, hold).await?;
             started.resources.end(false);
+            // What a person wrote meanwhile went with it, so this is recorded like the end of any attempt that failed.
+            if rescue.root.is_some() {
+                self.record_rescue(&started, rescue, error.to_string()).await?;
+            }
             return Ok(Settled::Conflict);
         }
         let name = started.tool.name();
@@ -141,6 +143,35 @@ impl ToolRunner {
         self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await
     }
 
+    async fn record_rescue(
+        &self,
+        started: &Started,
+        rescue: Rescue,
+        why: String,
+    ) -> Result<(), RuntimeError> {
+        let elapsed = self.live.clock().monotonic().saturating_sub(started.started);
+        self.live
+            .commit(|_| {
+                let mut batch = Batch::at(self.live.clock().now());
+                batch.push(CallFinished {
+                    call_id: started.call.call_id,
+                    outcome: CallOutcome::Failed,
+                    root: None,
+                    coverage: None,
+                    rescue: rescue.root,
+                    left_out: rescue.left_out,
+                    elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+                    summary: Some(result::summary(&why)),
+                    extra: Extra::default(),
+                });
+                for object in rescue.objects {
+                    batch.add_object(object);
+                }
+                Ok((Commit::now(batch, None), ()))
+            })
+            .await
+    }
+
     /// The call failed: files are put back, logs are kept, and the model is told.
     pub(super) async fn rolled_back(
         &self,
@@ -150,18 +181,15 @@ impl ToolRunner {
         draft: Option<Box<Draft>>,
         end: fn(Arc<InnerMessage>) -> CallEnd,
     ) -> Result<Settled, RuntimeError> {
-        let (rescue, objects) = match started.before {
-            Some(before) => self.put_back(&started, hold, before).await?,
-            None => (None, Vec::new()),
-        };
+        let rescue = self.put_back(&started, hold).await?;
         let pause = (failure.kind == "cancelled").then(|| (PauseReason::Asked, failure.message.clone()));
         let ending = Ending {
             outcome: CallOutcome::Failed,
             message: Some(result::failure(&started.call, &failure)),
             told: failure.message,
             after: None,
+            objects: Vec::new(),
             rescue,
-            objects,
             pause,
         };
         let message = self.finish(&started, ending, |state| logs_of(state, draft.as_deref())).await?;
@@ -177,17 +205,14 @@ impl ToolRunner {
         sections: Vec<String>,
         reason: String,
     ) -> Result<Settled, RuntimeError> {
-        let (rescue, objects) = match started.before {
-            Some(before) => self.put_back(&started, hold, before).await?,
-            None => (None, Vec::new()),
-        };
+        let rescue = self.put_back(&started, hold).await?;
         let ending = Ending {
             outcome: CallOutcome::Failed,
             message: None,
             told: reason.clone(),
             after: None,
+            objects: Vec::new(),
             rescue,
-            objects,
             pause: None,
         };
         self.finish(&started, ending, |state| logs_of(state, None)).await?;
@@ -195,15 +220,9 @@ impl ToolRunner {
         Ok(Settled::End(CallEnd::VisibilityExpansion { sections, reason }))
     }
 
-    async fn put_back(
-        &self,
-        started: &Started,
-        hold: &Hold,
-        before: WorkspaceRoot,
-    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
-        match hold.put_back(before).await {
-            Ok(Some(rescue)) => Ok((Some(rescue.root), rescue.objects)),
-            Ok(None) => Ok((None, Vec::new())),
+    async fn put_back(&self, started: &Started, hold: &Hold) -> Result<Rescue, RuntimeError> {
+        match hold.put_back(started.before, self.rescue_bytes).await {
+            Ok(rescue) => Ok(rescue),
             Err(error) => {
                 started.resources.end(false);
                 let reason =
@@ -226,6 +245,7 @@ impl ToolRunner {
         let invoked = self.invoked(call, &ending.told, success);
         let told = result::summary(&ending.told);
         let after = ending.after;
+        let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
         let intent = started.intent.outstanding().await;
         let said = live
             .commit(|state| {
@@ -251,8 +271,10 @@ impl ToolRunner {
                 batch.push(CallFinished {
                     call_id: call.call_id,
                     outcome: ending.outcome,
-                    root: ending.after,
-                    rescue: ending.rescue,
+                    root: ending.after.map(|files| files.root),
+                    coverage: ending.after.and_then(|files| files.coverage),
+                    rescue: ending.rescue.root,
+                    left_out: ending.rescue.left_out,
                     elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
                     summary: Some(told.clone()),
                     extra: Extra::default(),
@@ -260,22 +282,28 @@ impl ToolRunner {
                 if let Some((reason, detail)) = ending.pause {
                     batch.push(paused(call, reason, detail));
                 }
-                for object in ending.objects {
+                for object in ending.objects.into_iter().chain(ending.rescue.objects) {
                     batch.add_object(object);
                 }
-                Ok((Commit { batch, prepared: Some(prepared) }, said))
+                Ok((Commit { batch, prepared: Some(prepared), when }, said))
             })
             .await?;
         self.keep_checkpoint(started, success, after, told, elapsed).await?;
-        self.telemetry.publish(&invoked);
+        self.publish(invoked).await;
         Ok(said)
+    }
+
+    /// Tells telemetry, once what it is told of is durable.
+    async fn publish(&self, invoked: ToolInvoked) {
+        let telemetry = self.telemetry.clone();
+        self.live.afterwards(move || telemetry.publish(&invoked)).await;
     }
 
     async fn keep_checkpoint(
         &self,
         started: &Started,
         success: bool,
-        after: Option<WorkspaceRoot>,
+        after: Option<Files>,
         told: String,
         elapsed: Duration,
     ) -> Result<(), RuntimeError> {
@@ -318,18 +346,26 @@ impl ToolRunner {
     }
 }
 
-/// Everything at a boundary of a call, with the files by their root where the call holds them.
+/// Everything at a boundary of a call, with the files as they are known to be: those of a call that holds them, or else those
+/// that were seen last.
 pub(super) fn checkpoint_of(
     state: &LiveState,
-    files: Option<WorkspaceRoot>,
+    files: Option<Files>,
     metadata: SnapshotMetadata,
 ) -> Result<CompositeSnapshot, RuntimeError> {
-    let mut snapshot = state.execution.snapshot(metadata)?;
-    if let Some(root) = files {
-        let root = serde_json::json!({"tree": root.tree, "manifest": root.manifest});
-        snapshot.resources.insert(FILES.to_owned(), ResourceSnapshot::Stored(root));
+    let resources = &state.execution.resources;
+    let workspace = resources.snapshotable::<WorkspaceResource>();
+    if let (Some(workspace), Some(files)) = (&workspace, files) {
+        workspace.note(WorkspaceState::stored(files.root, files.coverage));
     }
-    Ok(snapshot)
+    let known = |name: &str| match (&workspace, name) {
+        (Some(workspace), WorkspaceResource::NAME) => match workspace.latest() {
+            Some(latest) => Known::As(ResourceSnapshot::live(latest)),
+            None => Known::LeftOut,
+        },
+        _ => Known::No,
+    };
+    Ok(state.execution.snapshot_knowing(metadata, known)?)
 }
 
 /// What remains of a call that failed: its logs, where they still fit.

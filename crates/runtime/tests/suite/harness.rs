@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
@@ -40,6 +41,7 @@ pub(crate) struct Harness {
     pub(crate) runner: Arc<ToolRunner>,
     pub(crate) evaluation: EvaluationId,
     ids: IdStream,
+    gone_back: AtomicBool,
 }
 
 impl Harness {
@@ -91,7 +93,7 @@ impl Harness {
         live.record(vec![started.into()]).await.unwrap();
         let runner = ToolRunner::new(live.clone(), Tools::new(tools).unwrap());
         let runner = runner.with_grace(std::time::Duration::from_millis(500));
-        Self { live, runner: Arc::new(runner), evaluation, ids }
+        Self { live, runner: Arc::new(runner), evaluation, ids, gone_back: AtomicBool::new(false) }
     }
 
     /// Records that the model makes this call, as the loop would, and gives the request to run it.
@@ -108,6 +110,15 @@ impl Harness {
     pub(crate) async fn run(&self, name: &str, arguments: Value) -> CallEnd {
         let call = self.call(name, arguments).await;
         self.runner.run(call).await.unwrap()
+    }
+
+    /// Notes that state in memory was taken back without a record, so that it no longer is what the journal says.
+    pub(crate) fn goes_back(&self) {
+        self.gone_back.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_gone_back(&self) -> bool {
+        self.gone_back.load(Ordering::SeqCst)
     }
 
     pub(crate) async fn records(&self) -> Vec<Record> {

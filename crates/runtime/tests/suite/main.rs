@@ -1,8 +1,13 @@
 //! Tests of the runtime, in one binary.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod callers;
+mod counting;
+mod coverage;
 mod disk;
+mod driving;
 mod files;
 mod harness;
+mod mischief;
 mod processes;
 mod runner;

@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, Position, Record};
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, Store, StoreError};
+use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, SavedSnapshot, Store, StoreError};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
 
@@ -37,6 +37,14 @@ enum Fault {
     ReadsTooMuch,
     /// A session that does not exist is read as an empty one.
     InventsSessions,
+    /// Items are taken before the batch is checked, and are gone when it is refused.
+    TakesTooEarly,
+    /// Items stay in the inbox after they were taken.
+    TakesNothing,
+    /// Whoever saves a snapshot is taken for the holder.
+    SavesForAnyone,
+    /// The first snapshot is the one that stays.
+    KeepsTheFirstSnapshot,
 }
 
 struct Broken {
@@ -93,6 +101,25 @@ impl Broken {
             Fault::KeepsObjectsOfRefused => {
                 let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
                 objects.extend(batch.objects().iter().cloned());
+            }
+            Fault::TakesNothing => {
+                let waiting = self.inner.inbox(session).await?;
+                let position = self.inner.append(session, expected, fence, batch.clone()).await?;
+                for (id, item) in waiting {
+                    if batch.taken().contains(&id) {
+                        self.inner.send(session, item).await?;
+                    }
+                }
+                return Ok(position);
+            }
+            Fault::TakesTooEarly => {
+                if let (Some(lease), false) = (self.latest(session), batch.taken().is_empty()) {
+                    let mut early = backstitch_testkit::sample::notes(["took something"]);
+                    for item in batch.taken() {
+                        early.take(*item);
+                    }
+                    self.inner.append(session, head, lease.fence, early).await?;
+                }
             }
             _ => {}
         }
@@ -178,6 +205,37 @@ impl Store for Broken {
             }
         })
     }
+
+    fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
+        self.inner.send(session, item)
+    }
+
+    fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>> {
+        self.inner.inbox(session)
+    }
+
+    fn save_snapshot(
+        &self,
+        session: SessionId,
+        mut fence: Fence,
+        position: Position,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            match self.fault {
+                Fault::SavesForAnyone => fence = self.latest(session).map_or(fence, |lease| lease.fence),
+                Fault::KeepsTheFirstSnapshot if self.inner.snapshot(session).await?.is_some() => {
+                    return Ok(());
+                }
+                _ => {}
+            }
+            self.inner.save_snapshot(session, fence, position, bytes).await
+        })
+    }
+
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        self.inner.snapshot(session)
+    }
 }
 
 fn assert_found(fault: Fault, property: &str) {
@@ -203,6 +261,10 @@ fn mistakes_are_found() {
         (Fault::TrustsNames, "a_held_session_is_refused_with_the_name_of_its_holder"),
         (Fault::SortsSessions, "sessions_are_listed_in_the_order_of_their_creation"),
         (Fault::ReadsTooMuch, "ranges_are_cut_at_both_ends"),
+        (Fault::TakesTooEarly, "a_refused_batch_takes_nothing"),
+        (Fault::TakesNothing, "an_item_is_taken_with_the_batch_and_once"),
+        (Fault::SavesForAnyone, "a_snapshot_is_saved_by_the_holder_only"),
+        (Fault::KeepsTheFirstSnapshot, "a_snapshot_replaces_the_one_before"),
         (Fault::InventsSessions, "an_unknown_session_is_not_found"),
     ];
     for (fault, property) in faults {

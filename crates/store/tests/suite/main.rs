@@ -1,4 +1,6 @@
 //! The tests of all stores.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod broken;
 mod memory;
+mod sqlite;

@@ -9,7 +9,7 @@ use backstitch_core::journal::{
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, OptionResultBuilder, Retry,
 };
-use backstitch_core::object::Object;
+use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::session::StoredOp;
 use serde_json::{Value, json};
 
@@ -60,6 +60,8 @@ impl Generator {
         let payload = payload(&call.message);
         let effect = effect_of(&payload.option_name);
         let root = self.workspace_of(effect);
+        // Most of the time all is covered.
+        let coverage = root.filter(|_| self.rng.below(4) == 0).map(|_| self.coverage());
         let amounts = Amounts { calls: 1, ..Amounts::ZERO };
         let reservation = (self.rng.below(2) == 0).then(|| Reservation { id: self.ids.next(), amounts });
         let evaluation_id = self.here.running.as_ref().expect("an evaluation runs while calls do").id;
@@ -80,6 +82,7 @@ impl Generator {
             idempotency_key: IdempotencyKey::new(self.session, payload.invocation_id),
             attempt,
             root,
+            coverage,
             reservation,
             extra: Extra::default(),
         });
@@ -190,7 +193,9 @@ impl Generator {
                 call_id: payload(&call.message).invocation_id,
                 outcome,
                 root: root.filter(|_| !failed),
+                coverage: None,
                 rescue: root.filter(|_| failed),
+                left_out: Vec::new(),
                 elapsed_micros,
                 summary,
                 extra: Extra::default(),
@@ -260,6 +265,14 @@ impl Generator {
         let (root, objects) = content::workspace(&mut self.rng);
         self.add_objects(objects);
         Some(root)
+    }
+
+    /// What a root does not cover, as a workspace would say it; its object is added to the batch.
+    fn coverage(&mut self) -> ObjectId {
+        let object = Object::blob(*br#"{"v":1,"uncovered":[["target","ignored_budget"]]}"#);
+        let id = object.id();
+        self.add_objects(vec![object]);
+        id
     }
 
     fn open_call(&self, index: usize) -> OpenCall {

@@ -11,7 +11,8 @@ use backstitch_core::budget::Reservation;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, Decision, PauseReason, Paused, Position, RecordBody, Resolved, Rewound, TurnFinished,
+    Batch, Decision, ObservationCause, PauseReason, Paused, Position, RecordBody, Resolved, Rewound,
+    TurnFinished, WorkspaceObserved,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
@@ -179,7 +180,7 @@ impl Generator {
         self.commit();
         self.here.paused = Some((reason, call_id));
         let detail = Some(content::sentence(&mut self.rng, 4));
-        self.push(Paused { reason, call_id, detail, extra: Extra::default() });
+        self.push(Paused { reason, call_id, detail, offer: None, extra: Extra::default() });
         self.commit();
     }
 
@@ -221,7 +222,20 @@ impl Generator {
         self.add_objects(objects);
         self.here = self.cuts[to.number() as usize].clone();
         let reason = Some("a better way".to_owned());
-        self.push(Rewound { to, rescue: Some(rescue), reason, extra: Extra::default() });
+        let root = Some(rescue).filter(|_| self.rng.below(2) == 0);
+        self.push(Rewound {
+            to,
+            root,
+            coverage: None,
+            rescue: Some(rescue),
+            reason,
+            extra: Extra::default(),
+        });
         self.commit();
+        if let Some(root) = root {
+            let cause = ObservationCause::Restored;
+            self.push(WorkspaceObserved { root, cause, coverage: None, extra: Extra::default() });
+            self.commit();
+        }
     }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
+use backstitch_core::filesystem::Manifest;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Outcome, PauseReason, Paused,
-    Position, ProcessStarted, ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TurnFinished,
-    WorkspaceRoot,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
+    ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
+    RequestStarted, Resolved, Rewound, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -116,7 +117,9 @@ pub fn every_kind() -> Journal {
                 call_id,
                 outcome: CallOutcome::Succeeded,
                 root: Some(root),
+                coverage: Some(objects.empty.id()),
                 rescue,
+                left_out: vec![LeftOut { path: "yarn.bin".into(), bytes: Some(1 << 30) }],
                 elapsed_micros: 12,
                 summary: Some("sewn".into()),
                 extra: extra.clone(),
@@ -125,6 +128,15 @@ pub fn every_kind() -> Journal {
             reason: PauseReason::Asked,
             call_id: Some(call_id),
             detail: Some("a break".into()),
+            offer: Some(Point { session, position: Position::new(3) }),
+            extra: extra.clone(),
+        }),
+        Batch::at(at).with(EvaluationResumed {
+            evaluation_id: evaluation,
+            owner: Some("loom".into()),
+            budget: None,
+            deadline_millis: Some(60_000),
+            fingerprint: None,
             extra: extra.clone(),
         }),
         Batch::at(at).with(Resolved {
@@ -137,7 +149,20 @@ pub fn every_kind() -> Journal {
             .with(turn_finished(evaluation, &extra))
             .with(finished(evaluation, &extra))
             .with(noted(&extra)),
-        Batch::at(at).with(Rewound { to: Position::new(2), rescue, reason: Some("again".into()), extra }),
+        Batch::at(at).with(Rewound {
+            to: Position::new(2),
+            root: Some(root),
+            coverage: None,
+            rescue,
+            reason: Some("again".into()),
+            extra: extra.clone(),
+        }),
+        Batch::at(at).with(WorkspaceObserved {
+            root,
+            coverage: None,
+            cause: ObservationCause::Restored,
+            extra,
+        }),
     ];
     Journal { session, batches }
 }
@@ -176,7 +201,7 @@ struct Objects {
     file: Object,
     image: Object,
     tree: Object,
-    empty: Object,
+    manifest: Object,
 }
 
 impl Objects {
@@ -185,15 +210,20 @@ impl Objects {
         let mut entry = b"100644 a.txt\0".to_vec();
         entry.extend_from_slice(file.id().as_bytes());
         let tree = Object::new(ObjectKind::Tree, entry);
-        Self { file, image: Object::blob([0, 159, 146, 150]), tree, empty: Object::blob(*b"") }
+        Self {
+            file,
+            image: Object::blob([0, 159, 146, 150]),
+            tree,
+            manifest: Manifest::default().to_object(),
+        }
     }
 
     fn root(&self) -> WorkspaceRoot {
-        WorkspaceRoot { tree: self.tree.id(), manifest: self.empty.id() }
+        WorkspaceRoot { tree: self.tree.id(), manifest: self.manifest.id() }
     }
 
     fn add_to(&self, mut batch: Batch) -> Batch {
-        for object in [&self.file, &self.image, &self.tree, &self.empty] {
+        for object in [&self.file, &self.image, &self.tree, &self.manifest] {
             batch.add_object(object.clone());
         }
         batch
@@ -251,6 +281,7 @@ fn call_started(
         idempotency_key: IdempotencyKey::new(session, call_id),
         attempt: 1,
         root: Some(root),
+        coverage: Some(root.manifest),
         reservation: Some(reservation),
         extra: unknown(),
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`clock`], [`ids`], [`session`] | where a test starts |
 //! | [`created`], [`note`], [`notes`] | the smallest records and batches that a journal can be made of |
+//! | [`item`] | what somebody says to a session from outside |
 //! | [`every_kind`] | a journal with every kind of record, every field filled |
 //! | [`journal`] | a journal by chance: everything that may happen to a session, in an order that it may happen in |
 //! | [`conversation`] | a journal in which nothing goes wrong: request, answer, call, result, again and again |
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{IdStream, SessionId};
-use backstitch_core::journal::{Batch, Note, Origin, SessionCreated};
+use backstitch_core::journal::{Batch, InboxItem, InboxKind, Note, Origin, SessionCreated};
 use backstitch_core::rng::Seed;
 use backstitch_core::time::{Clock, FixedClock};
 use serde_json::Value;
@@ -76,4 +77,9 @@ pub fn note(text: impl Into<String>) -> Note {
 /// A batch of notes with these texts.
 pub fn notes<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Batch {
     texts.into_iter().fold(Batch::at(clock().now()), |batch, text| batch.with(note(text)))
+}
+
+/// A message for the inbox of a session.
+pub fn item(text: &str) -> InboxItem {
+    InboxItem { kind: InboxKind::Message, at: clock().now(), data: serde_json::json!({ "text": text }) }
 }

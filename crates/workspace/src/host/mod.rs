@@ -14,7 +14,6 @@ mod sweep;
 mod sys;
 mod workspace;
 
-pub use capture::Rescued;
 pub use filesystem::HostFilesystem;
 pub use git_head::GitHead;
 pub use restore::{Progress, RestoreAction, RestoreStep};

@@ -7,11 +7,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use backstitch_core::filesystem::format::{damaged, fetch};
 use backstitch_core::filesystem::{FilePath, format};
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::object::Object;
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    Access, Captured, Filesystem, Objects, PathChange, Restored, Workspace, WorkspaceError,
+    Access, Captured, Filesystem, ObjectOverlay, Objects, PathChange, Rescued, Restored, Workspace,
+    WorkspaceError,
 };
 use rustix::fs::{Mode, OFlags};
 
@@ -156,11 +158,16 @@ impl HostWorkspace {
         coverage: &Coverage,
         progress: Option<Progress<'_>>,
     ) -> Result<Restored, WorkspaceError> {
+        self.check_writable()?;
+        self.put_back(root, coverage, &[], progress)
+    }
+
+    fn check_writable(&self) -> Result<(), WorkspaceError> {
         if self.access == Access::ReadOnly {
             let reason = "the workspace is read-only".to_owned();
             return Err(WorkspaceError::Blocked { path: ".".to_owned(), reason });
         }
-        self.put_back(root, coverage, progress)
+        Ok(())
     }
 
     /// Forgets what is known to be stored. To be called after objects were collected.
@@ -211,6 +218,13 @@ impl HostWorkspace {
     }
 }
 
+/// A coverage that was recorded with a root.
+fn stored_coverage(objects: &dyn Objects, coverage: Option<ObjectId>) -> Result<Coverage, WorkspaceError> {
+    let Some(id) = coverage else { return Ok(Coverage::default()) };
+    let object = fetch(objects, id, ObjectKind::Blob)?;
+    Coverage::from_json(object.bytes()).map_err(|error| damaged(id, error.to_string()))
+}
+
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let mut file = fs::File::create(&temporary)?;
@@ -256,6 +270,33 @@ impl Workspace for HostWorkspace {
     fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
         let coverage = self.coverage();
         self.restore_with(root, &coverage, None)
+    }
+
+    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<Captured, WorkspaceError> {
+        self.capture_with(&stored_coverage(&*self.objects, coverage)?)
+    }
+
+    fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<Rescued, WorkspaceError> {
+        self.rescue_covering(&stored_coverage(&*self.objects, coverage)?, byte_budget)
+    }
+
+    fn restore_covering(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+    ) -> Result<Restored, WorkspaceError> {
+        self.restore_bringing(root, coverage, &[])
+    }
+
+    fn restore_bringing(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<Restored, WorkspaceError> {
+        self.check_writable()?;
+        let objects = ObjectOverlay::new(brought.iter().cloned(), &*self.objects);
+        self.put_back(root, &stored_coverage(&objects, coverage)?, brought, None)
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {

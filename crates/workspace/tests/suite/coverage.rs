@@ -140,7 +140,7 @@ fn coverage_is_fixed_from_the_start_of_a_call() {
     place.write("cache/huge", vec![3; 900]);
     place.fifo("new-fifo");
     // A capture in between does not matter to whoever kept the coverage.
-    let during = workspace.capture_covering(&coverage).unwrap();
+    let during = workspace.capture_with(&coverage).unwrap();
     assert!(uncovered(&during).contains(&("cache".to_owned(), UncoveredReason::IgnoredBudget)));
     assert_eq!(workspace.coverage(), coverage);
     let restored = workspace.restore_with(before, &coverage, None).unwrap();

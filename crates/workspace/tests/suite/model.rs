@@ -146,8 +146,8 @@ proptest! {
 
         second.iter().for_each(|change| make(&place, change));
         // The coverage of A, since that is what a rollback uses.
-        let during = workspace.capture_covering(&covered_a).unwrap();
-        let again = workspace.capture_covering(&covered_a).unwrap();
+        let during = workspace.capture_with(&covered_a).unwrap();
+        let again = workspace.capture_with(&covered_a).unwrap();
         prop_assert_eq!(during.root, again.root);
         place.store(during);
         third.iter().for_each(|change| make(&place, change));
@@ -159,7 +159,7 @@ proptest! {
         let uncovered = kept(&place);
         match workspace.restore_with(a, &covered_a, None) {
             Ok(restored) => {
-                let root = workspace.capture_covering(&covered_a).unwrap().root;
+                let root = workspace.capture_with(&covered_a).unwrap().root;
                 if restored.kept.is_empty() {
                     prop_assert_eq!(root, a, "{:?}", restored);
                 }
@@ -174,13 +174,13 @@ proptest! {
         drop(workspace);
         // The cache did not lie: whoever reads everything sees the same.
         let cached = open();
-        let root = cached.capture_covering(&covered_a).unwrap().root;
+        let root = cached.capture_with(&covered_a).unwrap().root;
         drop(cached);
         let uncached = place.open_with(|options| {
             options.excludes = vec!["*.keep".to_owned()];
             options.file_bytes = 250;
             options.cache = Some(place.above.join("no cache"));
         });
-        prop_assert_eq!(uncached.capture_covering(&covered_a).unwrap().root, root);
+        prop_assert_eq!(uncached.capture_with(&covered_a).unwrap().root, root);
     }
 }

@@ -16,7 +16,7 @@ fn what_fits_is_kept_and_the_rest_is_listed() {
     place.write("c-small", vec![4; 300]);
     place.write("d-huge", vec![5; 8_000]);
     place.write("e-copy-of-old", vec![1; 500]);
-    let rescued = workspace.rescue_capture(1_500).unwrap();
+    let rescued = workspace.rescue_covering(&workspace.coverage(), 1_500).unwrap();
     let left: Vec<_> = rescued.left_out.iter().map(|left| (left.path.as_str(), left.bytes)).collect();
     assert_eq!(left, [("b-large", Some(2_000)), ("d-huge", Some(8_000))]);
     let rescue = place.store(rescued.captured);
@@ -39,7 +39,7 @@ fn an_ignored_directory_over_its_budget_is_listed_as_one() {
     let workspace = place.open_with(|options| options.ignored.entries = 10);
     let before = place.capture(&workspace);
     (0..50).for_each(|number| place.write(format!("out/{number}"), "x"));
-    let rescued = workspace.rescue_capture(1_000_000).unwrap();
+    let rescued = workspace.rescue_covering(&workspace.coverage(), 1_000_000).unwrap();
     assert_eq!(rescued.left_out.iter().map(|left| left.path.as_str()).collect::<Vec<_>>(), ["out"]);
     workspace.restore(before).unwrap();
     assert!(!place.path("out").exists());

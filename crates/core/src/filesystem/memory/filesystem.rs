@@ -77,6 +77,11 @@ impl MemoryFilesystem {
         }
     }
 
+    /// Another handle to the same files.
+    pub(crate) fn same_files(&self) -> Self {
+        Self { access: self.access, ..self.read_only() }
+    }
+
     /// The files as they are now. This takes the same time for any number of files.
     pub fn snapshot(&self) -> MemoryFiles {
         self.lock().clone()

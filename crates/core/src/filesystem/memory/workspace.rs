@@ -1,6 +1,6 @@
 //! Files in memory whose state can be captured and put back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::capture::Capture;
@@ -9,8 +9,9 @@ use super::{MemoryFiles, MemoryFilesystem};
 use crate::filesystem::format::diff;
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
-use crate::ports::{Captured, Filesystem, Objects, PathChange, Restored, Workspace, WorkspaceError};
-use crate::session::BoxError;
+use crate::ports::{
+    Captured, Filesystem, ObjectOverlay, Objects, PathChange, Restored, Workspace, WorkspaceError,
+};
 
 /// More ids than this are not remembered: they are asked for again.
 const MOST_REMEMBERED: usize = 1024 * 1024;
@@ -49,7 +50,7 @@ impl MemoryWorkspace {
         }
         let mut capture = Capture::new(&*self.objects, &mut stored);
         let root = capture.root(files)?;
-        Ok(Captured { root, objects: capture.new, uncovered: Vec::new() })
+        Ok(Captured { root, objects: capture.new, uncovered: Vec::new(), coverage: None })
     }
 }
 
@@ -72,15 +73,22 @@ impl Workspace for MemoryWorkspace {
     }
 
     fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
+        self.restore_bringing(root, None, &[])
+    }
+
+    fn restore_bringing(
+        &self,
+        root: WorkspaceRoot,
+        _: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<Restored, WorkspaceError> {
         let present = self.filesystem.snapshot();
         let before = self.capture_files(&present)?;
         if before.root == root {
             return Ok(Restored::default());
         }
-        let objects = Overlay {
-            new: before.objects.into_iter().map(|object| (object.id(), object)).collect(),
-            stored: &*self.objects,
-        };
+        let new = before.objects.into_iter().chain(brought.iter().cloned());
+        let objects = ObjectOverlay::new(new, &*self.objects);
         let mut restore = Restore {
             objects: &objects,
             limits: self.filesystem.limits,
@@ -97,24 +105,5 @@ impl Workspace for MemoryWorkspace {
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
         diff(&*self.objects, from, to)
-    }
-}
-
-/// What is stored, and what would have to be.
-struct Overlay<'a> {
-    new: HashMap<ObjectId, Object>,
-    stored: &'a dyn Objects,
-}
-
-impl Objects for Overlay<'_> {
-    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
-        match self.new.get(&id) {
-            Some(object) => Ok(Some(object.clone())),
-            None => self.stored.get(id),
-        }
-    }
-
-    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
-        Ok(self.new.contains_key(&id) || self.stored.contains(id)?)
     }
 }

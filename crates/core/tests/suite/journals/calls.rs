@@ -27,6 +27,7 @@ impl Writer {
             idempotency_key: IdempotencyKey::new(session, id),
             attempt,
             root: Some(root(&format!("before {attempt}"))),
+            coverage: None,
             reservation,
             extra: Extra::default(),
         });
@@ -52,7 +53,9 @@ impl Writer {
             call_id: id,
             outcome,
             root: (outcome == CallOutcome::Succeeded).then(|| root("after")),
+            coverage: None,
             rescue: (outcome == CallOutcome::Failed).then(|| root("rescue")),
+            left_out: Vec::new(),
             elapsed_micros: 7,
             summary: Some("found".into()),
             extra: Extra::default(),
@@ -103,7 +106,8 @@ impl Writer {
     }
 
     pub(crate) fn pause(&mut self, reason: PauseReason, call_id: Option<CallId>) -> Position {
-        let position = self.push(Paused { reason, call_id, detail: None, extra: Extra::default() });
+        let position =
+            self.push(Paused { reason, call_id, detail: None, offer: None, extra: Extra::default() });
         self.now.pauses.push(call_id);
         position
     }
@@ -114,7 +118,14 @@ impl Writer {
     }
 
     pub(crate) fn rewind(&mut self, to: Position) -> Position {
-        let position = self.push(Rewound { to, rescue: None, reason: None, extra: Extra::default() });
+        let position = self.push(Rewound {
+            to,
+            root: None,
+            coverage: None,
+            rescue: None,
+            reason: None,
+            extra: Extra::default(),
+        });
         if let Some((standing, _)) = self.before.get(to.number() as usize) {
             self.now = standing.clone();
         }

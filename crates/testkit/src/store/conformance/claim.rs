@@ -39,7 +39,7 @@ pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) 
     assert_eq!((lease.session, &lease.owner), (session, &Owner::new("ada")));
     for name in ["bob", "ada"] {
         let error = claim(store, session, name, Claim::IfFree).expect_err("the session is held");
-        let StoreError::Held { session: named, owner } = error else { panic!("{error:?}") };
+        let StoreError::Held { session: named, owner, .. } = error else { panic!("{error:?}") };
         assert_eq!((named, owner), (session, Owner::new("ada")));
     }
     assert_eq!(holder(store, session), Some(Owner::new("ada")));

@@ -10,8 +10,10 @@
 mod append;
 mod claim;
 mod concurrent;
+mod inbox;
 mod object;
 mod read;
+mod snapshot;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,8 +26,10 @@ use crate::{block_on, sample};
 pub use append::*;
 pub use claim::*;
 pub use concurrent::*;
+pub use inbox::*;
 pub use object::*;
 pub use read::*;
+pub use snapshot::*;
 
 /// Passes the names of all properties on to a macro, after what else is given.
 #[doc(hidden)]
@@ -58,7 +62,17 @@ macro_rules! __store_properties {
             objects_are_shared_between_sessions
             objects_of_refused_batches_are_not_stored
             large_contents_come_back
+            items_wait_in_the_order_in_which_they_were_sent
+            anybody_may_send_to_a_session_that_exists
+            an_item_is_taken_with_the_batch_and_once
+            a_batch_that_takes_what_does_not_wait_leaves_nothing
+            a_refused_batch_takes_nothing
+            items_that_would_not_come_back_are_refused
+            a_snapshot_replaces_the_one_before
+            a_snapshot_is_saved_by_the_holder_only
+            a_snapshot_stands_no_later_than_the_head
             of_two_writers_exactly_one_wins
+            an_item_is_taken_by_one_of_two
             readers_see_whole_batches
             readers_find_the_objects_of_what_they_read
             of_many_claims_one_is_granted
@@ -77,7 +91,20 @@ macro_rules! list_properties {
 
 __store_properties!(list_properties,);
 
-/// Makes one test of each property of a store. It is given a function that makes a store without contents.
+/// What makes a store without contents gives this: a store, or a store with what it stands on.
+pub trait Made {
+    /// The store.
+    fn store(&self) -> &dyn Store;
+}
+
+impl<S: Store> Made for S {
+    fn store(&self) -> &dyn Store {
+        self
+    }
+}
+
+/// Makes one test of each property of a store. It is given a function that makes a store without contents, or a value that
+/// holds such a store ([`Made`]).
 ///
 /// ```ignore
 /// backstitch_testkit::store_conformance!(MemoryStore::new);
@@ -95,8 +122,8 @@ macro_rules! __store_tests {
     (($make:expr) $($property:ident)*) => {$(
         #[test]
         fn $property() {
-            let store = $make();
-            $crate::store::conformance::$property(&store);
+            let made = $make();
+            $crate::store::conformance::$property($crate::store::conformance::Made::store(&made));
         }
     )*};
 }

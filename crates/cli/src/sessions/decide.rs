@@ -1,0 +1,107 @@
+//! `resolve`: deciding what a paused session waits for.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use backstitch::journal::Decision;
+use backstitch::message::OptionResult;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::Common;
+use super::place::{find_call, short};
+use super::travel::opened_or_latest;
+
+/// What is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// The call did happen; `--result` says what came of it, without it a recorded result is used.
+    Happened,
+    /// The call is to run again.
+    Retry,
+    /// The call counts as failed.
+    Fail,
+    /// The call may run.
+    Approve,
+    /// The call may run with other arguments: `--arguments`.
+    Edit,
+    /// The call must not run.
+    Deny,
+    /// The session goes on: a person has looked after it.
+    Continue,
+}
+
+#[derive(Args)]
+pub(crate) struct Resolve {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+    /// The call, by the beginning or the end of its id; `-` for the session as a whole.
+    call: String,
+    /// What is decided.
+    what: What,
+    /// What came of the call: JSON, or a text.
+    #[arg(long, value_name = "TEXT")]
+    result: Option<String>,
+    /// Other arguments, as a JSON object.
+    #[arg(long, value_name = "JSON")]
+    arguments: Option<String>,
+    /// Why, for the model.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Resolve {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let live = opened_or_latest(common, Some(&self.session)).await?;
+        let done = self.decide(&live).await;
+        live.release().await?;
+        done?;
+        match common.json {
+            true => println!("{}", json!({"v": 1, "session": live.id(), "call": self.call, "decided": true})),
+            false => println!("decided; `backstitch resume {}` goes on", short(live.id())),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn decide(&self, live: &backstitch::LiveSession) -> anyhow::Result<()> {
+        let by = std::env::var("USER").ok();
+        if self.call == "-" {
+            if self.what != What::Continue {
+                bail!("say which call this is about");
+            }
+            return Ok(live.resolve(None, Decision::Continue, by).await?);
+        }
+        let view = live.state().await.view.clone();
+        let call = find_call(&view, &self.call)?;
+        let reason = self.reason.clone();
+        let decision = match self.what {
+            What::Retry => Decision::Retry,
+            What::Approve => Decision::Approve,
+            What::Continue => Decision::Continue,
+            What::Fail => Decision::Fail { reason },
+            What::Deny => Decision::Deny { reason },
+            What::Edit => {
+                let text = self.arguments.as_deref().context("say the arguments: `--arguments JSON`")?;
+                let arguments = serde_json::from_str(text).context("the arguments are no JSON object")?;
+                Decision::Edit { arguments }
+            }
+            What::Happened => {
+                let name = view.call(call).map(|call| call.name.clone()).unwrap_or_default();
+                let result = match &self.result {
+                    Some(text) => {
+                        let value =
+                            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
+                        OptionResult::new(call, &name, value)
+                    }
+                    None => {
+                        let offered = live.offered_result(call).await?;
+                        let offered = offered.and_then(|message| message.message.option_result().cloned());
+                        offered.context("no result is recorded: say what came of it with `--result TEXT`")?
+                    }
+                };
+                Decision::Happened { result: Box::new(result) }
+            }
+        };
+        Ok(live.resolve(Some(call), decision, by).await?)
+    }
+}

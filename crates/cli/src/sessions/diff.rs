@@ -1,0 +1,134 @@
+//! `diff`: what differs between two points of a session: files, state, conversation.
+
+use std::process::ExitCode;
+
+use backstitch::filesystem::format;
+use backstitch::ports::{ChangeKind, PathChange};
+use backstitch::view::JournalView;
+use backstitch::{PointSpec, load_view, locate};
+use clap::Args;
+use serde_json::json;
+use similar::TextDiff;
+
+use super::Common;
+use super::place::Place;
+use super::show::slices;
+
+/// More than this of a file is not compared line by line.
+const MOST_COMPARED: usize = 1024 * 1024;
+
+#[derive(Args)]
+pub(crate) struct Diff {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+    /// The one point: a position, before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION.
+    from: PointSpec,
+    /// The other point.
+    #[arg(default_value = "head")]
+    to: PointSpec,
+    /// Lists the files that differ, and not how.
+    #[arg(long)]
+    names: bool,
+}
+
+/// A session at a point.
+struct At {
+    view: JournalView,
+    root: Option<backstitch::journal::WorkspaceRoot>,
+}
+
+impl Diff {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = Place::for_reading(common)?;
+        let session = place.session(Some(&self.session)).await?;
+        let head = place.view(session).await?;
+        let from = at(&place, &head, &self.from).await?;
+        let to = at(&place, &head, &self.to).await?;
+        let changes = match (from.root, to.root) {
+            (Some(from), Some(to)) => format::diff(&*place.store, from, to)?,
+            _ => Vec::new(),
+        };
+        if common.json {
+            let mut files = Vec::new();
+            for change in &changes {
+                let text = if self.names { None } else { text_of(&place, &from, &to, change)? };
+                files.push(json!({"path": change.path, "change": change.change, "diff": text}));
+            }
+            let said = |at: &At| at.view.transcript().map(|transcript| transcript.all().len());
+            println!(
+                "{}",
+                json!({
+                    "v": 1, "session": session, "files": files, "state": state(&from, &to)?,
+                    "messages": {"from": said(&from)?, "to": said(&to)?},
+                })
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+        for change in &changes {
+            println!("{} {}", letter(change.change), change.path);
+            if !self.names
+                && let Some(text) = text_of(&place, &from, &to, change)?
+            {
+                print!("{text}");
+            }
+        }
+        for (name, (before, after)) in state(&from, &to)? {
+            println!("state {name}: {before} items -> {after}");
+        }
+        let (before, after) = (from.view.transcript()?.all().len(), to.view.transcript()?.all().len());
+        if before != after {
+            println!("conversation: {before} messages -> {after}");
+        }
+        if changes.is_empty() && before == after {
+            println!("nothing differs");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn at(place: &Place, head: &JournalView, point: &PointSpec) -> anyhow::Result<At> {
+    let found = locate(&*place.store, head, point).await?;
+    let view = load_view(&*place.store, found.session, Some(found.cut)).await?;
+    Ok(At { view, root: found.files.map(|files| files.root) })
+}
+
+/// How many items each slice has at both, where that differs.
+fn state(from: &At, to: &At) -> anyhow::Result<std::collections::BTreeMap<String, (usize, usize)>> {
+    let mut counts = std::collections::BTreeMap::new();
+    for (name, items) in slices(&from.view)? {
+        counts.entry(name).or_insert((0, 0)).0 = items.len();
+    }
+    for (name, items) in slices(&to.view)? {
+        counts.entry(name).or_insert((0, 0)).1 = items.len();
+    }
+    counts.retain(|_, (before, after)| before != after);
+    Ok(counts)
+}
+
+fn letter(change: ChangeKind) -> char {
+    match change {
+        ChangeKind::Added => 'A',
+        ChangeKind::Deleted => 'D',
+        ChangeKind::Mode => 'T',
+        _ => 'M',
+    }
+}
+
+/// How a file differs, line by line; `None` for what is no text or too large.
+fn text_of(place: &Place, from: &At, to: &At, change: &PathChange) -> anyhow::Result<Option<String>> {
+    let read = |at: &At| -> anyhow::Result<Option<String>> {
+        let Some(root) = at.root else { return Ok(Some(String::new())) };
+        let Some(object) = format::read_at(&*place.store, root, change.path.as_bytes())? else {
+            return Ok(Some(String::new()));
+        };
+        let bytes = object.bytes();
+        let is_text = bytes.len() <= MOST_COMPARED && !bytes.contains(&0);
+        Ok(is_text.then(|| String::from_utf8(bytes.to_vec()).ok()).flatten())
+    };
+    let (Some(before), Some(after)) = (read(from)?, read(to)?) else { return Ok(None) };
+    if before == after {
+        return Ok(None);
+    }
+    let diff = TextDiff::from_lines(&before, &after);
+    Ok(Some(diff.unified_diff().context_radius(2).to_string()))
+}

@@ -1,0 +1,93 @@
+//! `ls`: the sessions of a store.
+
+use std::process::ExitCode;
+
+use backstitch::journal::{Origin, Role};
+use backstitch::ports::Store as _;
+use backstitch::view::{Driver, JournalView, SessionStatus};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::place::{Place, short};
+
+#[derive(Args)]
+pub(crate) struct List {}
+
+impl List {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = Place::for_reading(common)?;
+        let sessions = place.store.sessions().await?;
+        if sessions.is_empty() && !common.json {
+            println!("there are no sessions yet: `backstitch run` starts one");
+        }
+        for session in sessions {
+            let holder = place.store.holder(session).await?;
+            let driver = if holder.is_some() { Driver::Present } else { Driver::Absent };
+            // A session that cannot be read is listed all the same, so that it can be found.
+            let view = match place.view(session).await {
+                Ok(view) => view,
+                Err(error) => {
+                    match common.json {
+                        true => {
+                            println!("{}", json!({"v": 1, "session": session, "error": format!("{error:#}")}))
+                        }
+                        false => println!("{}  unreadable: {error:#}", short(session)),
+                    }
+                    continue;
+                }
+            };
+            let status = view.status(driver);
+            let created = view.created();
+            let parent = match created.origin {
+                Origin::Fork { session, position } => Some(json!({"session": session, "position": position})),
+                _ => None,
+            };
+            if common.json {
+                let mut line = json!({
+                    "v": 1, "session": session, "created_at": created.created_at, "records": view.head(),
+                    "mission": mission(&view), "holder": holder, "fork_of": parent,
+                });
+                if let (Some(line), Ok(serde_json::Value::Object(status))) =
+                    (line.as_object_mut(), serde_json::to_value(status))
+                {
+                    line.extend(status);
+                }
+                println!("{line}");
+            } else {
+                let fork = if parent.is_some() { " (fork)" } else { "" };
+                let when = created.created_at.to_string();
+                let when = when.get(..16).unwrap_or(&when).replace('T', " ");
+                println!("{}  {when}  {:<12} {}{fork}", short(session), word(status), mission(&view));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What a session is doing, in a word.
+pub(super) fn word(status: SessionStatus) -> &'static str {
+    match status {
+        SessionStatus::Running => "running",
+        SessionStatus::Paused { .. } => "paused",
+        SessionStatus::Interrupted => "interrupted",
+        SessionStatus::Idle => "idle",
+        SessionStatus::Poisoned => "poisoned",
+    }
+}
+
+/// The first thing that a session was asked to do, in a line.
+fn mission(view: &JournalView) -> String {
+    let transcript = view.transcript().unwrap_or_default();
+    let first = transcript.all().iter().find(|message| message.role() == Role::User);
+    first.map(|message| line(&message.content(), 60)).unwrap_or_default()
+}
+
+/// The first line of a text, cut to so many characters.
+pub(super) fn line(text: &str, most: usize) -> String {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    match first.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &first[..end]),
+        None => first.to_owned(),
+    }
+}

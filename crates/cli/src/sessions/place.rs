@@ -1,0 +1,168 @@
+//! Where things are: the store, the session that is meant, its files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use backstitch::Runtime;
+use backstitch::id::{CallId, SessionId};
+use backstitch::ports::{Owner, Store, Workspace};
+use backstitch::store::SqliteStore;
+use backstitch::view::JournalView;
+use backstitch::workspace::{HostWorkspace, OpenOptions};
+
+use super::Common;
+use super::definition::Definition;
+
+const DIRECTORY: &str = ".backstitch";
+const FILE: &str = "store.db";
+
+/// An open store.
+pub(super) struct Place {
+    pub(super) store: Arc<SqliteStore>,
+    pub(super) runtime: Runtime,
+}
+
+impl Place {
+    /// The store that is there; an error that says how to get one if there is none.
+    pub(super) fn existing(common: &Common) -> anyhow::Result<Self> {
+        Self::open(&Self::path(common)?)
+    }
+
+    /// Where the store is that is meant.
+    pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
+        let path = match &common.store {
+            Some(path) => path.clone(),
+            None => find_upwards(&std::env::current_dir()?).context(
+                "there is no store here: `backstitch run` makes one, `--store PATH` names one elsewhere",
+            )?,
+        };
+        if !path.exists() {
+            bail!("there is no store at {}", path.display());
+        }
+        Ok(path)
+    }
+
+    /// The store that is there, to be read only.
+    pub(super) fn for_reading(common: &Common) -> anyhow::Result<Self> {
+        let path = std::path::absolute(Self::path(common)?)?;
+        let store = SqliteStore::open_read_only(&path)
+            .with_context(|| format!("the store {} cannot be opened", path.display()))?;
+        Ok(Self::over(store))
+    }
+
+    /// The store that is there, or a new one beside the files.
+    pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
+        let path = match &common.store {
+            Some(path) => path.clone(),
+            None => find_upwards(directory).unwrap_or_else(|| directory.join(DIRECTORY).join(FILE)),
+        };
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent)
+                .with_context(|| format!("{} cannot be made", parent.display()))?;
+        }
+        Self::open(&path)
+    }
+
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let path = std::path::absolute(path)?;
+        let store = SqliteStore::open(&path)
+            .with_context(|| format!("the store {} cannot be opened", path.display()))?;
+        Ok(Self::over(store))
+    }
+
+    fn over(store: SqliteStore) -> Self {
+        let store = Arc::new(store);
+        let runtime = Runtime::new(store.clone()).with_owner(Owner::new(whoami()));
+        Self { store, runtime }
+    }
+
+    /// The directory that the store lies in, which no tool may touch.
+    pub(super) fn directory(&self) -> PathBuf {
+        self.store.path().parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
+    }
+
+    /// The session that is meant: by the beginning or the end of its id, or the latest one.
+    pub(super) async fn session(&self, name: Option<&str>) -> anyhow::Result<SessionId> {
+        let sessions = self.store.sessions().await?;
+        let Some(name) = name else {
+            return sessions.last().copied().context("there is no session yet: `backstitch run` starts one");
+        };
+        let name = name.to_ascii_lowercase();
+        let matching: Vec<_> = sessions
+            .iter()
+            .filter(|id| {
+                let id = id.to_string();
+                id.starts_with(&name) || id.ends_with(&name)
+            })
+            .collect();
+        match matching[..] {
+            [one] => Ok(*one),
+            [] => bail!("there is no session {name}; `backstitch ls` lists those that there are"),
+            _ => bail!("several sessions have an id like {name}: say more of it"),
+        }
+    }
+
+    pub(super) async fn view(&self, session: SessionId) -> anyhow::Result<JournalView> {
+        Ok(self.runtime.view(session).await?)
+    }
+
+    /// The files of a session, if it has any. A directory that is gone is made anew.
+    pub(super) fn workspace(
+        &self,
+        definition: &Definition,
+        session: &str,
+    ) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
+        let Some(directory) = &definition.workspace else { return Ok(None) };
+        self.open_workspace(directory, session).map(Some)
+    }
+
+    pub(super) fn open_workspace(
+        &self,
+        directory: &Path,
+        holder: &str,
+    ) -> anyhow::Result<Arc<dyn Workspace>> {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
+        let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
+        options.holder = format!("session {holder}");
+        let workspace = HostWorkspace::open(options)
+            .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
+        Ok(Arc::new(workspace))
+    }
+}
+
+/// The one call of a session whose id begins or ends like this.
+pub(super) fn find_call(view: &JournalView, name: &str) -> anyhow::Result<CallId> {
+    let name = name.to_ascii_lowercase();
+    let matching: Vec<_> = view
+        .calls()
+        .map(|call| call.call_id)
+        .filter(|id| {
+            let id = id.to_string();
+            id.starts_with(&name) || id.ends_with(&name)
+        })
+        .collect();
+    match matching[..] {
+        [one] => Ok(one),
+        [] => bail!("there is no call {name}; `backstitch show` lists the calls"),
+        _ => bail!("several calls have an id like {name}: say more of it"),
+    }
+}
+
+/// As much of an id as people need: its end, since ids begin with the time.
+pub(super) fn short(id: impl ToString) -> String {
+    let id = id.to_string();
+    id.rsplit('-').next().map_or(id.clone(), str::to_owned)
+}
+
+fn find_upwards(from: &Path) -> Option<PathBuf> {
+    let from = std::path::absolute(from).ok()?;
+    from.ancestors().map(|directory| directory.join(DIRECTORY).join(FILE)).find(|path| path.is_file())
+}
+
+/// Who this process is, for whoever finds a session held.
+fn whoami() -> String {
+    let user = std::env::var("USER").unwrap_or_else(|_| "someone".to_owned());
+    format!("{user} (process {})", std::process::id())
+}

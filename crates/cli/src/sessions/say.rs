@@ -1,0 +1,65 @@
+//! `send`, `cancel` and `pause`: what is said to a session from outside, through its inbox.
+
+use std::process::ExitCode;
+
+use backstitch::journal::InboxId;
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::place::{Place, short};
+
+#[derive(Args)]
+pub(crate) struct Send {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+    /// What is said.
+    text: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Cancel {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Pause {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+}
+
+impl Send {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = Place::existing(common)?;
+        let session = place.session(Some(&self.session)).await?;
+        let item = place.runtime.send(session, &self.text).await?;
+        told(common, &session.to_string(), item)
+    }
+}
+
+impl Cancel {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = Place::existing(common)?;
+        let session = place.session(Some(&self.session)).await?;
+        let item = place.runtime.cancel(session).await?;
+        told(common, &session.to_string(), item)
+    }
+}
+
+impl Pause {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = Place::existing(common)?;
+        let session = place.session(Some(&self.session)).await?;
+        let item = place.runtime.pause(session).await?;
+        told(common, &session.to_string(), item)
+    }
+}
+
+fn told(common: &Common, session: &str, item: InboxId) -> anyhow::Result<ExitCode> {
+    match common.json {
+        true => println!("{}", json!({"v": 1, "session": session, "item": item})),
+        false => println!("sent; whoever drives {} takes it in", short(session)),
+    }
+    Ok(ExitCode::SUCCESS)
+}

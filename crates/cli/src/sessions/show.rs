@@ -1,0 +1,148 @@
+//! `show`: a session as it is, or as it was at a point.
+
+use std::process::ExitCode;
+
+use backstitch::filesystem::format;
+use backstitch::journal::Role;
+use backstitch::ports::{ObjectOverlay, Store as _};
+use backstitch::session::Capture;
+use backstitch::view::{CallStatus, Driver, JournalView};
+use backstitch::{PointSpec, SystemClock, load_view, locate};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Common;
+use super::list::{line, word};
+use super::place::{Place, short};
+
+#[derive(Args)]
+pub(crate) struct Show {
+    /// The session, by the beginning or the end of its id; without it, the latest.
+    session: Option<String>,
+    /// The point: a position, before:CALL, after:CALL, CALL, turn:N, start or head.
+    point: Option<PointSpec>,
+    /// Shows what the slices of the session hold.
+    #[arg(long)]
+    state: bool,
+    /// Lists the files.
+    #[arg(long)]
+    files: bool,
+}
+
+impl Show {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = Place::for_reading(common)?;
+        let session = place.session(self.session.as_deref()).await?;
+        let head = place.view(session).await?;
+        let view = match &self.point {
+            None => head,
+            Some(point) => {
+                let found = locate(&*place.store, &head, point).await?;
+                load_view(&*place.store, found.session, Some(found.cut)).await?
+            }
+        };
+        let driver = match place.store.holder(session).await? {
+            Some(_) => Driver::Present,
+            None => Driver::Absent,
+        };
+        if common.json {
+            println!("{}", self.as_json(&place, &view, driver)?);
+        } else {
+            self.print(&place, &view, driver)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn print(&self, place: &Place, view: &JournalView, driver: Driver) -> anyhow::Result<()> {
+        println!("session {} ({}), {} records", view.session_id(), word(view.status(driver)), view.head());
+        let spent = view.ledger().charged();
+        println!("spent: {} tokens, {} calls", spent.total_tokens(), spent.calls);
+        for pause in view.pauses() {
+            let call = pause.call_id.map(|call| format!(" [{}]", short(call))).unwrap_or_default();
+            println!("waits ({:?}): {}{call}", pause.reason, pause.detail.as_deref().unwrap_or_default());
+        }
+        println!();
+        let transcript = view.transcript()?;
+        for message in transcript.all().iter() {
+            match (message.role(), message.message.option_call()) {
+                (_, Some(call)) => {
+                    let status = match transcript.status(call.invocation_id) {
+                        CallStatus::Pending => "pending",
+                        CallStatus::Completed => "ok",
+                        CallStatus::Failed => "failed",
+                    };
+                    let arguments = line(&call.arguments.text(), 70);
+                    println!(
+                        "  -> {} {arguments}  [{}] {status}",
+                        call.option_name,
+                        short(call.invocation_id)
+                    );
+                }
+                (Role::Tool, None) => println!("  <- {}", line(&message.content(), 90)),
+                (role, None) => {
+                    let who = match role {
+                        Role::System => "system",
+                        Role::User => "user",
+                        Role::Assistant | Role::Tool => "agent",
+                    };
+                    println!("{who}: {}", message.content());
+                }
+            }
+        }
+        if self.state {
+            println!("\nstate:");
+            for (name, items) in slices(view)? {
+                println!("  {name} ({})", items.len());
+                items.iter().for_each(|item| println!("    {item}"));
+            }
+        }
+        if self.files {
+            println!("\nfiles:");
+            files(place, view)?.iter().for_each(|path| println!("  {path}"));
+        }
+        Ok(())
+    }
+
+    fn as_json(&self, place: &Place, view: &JournalView, driver: Driver) -> anyhow::Result<Value> {
+        let transcript = view.transcript()?;
+        let messages: Vec<_> =
+            transcript.all().iter().map(|message| serde_json::to_value(&**message)).collect();
+        let calls: Vec<_> = view.calls().map(|call| {
+            json!({"call": call.call_id, "name": call.name, "status": call.status(), "checkpoint": call.checkpoint()})
+        }).collect();
+        let mut shown = json!({
+            "v": 1, "session": view.session_id(), "records": view.head(), "status": view.status(driver),
+            "pauses": view.pauses().map(|pause| serde_json::to_value(&**pause)).collect::<Result<Vec<_>, _>>()?,
+            "spent": view.ledger().charged(), "messages": messages.into_iter().collect::<Result<Vec<_>, _>>()?,
+            "calls": calls, "root": view.files().map(|files| files.root),
+        });
+        if self.state {
+            shown["state"] =
+                slices(view)?.into_iter().map(|(name, items)| (name, Value::Array(items))).collect();
+        }
+        if self.files {
+            shown["files"] = json!(files(place, view)?);
+        }
+        Ok(shown)
+    }
+}
+
+/// The slices of a session but for the transcript, with what they hold.
+pub(super) fn slices(view: &JournalView) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
+    let session = view.session(std::sync::Arc::new(SystemClock::new()));
+    let stored = session.snapshot_with(Capture::include_all()).stored_slices()?;
+    let others = stored.into_iter().filter(|slice| slice.name != "inner_message" && !slice.items.is_empty());
+    Ok(others.map(|slice| (slice.name, slice.items)).collect())
+}
+
+/// The paths of the files, as far as they are recorded.
+fn files(place: &Place, view: &JournalView) -> anyhow::Result<Vec<String>> {
+    let Some(files) = view.files() else { return Ok(Vec::new()) };
+    let nothing = backstitch::journal::WorkspaceRoot {
+        tree: format::empty_tree().id(),
+        manifest: format::Manifest::default().to_object().id(),
+    };
+    let brought = [format::empty_tree(), format::Manifest::default().to_object()];
+    let known = ObjectOverlay::new(brought, &*place.store);
+    Ok(format::diff(&known, nothing, files.root)?.into_iter().map(|change| change.path).collect())
+}

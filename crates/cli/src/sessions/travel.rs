@@ -1,0 +1,140 @@
+//! `rewind`, `undo` and `fork`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use backstitch::{PointSpec, SessionOptions};
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+use super::definition::Definition;
+use super::place::{Place, short};
+
+#[derive(Args)]
+pub(crate) struct Rewind {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+    /// The point: a position, before:CALL, after:CALL, CALL, turn:N, start or rescue:POSITION.
+    point: PointSpec,
+    /// Why, for whoever reads the log.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Rewind {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let live = opened(common, &self.session).await?;
+        let done = live.rewind(&self.point, self.reason).await;
+        live.release().await?;
+        told(common, &live.id().to_string(), &done?)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Undo {
+    /// The session, by the beginning or the end of its id; without it, the latest.
+    session: Option<String>,
+}
+
+impl Undo {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let live = opened_or_latest(common, self.session.as_deref()).await?;
+        let done = live.undo().await;
+        live.release().await?;
+        told(common, &live.id().to_string(), &done?)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Fork {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+    /// The point: a position, before:CALL, after:CALL, CALL, turn:N, start or head.
+    #[arg(default_value = "head")]
+    point: PointSpec,
+    /// The directory for the fork's files. It must lie outside of the session's own.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+impl Fork {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = Place::existing(common)?;
+        let session = place.session(Some(&self.session)).await?;
+        let definition = Definition::of(&place.view(session).await?)?;
+        let directory = match (&self.workspace, &definition.workspace) {
+            (Some(directory), _) => Some(directory.clone()),
+            (None, None) => None,
+            (None, Some(parent)) => Some(beside(parent)?),
+        };
+        let workspace = match &directory {
+            Some(directory) => Some(place.open_workspace(directory, "that is being forked")?),
+            None => None,
+        };
+        // The fork is driven by what its parent is driven by, in a directory of its own.
+        let directory = directory.map(|directory| directory.canonicalize()).transpose()?;
+        let moved = Definition { workspace: directory.clone(), ..definition };
+        let definition = Some(serde_json::to_value(&moved)?);
+        let options = SessionOptions { workspace, definition, ..SessionOptions::default() };
+        let live = place.runtime.fork(session, self.point, options).await?;
+        let id = live.id();
+        live.release().await?;
+        if common.json {
+            println!("{}", json!({"v": 1, "session": id, "fork_of": session, "workspace": directory}));
+        } else {
+            println!("forked into {}", short(id));
+            if let Some(directory) = directory {
+                println!("its files are in {}", directory.display());
+            }
+            println!("`backstitch resume {}` goes on with it", short(id));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A directory beside that of a session, which does not exist yet.
+fn beside(parent: &std::path::Path) -> anyhow::Result<PathBuf> {
+    let name = parent.file_name().and_then(|name| name.to_str()).unwrap_or("workspace");
+    let around =
+        parent.parent().context("the session's directory has no place beside it: say `--workspace DIR`")?;
+    (1..1_000)
+        .map(|number| around.join(format!("{name}-fork-{number}")))
+        .find(|directory| !directory.exists())
+        .context("there are very many forks here already: say `--workspace DIR`")
+}
+
+async fn opened(common: &Common, session: &str) -> anyhow::Result<std::sync::Arc<backstitch::LiveSession>> {
+    opened_or_latest(common, Some(session)).await
+}
+
+pub(super) async fn opened_or_latest(
+    common: &Common,
+    session: Option<&str>,
+) -> anyhow::Result<std::sync::Arc<backstitch::LiveSession>> {
+    let place = Place::existing(common)?;
+    let session = place.session(session).await?;
+    let definition = Definition::of(&place.view(session).await?)?;
+    let workspace = place.workspace(&definition, &session.to_string())?;
+    let options = SessionOptions { workspace, ..SessionOptions::default() };
+    Ok(place.runtime.open_idle(session, options).await?)
+}
+
+fn told(common: &Common, session: &str, done: &backstitch::Rewind) -> anyhow::Result<ExitCode> {
+    if common.json {
+        println!(
+            "{}",
+            json!({
+                "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
+            })
+        );
+    } else {
+        println!("back at {}; `backstitch undo {}` takes that back", done.to, short(session));
+        if done.rescue.is_some() {
+            println!("the files as they were are kept: rescue:{}", done.at);
+        }
+        println!("`backstitch resume {}` goes on from here", short(session));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,155 @@
+//! Files as a part of execution state.
+//!
+//! A [`MemoryFilesystem`] takes part in snapshots as it is: its files are a value. Any [`Workspace`] does through a
+//! [`WorkspaceResource`], by its root: what the root names and no store holds yet is brought along, so that the snapshot can be
+//! restored wherever the objects of the store can be read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
+use crate::filesystem::{MemoryFiles, MemoryFilesystem};
+use crate::journal::WorkspaceRoot;
+use crate::object::{Object, ObjectId, ObjectKind};
+use crate::ports::{Captured, Workspace};
+use crate::session::BoxError;
+
+impl LiveSnapshot for MemoryFiles {
+    fn to_json(&self) -> Result<Value, BoxError> {
+        Ok(serde_json::to_value(self)?)
+    }
+}
+
+impl Snapshotable for MemoryFilesystem {
+    fn snapshot_name(&self) -> &'static str {
+        "filesystem"
+    }
+
+    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+        Ok(ResourceSnapshot::live(MemoryFilesystem::snapshot(self)))
+    }
+
+    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore, BoxError> {
+        let files = match snapshot.downcast::<MemoryFiles>() {
+            Some(files) => files.clone(),
+            None => serde_json::from_value(snapshot.to_json()?)?,
+        };
+        let here = self.same_files();
+        Ok(PreparedRestore::new(move || {
+            here.restore(files);
+            Ok(())
+        }))
+    }
+}
+
+/// The state of the files of a workspace: everything that another process needs besides the objects of the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkspaceState {
+    /// The files.
+    pub root: WorkspaceRoot,
+    /// The object that lists what the root does not cover.
+    pub coverage: Option<ObjectId>,
+    /// Objects below the root that were not stored when it was captured.
+    pub objects: Vec<Object>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredState {
+    root: WorkspaceRoot,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    coverage: Option<ObjectId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    objects: Vec<StoredObject>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredObject {
+    kind: ObjectKind,
+    base64: String,
+}
+
+impl WorkspaceState {
+    /// A state whose objects are stored.
+    pub fn stored(root: WorkspaceRoot, coverage: Option<ObjectId>) -> Self {
+        Self { root, coverage, objects: Vec::new() }
+    }
+
+    /// Reads what [`LiveSnapshot::to_json`] wrote.
+    pub fn from_json(value: Value) -> Result<Self, BoxError> {
+        let StoredState { root, coverage, objects } = serde_json::from_value(value)?;
+        let objects = objects.into_iter().map(|one| Ok(Object::new(one.kind, STANDARD.decode(one.base64)?)));
+        Ok(Self { root, coverage, objects: objects.collect::<Result<_, base64::DecodeError>>()? })
+    }
+}
+
+impl From<Captured> for WorkspaceState {
+    fn from(captured: Captured) -> Self {
+        let Captured { root, mut objects, coverage, .. } = captured;
+        let id = coverage.as_ref().map(Object::id);
+        objects.extend(coverage);
+        Self { root, coverage: id, objects }
+    }
+}
+
+impl LiveSnapshot for WorkspaceState {
+    fn to_json(&self) -> Result<Value, BoxError> {
+        let objects = self.objects.iter();
+        let objects =
+            objects.map(|one| StoredObject { kind: one.kind(), base64: STANDARD.encode(one.bytes()) });
+        let stored = StoredState { root: self.root, coverage: self.coverage, objects: objects.collect() };
+        Ok(serde_json::to_value(stored)?)
+    }
+}
+
+/// A workspace as a part of execution state.
+pub struct WorkspaceResource {
+    workspace: Arc<dyn Workspace>,
+    latest: Mutex<Option<WorkspaceState>>,
+}
+
+impl WorkspaceResource {
+    /// The name under which the state is stored.
+    pub const NAME: &'static str = "workspace";
+
+    /// This workspace.
+    pub fn new(workspace: Arc<dyn Workspace>) -> Self {
+        Self { workspace, latest: Mutex::default() }
+    }
+
+    /// Notes what the files were when they were last looked at, so that a boundary of a call that does not change them need
+    /// not look again.
+    pub fn note(&self, state: WorkspaceState) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+
+    /// What the files were when they were last looked at.
+    pub fn latest(&self) -> Option<WorkspaceState> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Snapshotable for WorkspaceResource {
+    fn snapshot_name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+        Ok(ResourceSnapshot::live(WorkspaceState::from(self.workspace.capture()?)))
+    }
+
+    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore, BoxError> {
+        let state = match snapshot.downcast::<WorkspaceState>() {
+            Some(state) => state.clone(),
+            None => WorkspaceState::from_json(snapshot.to_json()?)?,
+        };
+        let workspace = self.workspace.clone();
+        Ok(PreparedRestore::new(move || {
+            workspace.restore_bringing(state.root, state.coverage, &state.objects)?;
+            Ok(())
+        }))
+    }
+}

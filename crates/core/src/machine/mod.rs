@@ -1,0 +1,132 @@
+//! The evaluation as a machine without IO.
+//!
+//! A [`Machine`] is told what happened and says what to do: ask the policy, run calls, record something, finish. It waits for
+//! nobody and touches nothing, so it can be driven by a runtime, by a simulation or by a test alike. Everything it knows
+//! follows from the journal: a machine that is rebuilt from the records of an interrupted evaluation goes on exactly where
+//! the one before it stopped.
+
+mod tool_loop;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use tool_loop::{ToolLoop, ToolLoops};
+
+use crate::id::{CallId, EvaluationId};
+use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
+use crate::message::Arguments;
+use crate::session::SessionError;
+use crate::view::JournalView;
+
+/// Something that happened, and is recorded.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// Somebody said something to the policy.
+    Said(Arc<InnerMessage>),
+    /// The policy answered, with these messages and perhaps a structured answer.
+    Answered {
+        /// The words and the calls, in order.
+        messages: Vec<Arc<InnerMessage>>,
+        /// The structured answer.
+        output: Option<Value>,
+    },
+    /// A call has its result.
+    CallEnded {
+        /// The call.
+        call: CallId,
+        /// The result, as it was recorded.
+        result: Arc<InnerMessage>,
+    },
+}
+
+/// A call that is to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// The call.
+    pub call_id: CallId,
+    /// The option.
+    pub name: String,
+    /// What it is called with.
+    pub arguments: Arguments,
+    /// The turn that its result belongs to.
+    pub turn: u64,
+    /// The step that its result belongs to.
+    pub step_num: Option<u64>,
+}
+
+/// How an evaluation ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The structured answer.
+    pub output: Option<Value>,
+    /// What went wrong.
+    pub error: Option<EvaluationFailure>,
+}
+
+impl Ending {
+    /// It has its answer.
+    pub fn completed(output: Option<Value>) -> Self {
+        Self { outcome: Outcome::Completed, output, error: None }
+    }
+
+    /// It failed.
+    pub fn failed(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        let (kind, message, extra) = (kind.into(), message.into(), Default::default());
+        let error = Some(EvaluationFailure { kind, message, extra });
+        Self { outcome: Outcome::Failed, output: None, error }
+    }
+
+    /// Someone ended it.
+    pub fn cancelled() -> Self {
+        Self { outcome: Outcome::Cancelled, output: None, error: None }
+    }
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Ask the policy.
+    Ask,
+    /// Run these calls. They are side by side; their results may come in any order.
+    Call(Vec<Wanted>),
+    /// Append these records.
+    Record(Vec<RecordBody>),
+    /// Nothing, until a call has ended.
+    Wait,
+    /// End the evaluation.
+    Finish(Ending),
+}
+
+/// An evaluation could not be rebuilt from its journal.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// There is no such evaluation.
+    #[error("there is no evaluation {evaluation}")]
+    NoEvaluation {
+        /// The evaluation.
+        evaluation: EvaluationId,
+    },
+    /// The transcript cannot be read.
+    #[error(transparent)]
+    Transcript(#[from] SessionError),
+}
+
+/// An evaluation that is told what happened and says what to do.
+pub trait Machine: Send {
+    /// Takes in something that happened. It must already be recorded.
+    fn take_in(&mut self, event: Event);
+
+    /// What is to be done now. An action is given once; what it was given for is told by [`Machine::take_in`].
+    fn next(&mut self) -> Action;
+}
+
+/// Builds the machine of an evaluation from its journal, at whatever place that ends.
+pub trait Machinery: Send + Sync {
+    /// The machine of an evaluation.
+    fn rebuild(&self, view: &JournalView, evaluation: EvaluationId)
+    -> Result<Box<dyn Machine>, MachineError>;
+}

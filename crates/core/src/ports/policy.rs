@@ -1,0 +1,157 @@
+//! Policies: whoever decides what happens next.
+//!
+//! A model with a prompt, a person, a script, any async function: each is a [`Policy`]. It is asked a [`Question`], which
+//! holds everything that was said, and gives an [`Answer`]: words, and the options that it invokes. A policy keeps no memory of
+//! its own that a resume would need; whatever it has to know stands in the question.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::BoxFuture;
+use crate::budget::Amounts;
+use crate::digest::Digest;
+use crate::id::{EvaluationId, IdStream, SessionId};
+use crate::journal::ProviderSidecar;
+use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint};
+use crate::session::{BoxError, Session};
+use crate::tool::ToolSpec;
+use crate::view::Transcript;
+
+/// What a policy is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The session.
+    pub session_id: SessionId,
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The number that the answer will have in its evaluation, from 1.
+    pub turn: u64,
+    /// Everything that was said in the session, with nothing left out.
+    pub transcript: Transcript,
+    /// What may be invoked.
+    pub options: Arc<[Arc<ToolSpec>]>,
+    /// The state of the session. It is a copy: changing it changes nothing.
+    pub session: Session,
+}
+
+/// What is known of a request before it is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// The provider, or the kind of policy.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The digest of the rendered request.
+    pub digest: Option<Digest>,
+    /// The length of the rendered request, in bytes.
+    pub length: u64,
+    /// The version of what rendered it.
+    pub renderer: Option<String>,
+    /// What it will cost at most, to be held back.
+    pub estimate: Amounts,
+}
+
+/// An option that a policy invokes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnsweredCall {
+    /// The option.
+    pub name: String,
+    /// What it is invoked with.
+    pub arguments: Arguments,
+    /// The id by which the provider knows the call.
+    pub provider_call_id: Option<String>,
+}
+
+impl AnsweredCall {
+    /// A call of an option.
+    pub fn new(name: impl Into<String>, arguments: Arguments) -> Self {
+        Self { name: name.into(), arguments, provider_call_id: None }
+    }
+}
+
+/// What a policy decided. Without calls it is the end of the evaluation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// What it says.
+    pub parts: Vec<Part>,
+    /// What it invokes, in order.
+    pub calls: Vec<AnsweredCall>,
+    /// What only its provider understands.
+    pub provider: Option<ProviderSidecar>,
+    /// What it cost.
+    pub usage: Amounts,
+    /// The structured answer, where there is one.
+    pub output: Option<Value>,
+}
+
+impl Answer {
+    /// An answer of words alone.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self { parts: vec![Part::text(text)], ..Self::default() }
+    }
+
+    /// Invokes one more option.
+    #[must_use]
+    pub fn call(mut self, name: impl Into<String>, arguments: Arguments) -> Self {
+        self.calls.push(AnsweredCall::new(name, arguments));
+        self
+    }
+
+    /// The messages that record the answer: its words, then each call. An answer that says nothing at all is recorded as
+    /// empty words, since it is an answer all the same.
+    pub fn into_messages(
+        self,
+        policy: &PolicyName,
+        step: u64,
+        ids: &IdStream,
+    ) -> Result<Vec<Message>, MessageError> {
+        let mut builder = MessageBuilder::continue_step(step, ids);
+        builder.policy(policy.clone()).role_hint(RoleHint::Assistant);
+        if self.parts.is_empty() && self.calls.is_empty() {
+            builder.add_text("");
+        }
+        for part in self.parts {
+            builder.add_part(part);
+        }
+        for call in self.calls {
+            builder.add_option_call(call.name, call.arguments)?;
+            if let Some(id) = call.provider_call_id {
+                builder.provider_call_id(id)?;
+            }
+        }
+        builder.into_messages()
+    }
+}
+
+/// A policy did not answer. The question may be asked again; nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+#[error("{policy} did not answer ({kind}): {message}")]
+pub struct PolicyError {
+    /// Who was asked.
+    pub policy: PolicyName,
+    /// A stable word for the kind of error.
+    pub kind: String,
+    /// What happened, for a person.
+    pub message: String,
+    /// Whether the same question may be answered later.
+    pub retryable: bool,
+    /// How long to wait before asking again, where that was said.
+    pub retry_after: Option<Duration>,
+    /// What lies below.
+    #[source]
+    pub source: Option<BoxError>,
+}
+
+/// Whoever decides what happens next.
+pub trait Policy: Send + Sync {
+    /// The name that it speaks under.
+    fn name(&self) -> &PolicyName;
+
+    /// What is known of the request that a question would make, before it is made.
+    fn describe(&self, question: &Question) -> RequestInfo;
+
+    /// Decides.
+    fn decide(&self, question: Question) -> BoxFuture<'_, Result<Answer, PolicyError>>;
+}

@@ -1,0 +1,148 @@
+//! The tool loop, driven event by event and rebuilt at every prefix: both must want the same.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use backstitch_core::id::{CallId, IdStream};
+use backstitch_core::journal::{InnerMessage, Outcome};
+use backstitch_core::machine::{Action, Event, Machine, Machinery, ToolLoop, ToolLoops};
+use backstitch_core::message::{Arguments, OptionResultBuilder, PolicyName, RoleHint};
+use backstitch_core::ports::Answer;
+use backstitch_core::time::FixedClock;
+use proptest::prelude::*;
+
+use super::journals::{Writer, parts};
+
+/// A conversation that grows, with the machine that drives it.
+struct Simulation {
+    ids: IdStream,
+    machine: ToolLoop,
+    said: Vec<Arc<InnerMessage>>,
+    open: Vec<Arc<InnerMessage>>,
+    max_turns: Option<u64>,
+    turns: u64,
+}
+
+impl Simulation {
+    fn new(max_turns: Option<u64>) -> Self {
+        let ids = IdStream::from_seed([1; 32], Arc::new(FixedClock::default()));
+        let machine = ToolLoop::new(max_turns);
+        let mut this = Self { ids, machine, said: Vec::new(), open: Vec::new(), max_turns, turns: 0 };
+        this.user("do something");
+        this
+    }
+
+    fn push(&mut self, turn: u64, message: backstitch_core::message::Message) -> Arc<InnerMessage> {
+        let inner = Arc::new(InnerMessage {
+            message_id: self.ids.next(),
+            evaluation_id: backstitch_core::id::EvaluationId::from_uuid(uuid::Uuid::from_u128(7)),
+            sequence: self.said.len() as u64,
+            turn,
+            prompt_ns: "test".into(),
+            prompt_key: "machine".into(),
+            created_at: self.ids.clock().now(),
+            message,
+            provider: None,
+            extra: Default::default(),
+        });
+        self.said.push(inner.clone());
+        inner
+    }
+
+    fn user(&mut self, text: &str) {
+        let inner = self.push(self.turns, parts(RoleHint::User, text));
+        self.machine.take_in(Event::Said(inner));
+    }
+
+    fn answer(&mut self, calls: usize) {
+        self.turns += 1;
+        let answer = (0..calls).fold(Answer::text("hm"), |answer, _| answer.call("sew", Arguments::none()));
+        let policy = PolicyName::new("tailor").unwrap();
+        let messages = answer.into_messages(&policy, self.turns, &self.ids).unwrap();
+        let messages: Vec<_> = messages.into_iter().map(|message| self.push(self.turns, message)).collect();
+        self.open.extend(messages.iter().filter(|inner| inner.message.option_call().is_some()).cloned());
+        self.machine.take_in(Event::Answered { messages, output: None });
+    }
+
+    fn end_call(&mut self, index: usize) {
+        let call = self.open.remove(index);
+        let result = OptionResultBuilder::response_to(&call.message).unwrap().success("sewn");
+        let result = self.push(call.turn, result);
+        let call = result.tool_call_id().unwrap();
+        self.machine.take_in(Event::CallEnded { call, result });
+    }
+
+    fn rebuilt(&self) -> ToolLoop {
+        ToolLoop::rebuilt(self.max_turns, &self.said)
+    }
+
+    /// What both want must be the same, but for calls that are running: to the rebuilt machine they are wanted again.
+    fn check(&self) -> Action {
+        let (live, rebuilt) = (self.machine.clone().next(), self.rebuilt().next());
+        let open: BTreeSet<CallId> =
+            self.open.iter().filter_map(|call| Some(call.message.option_call()?.invocation_id)).collect();
+        match &rebuilt {
+            Action::Call(wanted) => {
+                let wanted: BTreeSet<_> = wanted.iter().map(|wanted| wanted.call_id).collect();
+                assert_eq!(wanted, open);
+                assert!(matches!(live, Action::Wait | Action::Call(_)), "{live:?}");
+            }
+            _ => {
+                assert!(open.is_empty());
+                assert_eq!(live, rebuilt);
+            }
+        }
+        live
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a_rebuilt_machine_wants_what_the_live_one_does(
+        answers in prop::collection::vec((0_usize..4, any::<u64>(), any::<bool>()), 1..8),
+        max_turns in prop::option::of(1_u64..6),
+    ) {
+        let mut simulation = Simulation::new(max_turns);
+        for (calls, order, interrupt) in answers {
+            match simulation.check() {
+                Action::Ask => {}
+                Action::Finish(ending) => {
+                    let over = max_turns.is_some_and(|limit| simulation.turns >= limit);
+                    let expected = if over && ending.error.is_some() { Outcome::Failed } else { Outcome::Completed };
+                    prop_assert_eq!(ending.outcome, expected);
+                    return Ok(());
+                }
+                other => panic!("nothing is open, so this makes no sense: {other:?}"),
+            }
+            simulation.answer(calls);
+            let issued = simulation.machine.next();
+            prop_assert_eq!(matches!(issued, Action::Call(_)), calls > 0);
+            simulation.check();
+            let mut order = order;
+            while !simulation.open.is_empty() {
+                let index = (order % simulation.open.len() as u64) as usize;
+                order /= 4;
+                simulation.end_call(index);
+                simulation.check();
+            }
+            if interrupt {
+                simulation.user("and another thing");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_machine_is_rebuilt_from_a_view() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let machinery = ToolLoops::default();
+    assert_eq!(machinery.rebuild(&writer.view(), evaluation).unwrap().next(), Action::Ask);
+    writer.answer(evaluation, "done", &[]);
+    let next = machinery.rebuild(&writer.view(), evaluation).unwrap().next();
+    assert!(matches!(next, Action::Finish(ending) if ending.outcome == Outcome::Completed));
+    let unknown = backstitch_core::id::EvaluationId::from_uuid(uuid::Uuid::from_u128(99));
+    assert!(machinery.rebuild(&writer.view(), unknown).is_err());
+}

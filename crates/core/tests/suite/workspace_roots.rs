@@ -1,0 +1,92 @@
+//! What a journal tells about files: the last root that is known, and whether they still have to be put back to one.
+
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{CallOutcome, ObservationCause, Position, Rewound, WorkspaceObserved};
+use backstitch_core::view::JournalView;
+
+use super::journals::{Writer, root};
+
+fn observe(writer: &mut Writer, name: &str, cause: ObservationCause) -> Position {
+    writer.push(WorkspaceObserved { root: root(name), cause, coverage: None, extra: Extra::default() })
+}
+
+fn rewind(writer: &mut Writer, to: Position, to_root: Option<&str>) -> Position {
+    let root = to_root.map(root);
+    writer.push(Rewound {
+        to,
+        root,
+        coverage: None,
+        rescue: Some(root_found()),
+        reason: None,
+        extra: Extra::default(),
+    })
+}
+
+fn root_found() -> backstitch_core::journal::WorkspaceRoot {
+    root("as found")
+}
+
+#[test]
+fn the_root_follows_calls_and_observations() {
+    let mut writer = Writer::new(1);
+    assert_eq!(writer.view().files().map(|files| files.root), None);
+    observe(&mut writer, "start", ObservationCause::Started);
+    assert_eq!(writer.view().files().map(|files| files.root), Some(root("start")));
+
+    let evaluation = writer.start();
+    let calls = writer.answer(evaluation, "two calls", &["{}", "{}"]);
+    writer.start_call(evaluation, calls[0]);
+    assert_eq!(writer.view().files().map(|files| files.root), Some(root("before 1")));
+    writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+    assert_eq!(writer.view().files().map(|files| files.root), Some(root("after")));
+    writer.start_call(evaluation, calls[1]);
+    writer.finish_call(evaluation, calls[1], CallOutcome::Failed);
+    assert_eq!(
+        writer.view().files().map(|files| files.root),
+        Some(root("before 1")),
+        "a failed call is put back"
+    );
+    observe(&mut writer, "edited", ObservationCause::Drifted);
+    assert_eq!(writer.view().files().map(|files| files.root), Some(root("edited")));
+    assert_eq!(writer.view().owed_files().map(|files| files.root), None);
+}
+
+#[test]
+fn going_back_owes_the_files_until_they_were_put_back() {
+    let mut writer = Writer::new(1);
+    let cut = observe(&mut writer, "start", ObservationCause::Started).next();
+    let evaluation = writer.start();
+    let calls = writer.answer(evaluation, "", &["{}"]);
+    writer.start_call(evaluation, calls[0]);
+    writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+
+    let rewound = rewind(&mut writer, cut, Some("start"));
+    assert_eq!(writer.view().owed_files().map(|files| files.root), Some(root("start")));
+    observe(&mut writer, "start", ObservationCause::Restored);
+    assert_eq!(
+        (writer.view().owed_files().map(|files| files.root), writer.view().files().map(|files| files.root)),
+        (None, Some(root("start")))
+    );
+
+    // Undoing it owes the other way round; and without a root, files are left alone.
+    rewind(&mut writer, rewound, Some("after"));
+    assert_eq!(writer.view().owed_files().map(|files| files.root), Some(root("after")));
+    observe(&mut writer, "after", ObservationCause::Restored);
+    rewind(&mut writer, cut, None);
+    assert_eq!(
+        (writer.view().owed_files().map(|files| files.root), writer.view().files().map(|files| files.root)),
+        (None, Some(root("after")))
+    );
+}
+
+#[test]
+fn a_fork_owes_its_own_files() {
+    let mut writer = Writer::new(1);
+    observe(&mut writer, "start", ObservationCause::Started);
+    let mut fork = writer.fork(2, writer.head());
+    let view = JournalView::fold_fork(&writer.view(), &fork.records).unwrap();
+    assert_eq!(view.owed_files().map(|files| files.root), Some(root("start")));
+    observe(&mut fork, "start", ObservationCause::Restored);
+    let view = JournalView::fold_fork(&writer.view(), &fork.records).unwrap();
+    assert_eq!(view.owed_files().map(|files| files.root), None);
+}

@@ -1,0 +1,200 @@
+//! Asking the policy.
+//!
+//! That it is asked is recorded before, with what is held back for it; its answer is recorded as one batch, before anything
+//! that it wants is done. An answer that does not arrive whole leaves nothing behind: it is asked again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::budget::{Amounts, Reservation};
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, PauseReason, RequestStarted};
+use backstitch_core::machine::{Ending, Event, Machine};
+use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
+
+use super::Driver;
+use super::drive::Next;
+use crate::error::RuntimeError;
+use crate::live::{Commit, Durable, push_changes};
+
+/// The longest wait before a policy is asked again, unless it said how long.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// What came of asking.
+enum Asked {
+    Answered(Answer),
+    Stopped,
+    OutOfTime,
+}
+
+impl Driver {
+    pub(super) async fn ask(
+        &self,
+        evaluation: EvaluationId,
+        machine: &mut dyn Machine,
+    ) -> Result<Next, RuntimeError> {
+        if self.is_out_of_time(evaluation) {
+            return Ok(Next::Finish(out_of_time()));
+        }
+        let question = self.question(evaluation).await?;
+        let turn = question.turn;
+        let info = self.agent.policy.describe(&question);
+        let reservation = match self.announce(evaluation, turn, info).await? {
+            Ok(reservation) => reservation,
+            Err(exceeded) => {
+                let ended = self.pause_for(evaluation, PauseReason::Budget, exceeded).await?;
+                return Ok(Next::End(ended));
+            }
+        };
+        crash_point!("ask.before");
+        match self.asked(evaluation, question).await? {
+            Asked::Answered(answer) => {
+                crash_point!("ask.after");
+                let output = answer.output.clone();
+                let messages = self.record_answer(evaluation, turn, answer, reservation).await?;
+                machine.take_in(Event::Answered { messages, output });
+                Ok(Next::GoOn)
+            }
+            Asked::Stopped => {
+                let detail = "it was stopped while it waited for an answer";
+                Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
+            }
+            Asked::OutOfTime => Ok(Next::Finish(out_of_time())),
+        }
+    }
+
+    async fn question(&self, evaluation: EvaluationId) -> Result<Question, RuntimeError> {
+        let (transcript, session, turns) = {
+            let state = self.live.state().await;
+            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+            (state.view.transcript()?, state.execution.session.clone(), known.turns)
+        };
+        Ok(Question {
+            session_id: self.live.id(),
+            evaluation_id: evaluation,
+            turn: turns + 1,
+            transcript: self.hydrated.transcript(&**self.live.store(), transcript).await?,
+            options: self.agent.options(),
+            session,
+        })
+    }
+
+    /// Records that the policy is about to be asked. The inner error says which limit that would exceed.
+    async fn announce(
+        &self,
+        evaluation: EvaluationId,
+        turn: u64,
+        info: RequestInfo,
+    ) -> Result<Result<Option<Reservation>, String>, RuntimeError> {
+        self.live
+            .commit(|state| {
+                let known =
+                    state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+                let mut batch = Batch::at(self.live.clock().now());
+                if let Some(limits) = known.budget {
+                    // What is spent has to leave room for something, whatever the estimate is.
+                    let least = info.estimate.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
+                    if let Err(exceeded) = limits.check(state.view.ledger().committed().plus(least)) {
+                        return Ok((Commit::now(batch, None), Err(exceeded.to_string())));
+                    }
+                }
+                let is_free = known.budget.is_none() && info.estimate == Amounts::ZERO;
+                let ids = state.execution.session.ids();
+                let reservation = (!is_free).then(|| Reservation { id: ids.next(), amounts: info.estimate });
+                batch.push(RequestStarted {
+                    evaluation_id: evaluation,
+                    turn,
+                    provider: info.provider,
+                    model: info.model,
+                    digest: info.digest,
+                    length: info.length,
+                    renderer: info.renderer,
+                    reservation,
+                    extra: Extra::default(),
+                });
+                Ok((Commit::now(batch, None), Ok(reservation)))
+            })
+            .await
+    }
+
+    async fn asked(&self, evaluation: EvaluationId, question: Question) -> Result<Asked, RuntimeError> {
+        let deadline = self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()));
+        let out_of_time = async {
+            match deadline {
+                Some(left) => tokio::time::sleep(left).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Ok(Asked::Stopped),
+            () = self.wait_for_cancel() => Ok(Asked::Stopped),
+            answer = self.with_retries(question) => Ok(Asked::Answered(answer?)),
+            () = out_of_time => Ok(Asked::OutOfTime),
+        }
+    }
+
+    /// Asks, and asks again when that may help.
+    async fn with_retries(&self, question: Question) -> Result<Answer, PolicyError> {
+        for attempt in 0_u32.. {
+            match self.agent.policy.decide(question.clone()).await {
+                Err(error) if error.retryable && attempt < self.agent.retries => {
+                    let backoff = Duration::from_millis(500).saturating_mul(1 << attempt.min(10));
+                    let wait = error.retry_after.unwrap_or(backoff.min(LONGEST_WAIT));
+                    tracing::warn!(%error, ?wait, "the policy did not answer; it is asked again");
+                    tokio::time::sleep(wait).await;
+                }
+                other => return other,
+            }
+        }
+        unreachable!("invariant: the loop ends by returning")
+    }
+
+    /// Records an answer as one batch. It goes to the store with what comes next, and before anything that it wants is done.
+    async fn record_answer(
+        &self,
+        evaluation: EvaluationId,
+        turn: u64,
+        mut answer: Answer,
+        reservation: Option<Reservation>,
+    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        let policy = self.agent.policy.name();
+        let (mut provider, usage) = (answer.provider.take(), answer.usage);
+        if let Some(sidecar) = &mut provider
+            && sidecar.usage.is_none()
+        {
+            sidecar.usage = Some(usage);
+        }
+        self.live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let messages = answer.into_messages(policy, turn, session.ids())?;
+                let mut prepared = session.prepare(&session.draft())?;
+                let mut said = Vec::new();
+                for (offset, message) in messages.into_iter().enumerate() {
+                    let mut inner = state.inner_message(evaluation, turn, message, offset as u64)?;
+                    inner.provider = provider.take();
+                    session.prepare_more(&mut prepared, inner.clone())?;
+                    said.push(Arc::new(inner));
+                }
+                let mut batch = Batch::at(self.live.clock().now());
+                push_changes(&mut batch, &prepared)?;
+                if reservation.is_some() || usage != Amounts::ZERO {
+                    let reservation = reservation.map(|reservation| reservation.id);
+                    batch.push(BudgetCharged { reservation, amounts: usage, extra: Extra::default() });
+                }
+                Ok((Commit { batch, prepared: Some(prepared), when: Durable::WithNext }, said))
+            })
+            .await
+    }
+
+    fn is_out_of_time(&self, evaluation: EvaluationId) -> bool {
+        self.live.deadline(evaluation).is_some_and(|deadline| self.live.clock().now() >= deadline)
+    }
+}
+
+pub(super) fn out_of_time() -> Ending {
+    Ending::failed("deadline_exceeded", "the evaluation's deadline has passed")
+}

@@ -1,0 +1,149 @@
+//! Running the calls of an answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{Decision, Outcome, PauseReason};
+use backstitch_core::machine::{Ending, Event, Machine, Wanted};
+use backstitch_core::message::Arguments;
+use backstitch_core::view::Call;
+use serde_json::{Map, Value};
+
+use super::ask::out_of_time;
+use super::drive::{Next, paused_by};
+use super::{Driver, Ended};
+use crate::error::RuntimeError;
+use crate::runner::{CallEnd, CallRequest};
+
+impl Driver {
+    /// Runs calls side by side, and tells the machine what came of them in the order in which they were wanted.
+    pub(super) async fn call(
+        &self,
+        evaluation: EvaluationId,
+        wanted: Vec<Wanted>,
+        machine: &mut dyn Machine,
+    ) -> Result<Next, RuntimeError> {
+        let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
+        let mut requests = Vec::with_capacity(wanted.len());
+        for one in &wanted {
+            let mut request = self.request(evaluation, one).await?;
+            request.unfinished = Some(unfinished.clone());
+            requests.push(request);
+        }
+        let mut running = std::pin::pin!(self.runner.run_all(requests));
+        let ends = tokio::select! {
+            biased;
+            ends = &mut running => ends?,
+            // Whoever wants to cancel does not wait for the calls: they are stopped, and waited for.
+            () = self.wait_for_cancel() => {
+                self.stop.cancel();
+                running.await?
+            }
+        };
+        self.take_in_ends(evaluation, &wanted, ends, machine).await
+    }
+
+    async fn take_in_ends(
+        &self,
+        evaluation: EvaluationId,
+        wanted: &[Wanted],
+        ends: Vec<CallEnd>,
+        machine: &mut dyn Machine,
+    ) -> Result<Next, RuntimeError> {
+        let mut next = Next::GoOn;
+        for (one, end) in wanted.iter().zip(ends) {
+            if let Some(result) = end.message() {
+                machine.take_in(Event::CallEnded { call: one.call_id, result: result.clone() });
+            }
+            match end {
+                CallEnd::Succeeded(_) | CallEnd::Failed(_) => {}
+                CallEnd::DeadlineExceeded(_) => next = Next::Finish(out_of_time()),
+                CallEnd::VisibilityExpansion { sections, reason } => {
+                    let ended = Ended::Superseded { evaluation, sections, reason };
+                    let ending = Ending { outcome: Outcome::Superseded, output: None, error: None };
+                    self.finish(evaluation, ending).await?;
+                    return Ok(Next::End(ended));
+                }
+                CallEnd::Cancelled(_) | CallEnd::NeedsApproval | CallEnd::BudgetExhausted => {
+                    if matches!(next, Next::GoOn) {
+                        next = Next::End(self.waiting(evaluation).await);
+                    }
+                }
+            }
+        }
+        if self.wants_cancel.load(Ordering::SeqCst) {
+            return Ok(Next::Finish(Ending::cancelled()));
+        }
+        Ok(next)
+    }
+
+    /// What the session waits for, as the end of driving.
+    pub(super) async fn waiting(&self, evaluation: EvaluationId) -> Ended {
+        let state = self.live.state().await;
+        match state.view.pause() {
+            Some(pause) => paused_by(evaluation, pause),
+            None => Ended::Paused {
+                evaluation,
+                reason: PauseReason::Asked,
+                call: None,
+                detail: "it was stopped".to_owned(),
+            },
+        }
+    }
+
+    /// The request for a call, with what was recorded and decided about it.
+    async fn request(&self, evaluation: EvaluationId, wanted: &Wanted) -> Result<CallRequest, RuntimeError> {
+        let (decision, attempts, is_resume) = {
+            let state = self.live.state().await;
+            let known = state.view.call(wanted.call_id);
+            let decision = known.and_then(|call| call.decision.clone());
+            let intent = known.and_then(|call| call.intent.as_ref());
+            let attempts = intent.map_or(0, |intent| intent.record.attempt);
+            (decision, attempts, known.is_some_and(|call| call.is_open()))
+        };
+        let arguments = match wanted.arguments.stored() {
+            Some(_) => self.arguments(wanted.call_id).await?.unwrap_or_else(|| wanted.arguments.clone()),
+            None => wanted.arguments.clone(),
+        };
+        let mut request = CallRequest::new(wanted.call_id, evaluation, &wanted.name, arguments)
+            .in_turn(wanted.turn, wanted.step_num);
+        request.attempt = attempts.saturating_add(1);
+        request.is_resume = is_resume;
+        match decision.as_ref().map(|resolved| &resolved.decision) {
+            Some(Decision::Approve) => request.approved = true,
+            Some(Decision::Edit { arguments }) => {
+                request.approved = true;
+                request.arguments = Arguments::from_object(arguments.clone());
+            }
+            Some(Decision::Deny { reason }) => {
+                let message = reason.clone().unwrap_or_else(|| "the call was not approved".to_owned());
+                request.refusal = Some(message);
+            }
+            _ => {}
+        }
+        Ok(request)
+    }
+
+    /// What an open call was started with.
+    pub(super) async fn started_with(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
+        if let Some(arguments) = call.intent.as_ref().and_then(|intent| intent.record.arguments.clone()) {
+            return Ok(arguments);
+        }
+        let arguments = self.arguments(call.call_id).await?;
+        Ok(arguments.and_then(|arguments| arguments.object().cloned()).unwrap_or_default())
+    }
+
+    /// The arguments of a call as its message has them, fetched if they are too large for a record.
+    async fn arguments(&self, call: CallId) -> Result<Option<Arguments>, RuntimeError> {
+        let transcript = self.live.state().await.view.transcript()?;
+        let message = transcript
+            .all()
+            .iter()
+            .rev()
+            .find(|message| message.message.option_call().is_some_and(|made| made.invocation_id == call));
+        let Some(message) = message else { return Ok(None) };
+        let message = self.hydrated.message(&**self.live.store(), message).await?;
+        Ok(message.message.option_call().map(|call| call.arguments.clone()))
+    }
+}

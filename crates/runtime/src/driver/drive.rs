@@ -1,0 +1,253 @@
+//! The loop: what the machine wants is done, and what was done is told to it.
+
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{
+    Batch, EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Paused, RecordBody,
+};
+use backstitch_core::machine::{Action, Ending, Machine};
+use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
+use backstitch_core::slices::{PromptExecuted, RunContext, excerpt, small};
+use backstitch_core::time::Timestamp;
+
+use super::{Driver, Ended, Mission};
+use crate::error::RuntimeError;
+use crate::live::{Commit, Durable, push_changes};
+
+/// What comes of an action.
+pub(super) enum Next {
+    /// The machine goes on.
+    GoOn,
+    /// Driving ends.
+    End(Ended),
+    /// The evaluation ends.
+    Finish(Ending),
+}
+
+impl Driver {
+    /// Starts an evaluation and drives it to its end, or to a pause.
+    pub async fn start(&self, mission: impl Into<Mission>) -> Result<Ended, RuntimeError> {
+        let evaluation = self.begin(mission.into(), None).await?;
+        self.drive(evaluation).await
+    }
+
+    /// Records that an evaluation starts, with its system message and its mission.
+    pub async fn begin(
+        &self,
+        mission: Mission,
+        parent: Option<EvaluationId>,
+    ) -> Result<EvaluationId, RuntimeError> {
+        let evaluation = self
+            .live
+            .commit(|state| {
+                if let Some(open) = state.view.latest_evaluation().filter(|latest| latest.finished.is_none())
+                {
+                    return Err(RuntimeError::EvaluationOpen { evaluation: open.evaluation_id });
+                }
+                let session = &state.execution.session;
+                let evaluation: EvaluationId = session.ids().next();
+                let batch = Batch::at(self.live.clock().now()).with(self.started(evaluation, parent));
+                Ok((Commit { batch, prepared: None, when: Durable::WithNext }, evaluation))
+            })
+            .await?;
+        self.live.say(evaluation, 0, self.opening(mission).await?).await?;
+        self.set_deadline(evaluation).await;
+        Ok(evaluation)
+    }
+
+    /// The record that an evaluation of this agent starts.
+    pub(super) fn started(
+        &self,
+        evaluation: EvaluationId,
+        parent: Option<EvaluationId>,
+    ) -> EvaluationStarted {
+        let agent = &self.agent;
+        EvaluationStarted {
+            evaluation_id: evaluation,
+            prompt_ns: agent.ns.clone(),
+            prompt_key: agent.key.clone(),
+            fingerprint: agent.fingerprint().ok(),
+            parent_evaluation: parent,
+            budget: agent.budget,
+            deadline_millis: agent.deadline.map(millis),
+            extra: Extra::default(),
+        }
+    }
+
+    async fn opening(&self, mission: Mission) -> Result<Vec<Message>, RuntimeError> {
+        let ids = self.live.state().await.execution.session.ids().clone();
+        let mut messages = Vec::new();
+        if let Some(system) = &self.agent.system {
+            let mut builder = MessageBuilder::continue_step(1, &ids);
+            builder.policy(PolicyName::new("prompt")?).role_hint(RoleHint::System).add_text(system.as_str());
+            messages.push(builder.to_message()?);
+        }
+        messages.push(said_by_user(mission, 1, &ids)?);
+        Ok(messages)
+    }
+
+    /// The evaluation has what is left of its active time from now on.
+    pub(super) async fn set_deadline(&self, evaluation: EvaluationId) {
+        let state = self.live.state().await;
+        let left = state.view.evaluation(evaluation).and_then(|known| known.time_left());
+        if let Some(left) = left {
+            let now = self.live.clock().now();
+            let micros = i64::try_from(left.as_micros()).unwrap_or(i64::MAX);
+            let deadline = Timestamp::from_unix_micros(now.unix_micros().saturating_add(micros));
+            self.live.set_deadline(evaluation, deadline.unwrap_or(now));
+        }
+    }
+
+    /// Drives an evaluation from where its journal stands to its end, or to a pause.
+    pub(super) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
+        let mut machine = {
+            let state = self.live.state().await;
+            self.agent.machinery.rebuild(&state.view, evaluation)?
+        };
+        loop {
+            let next = match self.attend(evaluation, &mut *machine).await? {
+                Next::GoOn => self.act(evaluation, &mut *machine).await?,
+                other => other,
+            };
+            match next {
+                Next::GoOn => {}
+                Next::End(ended) => {
+                    self.live.flush().await?;
+                    return Ok(ended);
+                }
+                Next::Finish(ending) => return self.finish(evaluation, ending).await,
+            }
+        }
+    }
+
+    async fn act(&self, evaluation: EvaluationId, machine: &mut dyn Machine) -> Result<Next, RuntimeError> {
+        match machine.next() {
+            Action::Ask => self.ask(evaluation, machine).await,
+            Action::Call(wanted) => self.call(evaluation, wanted, machine).await,
+            Action::Record(bodies) => self.live.record(bodies).await.map(|()| Next::GoOn),
+            Action::Finish(ending) => Ok(Next::Finish(ending)),
+            // Calls are waited for where they are run, so there is nothing to wait for here.
+            Action::Wait => Err(RuntimeError::NothingToDo(format!(
+                "evaluation {evaluation} waits for calls that nobody runs"
+            ))),
+        }
+    }
+
+    /// Records that the evaluation ended.
+    pub(super) async fn finish(
+        &self,
+        evaluation: EvaluationId,
+        ending: Ending,
+    ) -> Result<Ended, RuntimeError> {
+        self.live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let mut prepared = session.prepare(&session.draft())?;
+                if ending.outcome == Outcome::Completed {
+                    session.prepare_more(&mut prepared, self.executed(state, evaluation, &ending))?;
+                }
+                let mut batch = Batch::at(self.live.clock().now());
+                push_changes(&mut batch, &prepared)?;
+                batch.push(EvaluationFinished {
+                    evaluation_id: evaluation,
+                    outcome: ending.outcome,
+                    output: ending.output,
+                    output_object: None,
+                    error: ending.error,
+                    extra: Extra::default(),
+                });
+                Ok((Commit::now(batch, Some(prepared)), ()))
+            })
+            .await?;
+        self.keep_snapshot().await;
+        self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
+    }
+
+    /// What the journal says of an evaluation, once it has ended.
+    pub(super) async fn recorded(&self, evaluation: EvaluationId) -> Result<Option<Ended>, RuntimeError> {
+        let state = self.live.state().await;
+        let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        Ended::recorded(&state.view, known)
+    }
+
+    fn executed(
+        &self,
+        state: &crate::live::LiveState,
+        evaluation: EvaluationId,
+        ending: &Ending,
+    ) -> PromptExecuted {
+        let messages = state.view.transcript().map(|transcript| transcript.inner_messages(evaluation));
+        let text = messages.ok().and_then(|messages| messages.last().map(|message| message.content()));
+        PromptExecuted {
+            prompt_name: format!("{}/{}", self.agent.ns, self.agent.key),
+            adapter: self.agent.policy.name().to_string(),
+            text: text.filter(|text| !text.is_empty()).map(|text| excerpt(&text)),
+            output: ending.output.clone().and_then(small),
+            usage: None,
+            run: RunContext::new(self.live.id(), evaluation),
+            created_at: self.live.clock().now(),
+            extra: Extra::default(),
+        }
+    }
+
+    /// Records that the session waits.
+    pub(super) async fn pause_for(
+        &self,
+        evaluation: EvaluationId,
+        reason: PauseReason,
+        detail: impl Into<String>,
+    ) -> Result<Ended, RuntimeError> {
+        let (detail, call_id) = (detail.into(), None);
+        let paused =
+            Paused { reason, call_id, detail: Some(detail.clone()), offer: None, extra: Extra::default() };
+        self.live.record(vec![RecordBody::from(paused)]).await?;
+        Ok(Ended::Paused { evaluation, reason, call: None, detail })
+    }
+
+    /// Keeps the state beside the journal, so that it can be read without folding all of it. Failing to is no harm.
+    async fn keep_snapshot(&self) {
+        let (position, json) = {
+            let state = self.live.state().await;
+            (state.view.head(), state.execution.session.snapshot().to_json())
+        };
+        let Ok(json) = json else { return };
+        backstitch_core::crash_point!("snapshot.before");
+        let (store, lease) = (self.live.store(), self.live.lease());
+        let saved = store.save_snapshot(self.live.id(), lease.fence, position, json.into_bytes()).await;
+        if let Err(error) = saved {
+            tracing::warn!(session = %self.live.id(), %error, "the snapshot of the session could not be kept");
+        }
+        backstitch_core::crash_point!("snapshot.after");
+    }
+}
+
+/// What a person says, as a message.
+pub(super) fn said_by_user(
+    mission: Mission,
+    step: u64,
+    ids: &backstitch_core::id::IdStream,
+) -> Result<Message, RuntimeError> {
+    let mut builder = MessageBuilder::continue_step(step, ids);
+    builder.person(PolicyName::new("user")?);
+    for part in mission.0 {
+        builder.add_part(part);
+    }
+    Ok(builder.to_message()?)
+}
+
+/// A pause that a call asked for, as the end of driving.
+pub(super) fn paused_by(evaluation: EvaluationId, pause: &Arc<Paused>) -> Ended {
+    Ended::Paused {
+        evaluation,
+        reason: pause.reason,
+        call: pause.call_id,
+        detail: pause.detail.clone().unwrap_or_default(),
+    }
+}
+
+/// A time in milliseconds, as records have it.
+pub(super) fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,72 @@
+//! Large content, brought back.
+//!
+//! What is too large for a record lies in objects. A session that was opened from a store holds only their names; whoever is
+//! asked gets the content. What was fetched once is kept.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backstitch_core::id::MessageId;
+use backstitch_core::journal::InnerMessage;
+use backstitch_core::object::ObjectId;
+use backstitch_core::ports::Store;
+use backstitch_core::view::Transcript;
+
+use crate::error::RuntimeError;
+
+/// Messages whose content was fetched.
+#[derive(Default)]
+pub(super) struct Hydrated {
+    messages: Mutex<HashMap<MessageId, Arc<InnerMessage>>>,
+}
+
+impl Hydrated {
+    /// The transcript with all of its content.
+    pub(super) async fn transcript(
+        &self,
+        store: &dyn Store,
+        transcript: Transcript,
+    ) -> Result<Transcript, RuntimeError> {
+        if transcript.all().iter().all(|message| message.object_refs().is_empty()) {
+            return Ok(transcript);
+        }
+        let mut messages = Vec::with_capacity(transcript.all().len());
+        for message in transcript.all().iter() {
+            messages.push(self.message(store, message).await?);
+        }
+        Ok(Transcript::new(messages.into_iter().collect()))
+    }
+
+    /// A message with all of its content.
+    pub(super) async fn message(
+        &self,
+        store: &dyn Store,
+        message: &Arc<InnerMessage>,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let wanted = message.object_refs();
+        if wanted.is_empty() {
+            return Ok(message.clone());
+        }
+        if let Some(known) = self.known(message.message_id) {
+            return Ok(known);
+        }
+        let mut contents: HashMap<ObjectId, Arc<[u8]>> = HashMap::new();
+        for id in wanted {
+            if let Some(object) = store.object(id).await.map_err(RuntimeError::Store)? {
+                contents.insert(id, object.bytes().clone());
+            }
+        }
+        let mut whole = InnerMessage::clone(message);
+        whole.hydrate(|reference| contents.get(&reference.object).cloned())?;
+        let whole = Arc::new(whole);
+        self.messages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(message.message_id, whole.clone());
+        Ok(whole)
+    }
+
+    fn known(&self, id: MessageId) -> Option<Arc<InnerMessage>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+}

@@ -1,0 +1,128 @@
+//! The driver: does what an evaluation's machine wants, and records all of it.
+//!
+//! A [`Driver`] is a live session and the agent that drives it. It asks the policy, runs calls through the tool runner, takes
+//! in what is said from outside, and stops at an answer, a failure or a pause. Whatever the place at which its process dies,
+//! another driver that opens the session goes on from there: see [`recover`](self::recover).
+
+mod ask;
+mod attend;
+mod calls;
+mod drive;
+mod hydrate;
+mod outcome;
+mod recover;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use backstitch_core::budget::Limits;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::message::Part;
+use tokio_util::sync::CancellationToken;
+
+pub use outcome::{Answered, Ended};
+
+use crate::agent::Agent;
+use crate::live::LiveSession;
+use crate::runner::ToolRunner;
+use crate::telemetry::Telemetry;
+
+/// What a session is asked to do: words, and perhaps media.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mission(pub Vec<Part>);
+
+impl From<&str> for Mission {
+    fn from(text: &str) -> Self {
+        Self(vec![Part::text(text)])
+    }
+}
+
+impl From<String> for Mission {
+    fn from(text: String) -> Self {
+        Self(vec![Part::text(text)])
+    }
+}
+
+/// How far an agent may differ from the one that an evaluation was started with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Not at all: prompt, tools and output are the same.
+    Strict,
+    /// The prompt has the same name, and every call without a result can still be made as it was.
+    #[default]
+    Compatible,
+    /// As far as it likes.
+    Forced,
+}
+
+/// How an evaluation is resumed.
+#[derive(Debug, Clone, Default)]
+pub struct ResumeOptions {
+    /// Which one; without it, the latest.
+    pub evaluation: Option<EvaluationId>,
+    /// How far the agent may differ.
+    pub fidelity: Fidelity,
+    /// What it may spend from now on.
+    pub budget: Option<Limits>,
+    /// How much active time it has from now on.
+    pub deadline: Option<Duration>,
+}
+
+/// A live session and the agent that drives it.
+pub struct Driver {
+    live: Arc<LiveSession>,
+    agent: Agent,
+    runner: ToolRunner,
+    /// Stops running calls and requests; the session pauses.
+    stop: CancellationToken,
+    /// Wishes that came from outside and are granted between two actions.
+    wants_cancel: AtomicBool,
+    wants_pause: AtomicBool,
+    hydrated: hydrate::Hydrated,
+}
+
+impl Driver {
+    /// Drives a session with this agent.
+    pub fn new(live: Arc<LiveSession>, agent: Agent) -> Self {
+        Self::with_telemetry(live, agent, Telemetry::default())
+    }
+
+    /// Drives a session with this agent, and publishes telemetry here.
+    pub fn with_telemetry(live: Arc<LiveSession>, agent: Agent, telemetry: Telemetry) -> Self {
+        let stop = CancellationToken::new();
+        let runner = ToolRunner::new(live.clone(), agent.tools.clone())
+            .with_telemetry(telemetry)
+            .on_behalf_of(format!("{}/{}", agent.ns, agent.key), agent.policy.name().as_str())
+            .with_cancellation(stop.clone());
+        Self {
+            live,
+            agent,
+            runner,
+            stop,
+            wants_cancel: AtomicBool::new(false),
+            wants_pause: AtomicBool::new(false),
+            hydrated: hydrate::Hydrated::default(),
+        }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Arc<LiveSession> {
+        &self.live
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// A token that does the same as [`Driver::stop`] when it is cancelled.
+    pub fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+}

@@ -1,0 +1,123 @@
+//! How driving a session ends.
+
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{EvaluationFailure, Outcome, PauseReason, Role};
+use backstitch_core::view::{Evaluation, JournalView};
+use serde_json::Value;
+
+use crate::error::RuntimeError;
+
+/// How driving a session ended. Only the first is an answer; all but the last three can be gone on from.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// With an answer.
+    Completed(Answered),
+    /// The session waits for a decision.
+    Paused {
+        /// The evaluation.
+        evaluation: EvaluationId,
+        /// What it waits for.
+        reason: PauseReason,
+        /// The call that it is about.
+        call: Option<CallId>,
+        /// More about it, for a person.
+        detail: String,
+    },
+    /// The evaluation failed.
+    Failed {
+        /// The evaluation.
+        evaluation: EvaluationId,
+        /// Why.
+        failure: EvaluationFailure,
+    },
+    /// Someone ended the evaluation.
+    Cancelled {
+        /// The evaluation.
+        evaluation: EvaluationId,
+    },
+    /// Sections of the prompt have to be open first: another evaluation takes its place.
+    Superseded {
+        /// The evaluation.
+        evaluation: EvaluationId,
+        /// The sections, when this process saw which.
+        sections: Vec<String>,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// The evaluation.
+    pub evaluation: EvaluationId,
+    /// What was said last.
+    pub text: String,
+    /// The structured answer, where there is one.
+    pub output: Option<Value>,
+}
+
+impl Ended {
+    /// The answer. Everything else is an error that says what to do.
+    pub fn answer(self) -> Result<Answered, RuntimeError> {
+        match self {
+            Self::Completed(answered) => Ok(answered),
+            Self::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, .. } => {
+                Err(RuntimeError::ToolIdempotencyError { call, tool: detail })
+            }
+            other => Err(RuntimeError::NoAnswer { ended: Box::new(other) }),
+        }
+    }
+
+    /// What the journal says of an evaluation that has ended.
+    pub(crate) fn recorded(
+        view: &JournalView,
+        evaluation: &Evaluation,
+    ) -> Result<Option<Self>, RuntimeError> {
+        let Some(finished) = evaluation.finished.as_ref().map(|finished| &finished.record) else {
+            return Ok(None);
+        };
+        let id = evaluation.evaluation_id;
+        Ok(Some(match finished.outcome {
+            Outcome::Completed => {
+                let messages = view.transcript()?.inner_messages(id);
+                let said = messages.iter().rev().filter(|message| message.role() == Role::Assistant);
+                let text = said.map(|message| message.content()).find(|text| !text.is_empty());
+                Self::Completed(Answered {
+                    evaluation: id,
+                    text: text.unwrap_or_default(),
+                    output: finished.output.clone(),
+                })
+            }
+            Outcome::Failed => {
+                let unknown = || EvaluationFailure {
+                    kind: "unknown".to_owned(),
+                    message: "the evaluation failed".to_owned(),
+                    extra: Default::default(),
+                };
+                Self::Failed { evaluation: id, failure: finished.error.clone().unwrap_or_else(unknown) }
+            }
+            Outcome::Cancelled => Self::Cancelled { evaluation: id },
+            Outcome::Superseded => {
+                Self::Superseded { evaluation: id, sections: Vec::new(), reason: String::new() }
+            }
+        }))
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Completed(_) => write!(formatter, "it has an answer"),
+            Self::Paused { reason, detail, .. } => write!(formatter, "it is paused ({reason:?}): {detail}"),
+            Self::Failed { failure, .. } => {
+                write!(formatter, "it failed ({}): {}", failure.kind, failure.message)
+            }
+            Self::Cancelled { .. } => write!(formatter, "it was cancelled"),
+            Self::Superseded { reason, .. } => {
+                write!(formatter, "another evaluation takes its place: {reason}")
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Going on after an interruption.
+//!
+//! What has to be done follows from the journal. An evaluation that has ended gives its recorded answer. A session that waits
+//! for a decision goes on waiting. A call that was started and has no outcome is treated by what it may have done to the
+//! world: what is left of its processes is ended, its files are put back, and it runs again; or, if it may have had an effect
+//! outside that nobody knows of, its tool or a person has to say what became of it. Then the evaluation is driven on.
+
+use std::sync::Arc;
+
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::filesystem::format::{Manifest, empty_tree};
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{
+    Decision, Effect, EvaluationResumed, Files, ObservationCause, PauseReason, Paused, Resolved,
+    WorkspaceRoot,
+};
+use backstitch_core::tool::Reconciled;
+use backstitch_core::view::Call;
+
+use super::drive::{millis, paused_by};
+use super::{Driver, Ended, Fidelity, ResumeOptions};
+use crate::error::RuntimeError;
+use crate::live::Durable;
+use crate::process::end_survivors;
+
+impl Driver {
+    /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
+    /// asked.
+    pub async fn resume(&self, options: ResumeOptions) -> Result<Ended, RuntimeError> {
+        crash_point!("recover.before");
+        self.live.settle_files().await?;
+        let evaluation = self.pick(&options).await?;
+        if let Some(ended) = self.recorded(evaluation).await? {
+            return Ok(ended);
+        }
+        self.check_fidelity(evaluation, options.fidelity).await?;
+        self.hear_decisions().await?;
+        if let Some(ended) = self.waits(evaluation, &options).await? {
+            return Ok(ended);
+        }
+        self.take_up(evaluation).await?;
+        let resumed = EvaluationResumed {
+            evaluation_id: evaluation,
+            owner: Some(self.live.lease().owner.to_string()),
+            budget: options.budget,
+            deadline_millis: options.deadline.map(millis),
+            fingerprint: self.agent.fingerprint().ok(),
+            extra: Extra::default(),
+        };
+        self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
+        self.set_deadline(evaluation).await;
+        if let Some(ended) = self.recover(evaluation).await? {
+            return Ok(ended);
+        }
+        self.drive(evaluation).await
+    }
+
+    /// An evaluation that came with a snapshot was never started here.
+    async fn take_up(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        let state = self.live.state().await;
+        if state.view.evaluation(evaluation).is_some_and(|known| known.start.is_some()) {
+            return Ok(());
+        }
+        drop(state);
+        let started = self.started(evaluation, None);
+        self.live.record_when(vec![started.into()], Durable::WithNext).await
+    }
+
+    async fn pick(&self, options: &ResumeOptions) -> Result<EvaluationId, RuntimeError> {
+        if let Some(evaluation) = options.evaluation {
+            return Ok(evaluation);
+        }
+        let state = self.live.state().await;
+        let latest = state.view.latest_evaluation().map(|latest| latest.evaluation_id);
+        latest.ok_or_else(|| {
+            RuntimeError::NothingToDo("the session has not been asked anything yet".to_owned())
+        })
+    }
+
+    /// Refuses an agent that cannot go on with what another began.
+    async fn check_fidelity(&self, evaluation: EvaluationId, fidelity: Fidelity) -> Result<(), RuntimeError> {
+        if fidelity == Fidelity::Forced {
+            return Ok(());
+        }
+        let state = self.live.state().await;
+        let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let given = format!("{}/{}", self.agent.ns, self.agent.key);
+        let recorded = format!("{}/{}", known.prompt_ns, known.prompt_key);
+        let mismatch = |reason: String| {
+            Err(RuntimeError::PromptMismatch { recorded: recorded.clone(), given: given.clone(), reason })
+        };
+        if recorded != given {
+            return mismatch("it is another prompt".to_owned());
+        }
+        let fingerprint = known.start.as_ref().and_then(|start| start.fingerprint);
+        if fidelity == Fidelity::Strict
+            && fingerprint.is_some()
+            && fingerprint != self.agent.fingerprint().ok()
+        {
+            return mismatch("its text or its tools have changed".to_owned());
+        }
+        let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
+        for call in open {
+            if self.agent.tools.get(&call.name).is_none() {
+                return mismatch(format!(
+                    "a call of {} is open, and there is no such tool any more",
+                    call.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the session waits for, unless that it is resumed is the answer.
+    async fn waits(
+        &self,
+        evaluation: EvaluationId,
+        options: &ResumeOptions,
+    ) -> Result<Option<Ended>, RuntimeError> {
+        let pauses: Vec<Arc<Paused>> = self.live.state().await.view.pauses().cloned().collect();
+        for pause in pauses {
+            let goes_on = match pause.reason {
+                PauseReason::Asked => true,
+                PauseReason::Budget => options.budget.is_some() || self.has_budget(evaluation).await,
+                PauseReason::Approval | PauseReason::EffectUnknown | PauseReason::Poisoned => false,
+            };
+            if !goes_on {
+                return Ok(Some(paused_by(evaluation, &pause)));
+            }
+            let resolved = Resolved {
+                call_id: pause.call_id,
+                decision: Decision::Continue,
+                by: Some(self.live.lease().owner.to_string()),
+                extra: Extra::default(),
+            };
+            self.live.record_when(vec![resolved.into()], Durable::WithNext).await?;
+        }
+        Ok(None)
+    }
+
+    async fn has_budget(&self, evaluation: EvaluationId) -> bool {
+        let state = self.live.state().await;
+        let limits = state.view.evaluation(evaluation).and_then(|known| known.budget);
+        limits.is_none_or(|limits| limits.check(state.view.ledger().committed()).is_ok())
+    }
+
+    /// Treats calls that were started and have no outcome. Gives what the session waits for, if that is needed.
+    async fn recover(&self, evaluation: EvaluationId) -> Result<Option<Ended>, RuntimeError> {
+        let open: Vec<Call> = {
+            let state = self.live.state().await;
+            let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
+            open.cloned().collect()
+        };
+        for call in &open {
+            end_survivors(call.processes.iter().map(|process| &**process)).await?;
+        }
+        for call in &open {
+            if !self.may_run_again(call).await? {
+                return Ok(Some(self.waiting(evaluation).await));
+            }
+        }
+        self.put_back_before(&open).await?;
+        crash_point!("recover.restored");
+        Ok(None)
+    }
+
+    /// Whether an open call runs again or has its outcome now. If not, the session waits for a decision.
+    async fn may_run_again(&self, call: &Call) -> Result<bool, RuntimeError> {
+        let Some(intent) = call.intent.as_ref().map(|intent| &intent.record) else { return Ok(true) };
+        let decided = call.decision.as_ref().map(|resolved| &resolved.decision);
+        if intent.effect != Effect::External || matches!(decided, Some(Decision::Retry)) {
+            return Ok(true);
+        }
+        let tool = self.agent.tools.get(&call.name);
+        if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
+            let arguments = self.started_with(call).await?;
+            let by = Some(call.name.clone());
+            match reconcile(intent.idempotency_key.clone(), arguments).await {
+                Ok(Reconciled::Happened(result)) => {
+                    let decision = Decision::Happened { result };
+                    self.live.resolve(Some(call.call_id), decision, by).await?;
+                    return Ok(true);
+                }
+                Ok(Reconciled::DidNotHappen) => {
+                    self.live.resolve(Some(call.call_id), Decision::Retry, by).await?;
+                    return Ok(true);
+                }
+                Ok(Reconciled::Unknown) => {}
+                Err(error) => {
+                    tracing::warn!(call = %call.call_id, %error, "a tool could not find out what became of its call");
+                }
+            }
+        }
+        let paused = Paused {
+            reason: PauseReason::EffectUnknown,
+            call_id: Some(call.call_id),
+            detail: Some(call.name.clone()),
+            offer: None,
+            extra: Extra::default(),
+        };
+        self.live.record(vec![paused.into()]).await?;
+        Ok(false)
+    }
+
+    /// Puts the files back to before the call that was writing them. Without one, what changed meanwhile is noted; and files that
+    /// are gone altogether are brought back.
+    async fn put_back_before(&self, open: &[Call]) -> Result<(), RuntimeError> {
+        let intents = open.iter().filter_map(|call| call.intent.as_ref());
+        let writer =
+            intents.filter(|intent| intent.record.root.is_some()).max_by_key(|intent| intent.point.position);
+        let before = writer.and_then(|intent| Files::of(intent.record.root, intent.record.coverage));
+        if let Some(before) = before {
+            let (rescue, objects) = self.live.rescue(before).await?;
+            if let Some(root) = rescue {
+                self.live.keep_rescue(Files { root, ..before }, objects).await?;
+                self.live.put_files_back(before).await?;
+            }
+            return Ok(());
+        }
+        let Some(found) = self.live.look_at_files().await? else { return Ok(()) };
+        let known = self.live.state().await.view.files();
+        match known {
+            Some(known) if known.root == found.root => return Ok(()),
+            Some(known) if holds_nothing(found.root) => self.live.put_files_back(known).await?,
+            Some(_) => return self.live.observe_files(found, ObservationCause::Drifted).await,
+            None => return Ok(()),
+        }
+        match self.live.look_at_files().await? {
+            Some(found) => self.live.observe_files(found, ObservationCause::Restored).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a root is that of no files at all.
+fn holds_nothing(root: WorkspaceRoot) -> bool {
+    let no_tree = empty_tree().id() == root.tree;
+    no_tree && Manifest::default().to_object().id() == root.manifest
+}

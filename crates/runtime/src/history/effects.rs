@@ -1,0 +1,91 @@
+//! Calls that a session went back from and that had an effect outside.
+//!
+//! Going back does not take back what a call did to the world. A call that becomes pending again and whose effect may have
+//! happened is not made again unasked: the session waits, with the recorded result on offer.
+
+use std::collections::HashMap;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{Effect, Origin, PauseReason, Paused, Point, Position, Record, RecordBody};
+use backstitch_core::ports::Store;
+use backstitch_core::view::{CallStatus, JournalView};
+
+use crate::error::RuntimeError;
+use crate::live::read_records;
+
+/// What a journal knows of a call with an effect outside, visible or not.
+#[derive(Debug, Clone)]
+struct Happened {
+    name: String,
+    result: Option<Point>,
+}
+
+/// The pauses of calls that are pending at a cut and that have been started somewhere.
+pub(super) async fn pauses_for(
+    store: &dyn Store,
+    prefix: &JournalView,
+    session: SessionId,
+) -> Result<Vec<RecordBody>, RuntimeError> {
+    let pending: Vec<CallId> =
+        prefix.calls().filter(|call| call.status() == CallStatus::Pending).map(|call| call.call_id).collect();
+    if pending.is_empty() {
+        return Ok(Vec::new());
+    }
+    let happened = happened_in(store, session).await?;
+    let waiting: Vec<_> = prefix.pauses().filter_map(|pause| pause.call_id).collect();
+    let pauses = pending.into_iter().filter(|call| !waiting.contains(call)).filter_map(|call| {
+        let known = happened.get(&call)?;
+        Some(RecordBody::from(Paused {
+            reason: PauseReason::EffectUnknown,
+            call_id: Some(call),
+            detail: Some(known.name.clone()),
+            offer: known.result,
+            extra: Extra::default(),
+        }))
+    });
+    Ok(pauses.collect())
+}
+
+/// The calls with an effect outside that were ever started, in this session and in those that it is a fork of.
+async fn happened_in(
+    store: &dyn Store,
+    session: SessionId,
+) -> Result<HashMap<CallId, Happened>, RuntimeError> {
+    let mut happened = HashMap::new();
+    let mut next = Some(session);
+    let mut seen = std::collections::HashSet::new();
+    while let Some(session) = next.filter(|session| seen.insert(*session)) {
+        let records = read_records(store, session, Position::START, None).await?;
+        next = match records.first().map(|record| &record.body) {
+            Some(RecordBody::SessionCreated(created)) => match created.origin {
+                Origin::Fork { session, .. } => Some(session),
+                _ => None,
+            },
+            _ => None,
+        };
+        collect(session, &records, &mut happened);
+    }
+    Ok(happened)
+}
+
+fn collect(session: SessionId, records: &[Record], happened: &mut HashMap<CallId, Happened>) {
+    for record in records {
+        match &record.body {
+            RecordBody::CallStarted(started)
+                if matches!(started.effect, Effect::Idempotent | Effect::External) =>
+            {
+                let known = Happened { name: started.name.clone(), result: None };
+                happened.entry(started.call_id).or_insert(known);
+            }
+            RecordBody::MessageAppended(message) => {
+                if let Some(call) = message.tool_call_id()
+                    && let Some(known) = happened.get_mut(&call)
+                {
+                    known.result = Some(Point { session, position: record.position });
+                }
+            }
+            _ => {}
+        }
+    }
+}

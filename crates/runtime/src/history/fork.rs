@@ -1,0 +1,75 @@
+//! Forking: a session of its own that goes on from a place in another.
+//!
+//! The parent's records before the place are also the fork's; nothing is copied, and the parent is not touched. The fork has its
+//! own id, its own chance, and its own files, in a directory that has to be another than the parent's.
+
+use std::sync::Arc;
+
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{IdStream, SessionId};
+use backstitch_core::journal::{Batch, Origin, SessionCreated};
+use backstitch_core::rng::Seed;
+use backstitch_core::session::Session;
+use serde_json::Value;
+
+use super::effects::pauses_for;
+use super::point::{PointSpec, locate};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, Surroundings, load_view};
+
+/// What a fork is made from.
+#[derive(Debug, Clone)]
+pub struct Fork {
+    /// The session to fork.
+    pub parent: SessionId,
+    /// Where.
+    pub at: PointSpec,
+    /// The seed of the fork's chance.
+    pub seed: Seed,
+    /// The definition of the agent that drives the fork; without it, that of its parent.
+    pub definition: Option<Value>,
+}
+
+impl LiveSession {
+    /// Forks a session. The parent need not be held; the workspace among the surroundings has to be the fork's own.
+    pub async fn fork(
+        surroundings: Surroundings,
+        fork: Fork,
+        ids: &IdStream,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Result<Arc<Self>, RuntimeError> {
+        let store = surroundings.store.clone();
+        let view = load_view(&*store, fork.parent, None).await?;
+        let place = locate(&*store, &view, &fork.at).await?;
+        let prefix = load_view(&*store, place.session, Some(place.cut)).await?;
+        if prefix.files().is_some() && surroundings.workspace.is_none() {
+            return Err(RuntimeError::NoWorkspace { session: fork.parent });
+        }
+        let pauses = pauses_for(&*store, &prefix, place.session).await?;
+        let id: SessionId = ids.next();
+        let created = SessionCreated {
+            session_id: id,
+            created_at: surroundings.clock.now(),
+            origin: Origin::Fork { session: place.session, position: place.cut },
+            seed: fork.seed,
+            agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
+            state: Vec::new(),
+            tags: view.created().tags.clone(),
+            extra: Extra::default(),
+        };
+        crash_point!("fork.before");
+        let first = |at| {
+            let mut batch = Batch::at(at).with(created);
+            for pause in pauses {
+                batch.push(pause);
+            }
+            batch
+        };
+        let live = Self::begin(surroundings, id, first, set_up).await?;
+        crash_point!("fork.created");
+        live.settle_files().await?;
+        crash_point!("fork.restored");
+        Ok(live)
+    }
+}

@@ -1,0 +1,11 @@
+//! Time, navigated: places in a session, going back to them, forking from them, and deciding what became of a call.
+
+mod effects;
+mod fork;
+mod point;
+mod resolve;
+mod rewind;
+
+pub use fork::Fork;
+pub use point::{InvalidPoint, Place, PointSpec, locate};
+pub use rewind::Rewind;

@@ -1,0 +1,231 @@
+//! Places in a session, as people name them.
+//!
+//! A place is a cut of the journal, which gives state and conversation, and the root of the files there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{Files, Position, Record, RecordBody};
+use backstitch_core::ports::Store;
+use backstitch_core::view::{Boundary, JournalView};
+
+use crate::error::RuntimeError;
+use crate::live::{load_view, read_records};
+
+/// A place in a session, as people name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PointSpec {
+    /// Before the session was asked anything.
+    Start,
+    /// Where the session is now.
+    Head,
+    /// A position of the journal: everything before that record.
+    Position(Position),
+    /// Before a call, which is then made again. The call is named by the beginning of its id.
+    Before(String),
+    /// After a call.
+    After(String),
+    /// The end of a turn of the latest evaluation.
+    Turn(u64),
+    /// The files that a record kept before they were put back. The conversation stays where it is.
+    Rescue(Position),
+}
+
+/// What is no name of a place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no point: say a position (12), before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION"
+)]
+pub struct InvalidPoint(String);
+
+impl FromStr for PointSpec {
+    type Err = InvalidPoint;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidPoint(text.chars().take(80).collect());
+        let number = |digits: &str| digits.parse::<u64>().map_err(|_| invalid());
+        let call = |name: &str| match is_call_name(name) {
+            true => Ok(name.to_ascii_lowercase()),
+            false => Err(invalid()),
+        };
+        match text.split_once(':') {
+            Some(("before", name)) => call(name).map(Self::Before),
+            Some(("after", name)) => call(name).map(Self::After),
+            Some(("turn", digits)) => number(digits).map(Self::Turn),
+            Some(("rescue", digits)) => number(digits).map(Position::new).map(Self::Rescue),
+            Some(_) => Err(invalid()),
+            None if text == "start" => Ok(Self::Start),
+            None if text == "head" => Ok(Self::Head),
+            None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                number(text).map(Position::new).map(Self::Position)
+            }
+            None => call(text).map(Self::After),
+        }
+    }
+}
+
+/// Whether this may be the beginning of a call's id. One character would name a sixteenth of all calls.
+fn is_call_name(name: &str) -> bool {
+    name.len() >= 4 && name.len() <= 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+impl fmt::Display for PointSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => formatter.write_str("start"),
+            Self::Head => formatter.write_str("head"),
+            Self::Position(position) => write!(formatter, "{position}"),
+            Self::Before(call) => write!(formatter, "before:{call}"),
+            Self::After(call) => write!(formatter, "after:{call}"),
+            Self::Turn(turn) => write!(formatter, "turn:{turn}"),
+            Self::Rescue(position) => write!(formatter, "rescue:{position}"),
+        }
+    }
+}
+
+/// A place in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The session whose journal is cut. In a fork it may be that of its parent.
+    pub session: SessionId,
+    /// The cut.
+    pub cut: Position,
+    /// The files there, as far as they are known.
+    pub files: Option<Files>,
+}
+
+/// Finds a place.
+pub async fn locate(store: &dyn Store, view: &JournalView, point: &PointSpec) -> Result<Place, RuntimeError> {
+    let session = view.session_id();
+    let missing = |reason: String| RuntimeError::NoSuchPoint { point: point.to_string(), reason };
+    let at = |cut| Place { session, cut, files: None };
+    let place = match point {
+        PointSpec::Head => Place { session, cut: view.head(), files: view.files() },
+        PointSpec::Position(position) => {
+            if *position == Position::START || *position > view.head() {
+                let head = view.head();
+                return Err(missing(format!("the session has positions 1 to {head}")));
+            }
+            at(*position)
+        }
+        PointSpec::Before(name) => of_boundary(checkpoint(view, name).map_err(missing)?.before),
+        PointSpec::After(name) => {
+            let after = checkpoint(view, name).map_err(missing)?.after;
+            of_boundary(after.ok_or_else(|| missing("the call has not ended".to_owned()))?)
+        }
+        PointSpec::Start => at(start(&all_records(store, session).await?)),
+        PointSpec::Turn(turn) => {
+            let records = all_records(store, session).await?;
+            let end = end_of_turn(view, &records, *turn);
+            at(end.ok_or_else(|| {
+                missing("the latest evaluation has no such turn in this session".to_owned())
+            })?)
+        }
+        PointSpec::Rescue(position) => {
+            let records = all_records(store, session).await?;
+            let record = usize::try_from(position.number()).ok().and_then(|index| records.get(index));
+            let files = record.and_then(rescue_of);
+            let files = files.ok_or_else(|| missing("no files were kept there".to_owned()))?;
+            Place { session, cut: view.head(), files: Some(files) }
+        }
+    };
+    if place.files.is_some() || place.cut == view.head() && place.session == session {
+        return Ok(place);
+    }
+    let files = load_view(store, place.session, Some(place.cut)).await?.files();
+    Ok(Place { files, ..place })
+}
+
+fn of_boundary(boundary: Boundary) -> Place {
+    Place {
+        session: boundary.session,
+        cut: boundary.position,
+        files: Files::of(boundary.root, boundary.coverage),
+    }
+}
+
+async fn all_records(store: &dyn Store, session: SessionId) -> Result<Vec<Record>, RuntimeError> {
+    read_records(store, session, Position::START, None).await
+}
+
+/// The boundaries of the one call whose id begins like this.
+fn checkpoint(view: &JournalView, name: &str) -> Result<backstitch_core::view::Checkpoint, String> {
+    let call = find_call(view, name)?;
+    let known = view.call(call).and_then(|call| call.checkpoint());
+    known.ok_or_else(|| "the call was not started".to_owned())
+}
+
+/// The one call whose id begins like this.
+pub(crate) fn find_call(view: &JournalView, name: &str) -> Result<CallId, String> {
+    let mut matching = view.calls().map(|call| call.call_id).filter(|id| {
+        let id = id.to_string();
+        // Ids begin with the time, so those of one turn begin alike: the end is what tells them apart.
+        id.starts_with(name) || id.ends_with(name)
+    });
+    match (matching.next(), matching.next()) {
+        (Some(call), None) => Ok(call),
+        (Some(_), Some(_)) => Err("several calls have such an id: say more of it".to_owned()),
+        (None, _) => Err("there is no such call".to_owned()),
+    }
+}
+
+/// Before the session was asked anything.
+fn start(records: &[Record]) -> Position {
+    let asked = records.iter().find(|record| matches!(record.body, RecordBody::EvaluationStarted(_)));
+    asked.map_or(Position::START.after(records.len()), |record| record.position)
+}
+
+/// The cut after everything that belongs to a turn of the latest evaluation.
+fn end_of_turn(view: &JournalView, records: &[Record], turn: u64) -> Option<Position> {
+    let evaluation = view.latest_evaluation()?.evaluation_id;
+    let visible = view.lineage().visible(view.head());
+    let is_visible = |record: &&Record| visible.iter().any(|range| range.contains(&record.position));
+    let mut calls = std::collections::HashSet::new();
+    let mut end = None;
+    for record in records.iter().filter(is_visible) {
+        let belongs = match &record.body {
+            RecordBody::MessageAppended(message) => {
+                let belongs = message.evaluation_id == evaluation && message.turn == turn && turn > 0;
+                if let Some(call) = message.message.option_call().filter(|_| belongs) {
+                    calls.insert(call.invocation_id);
+                }
+                belongs && message.role() != backstitch_core::journal::Role::User
+            }
+            RecordBody::CallFinished(finished) => calls.contains(&finished.call_id),
+            _ => false,
+        };
+        if belongs {
+            end = Some(record.position.next());
+        }
+    }
+    end
+}
+
+/// The files that a record kept before they were put back.
+fn rescue_of(record: &Record) -> Option<Files> {
+    match &record.body {
+        RecordBody::CallFinished(finished) => Files::of(finished.rescue, finished.coverage),
+        RecordBody::Rewound(rewound) => Files::of(rewound.rescue, rewound.coverage),
+        RecordBody::WorkspaceObserved(observed) => Files::of(Some(observed.root), observed.coverage),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_read_and_shown() {
+        for text in ["start", "head", "12", "before:0198a", "after:0198a", "turn:3", "rescue:7"] {
+            assert_eq!(text.parse::<PointSpec>().unwrap().to_string(), text);
+        }
+        assert_eq!("0198a".parse::<PointSpec>().unwrap(), PointSpec::After("0198a".into()));
+        for text in
+            ["", "x", "before:", "turn:x", "after:zz", "side:3", "-1", "ab", "99999999999999999999999"]
+        {
+            assert!(text.parse::<PointSpec>().is_err(), "{text}");
+        }
+    }
+}

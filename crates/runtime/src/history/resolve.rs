@@ -1,0 +1,173 @@
+//! Deciding what a paused session waits for.
+
+use std::sync::atomic::Ordering;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{
+    Batch, CallFinished, CallOutcome, Decision, Files, InnerMessage, PauseReason, Resolved, WorkspaceRoot,
+};
+use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
+use backstitch_core::object::Object;
+use backstitch_core::view::{Call, CallStatus};
+
+use crate::error::RuntimeError;
+use crate::live::{Commit, LiveSession, LiveStatus, push_changes, read_records, recorded};
+
+impl LiveSession {
+    /// Decides what the session waits for: about a call, or about the session as a whole. What it decides takes effect at
+    /// once, as far as no tool has to run for it.
+    pub async fn resolve(
+        &self,
+        call: Option<CallId>,
+        decision: Decision,
+        by: Option<String>,
+    ) -> Result<(), RuntimeError> {
+        let Some(id) = call else { return self.go_on(decision, by).await };
+        let (known, reason) = {
+            let state = self.state().await;
+            let known = state.view.call(id).cloned();
+            let pause = state.view.pauses().find(|pause| pause.call_id == Some(id));
+            (known, pause.map(|pause| pause.reason))
+        };
+        let refused = |why: &str| Err(RuntimeError::Unresolvable(format!("call {id}: {why}")));
+        let Some(known) = known else { return refused("there is no such call") };
+        if known.status() != CallStatus::Pending {
+            return refused("it has its result already");
+        }
+        let is_unknown = reason == Some(PauseReason::EffectUnknown) || reason.is_none() && known.is_open();
+        match &decision {
+            Decision::Approve | Decision::Edit { .. } | Decision::Deny { .. }
+                if reason != Some(PauseReason::Approval) =>
+            {
+                return refused("it does not wait for approval");
+            }
+            Decision::Retry | Decision::Happened { .. } | Decision::Fail { .. } if !is_unknown => {
+                return refused("nobody asks what became of it");
+            }
+            Decision::Continue if reason.is_none() => return refused("it does not wait for anything"),
+            _ => {}
+        }
+        let resolved = Resolved { call_id: call, decision: decision.clone(), by, extra: Extra::default() };
+        match decision {
+            Decision::Happened { result } => {
+                if result.invocation_id != id || result.option_name != known.name {
+                    return refused("the result is that of another call");
+                }
+                let policy = PolicyName::new(&result.option_name).unwrap_or_else(|_| PolicyName::runtime());
+                let mut message = Message::new(policy, Content::OptionResult(*result));
+                message.role_hint_for_llm = Some(RoleHint::Tool);
+                // The files are adopted as they are.
+                let found = self.look_at_files().await?.map(recorded);
+                let (files, objects) = found.unzip();
+                let outcome = (CallOutcome::Succeeded, files, None);
+                self.end_call(&known, resolved, message, outcome, objects.unwrap_or_default()).await
+            }
+            Decision::Fail { reason } => {
+                let told =
+                    reason.unwrap_or_else(|| "the call was interrupted and counts as failed".to_owned());
+                let (rescue, objects) = self.put_back_before(&known).await?;
+                let message = self.failure(&known, "interrupted", told).await?;
+                let outcome = (CallOutcome::Failed, None, rescue);
+                self.end_call(&known, resolved, message, outcome, objects).await
+            }
+            _ => self.record(vec![resolved.into()]).await,
+        }
+    }
+
+    /// The recorded result that a pause has on offer, if it has one.
+    pub async fn offered_result(&self, call: CallId) -> Result<Option<InnerMessage>, RuntimeError> {
+        let offer = {
+            let state = self.state().await;
+            state.view.pauses().find(|pause| pause.call_id == Some(call)).and_then(|pause| pause.offer)
+        };
+        let Some(point) = offer else { return Ok(None) };
+        let next = Some(point.position.next());
+        let records = read_records(&**self.store(), point.session, point.position, next).await?;
+        Ok(records.into_iter().find_map(|record| match record.body {
+            backstitch_core::journal::RecordBody::MessageAppended(message) => Some((*message).clone()),
+            _ => None,
+        }))
+    }
+
+    /// Lets a session go on that waits for nothing in particular, or that a person has looked after.
+    async fn go_on(&self, decision: Decision, by: Option<String>) -> Result<(), RuntimeError> {
+        if decision != Decision::Continue {
+            return Err(RuntimeError::Unresolvable("say which call this is about".to_owned()));
+        }
+        let waits = self.state().await.view.pauses().any(|pause| pause.call_id.is_none());
+        if !waits {
+            return Err(RuntimeError::Unresolvable("the session does not wait for anything".to_owned()));
+        }
+        self.status.store(LiveStatus::Sound as u8, Ordering::SeqCst);
+        let resolved = Resolved { call_id: None, decision, by, extra: Extra::default() };
+        self.record(vec![resolved.into()]).await
+    }
+
+    async fn put_back_before(
+        &self,
+        call: &Call,
+    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
+        let intent = call.intent.as_ref().map(|intent| &intent.record);
+        let Some(files) = intent.and_then(|intent| Files::of(intent.root, intent.coverage)) else {
+            return Ok((None, Vec::new()));
+        };
+        let (rescue, objects) = self.rescue(files).await?;
+        if rescue.is_some() {
+            self.put_files_back(files).await?;
+        }
+        Ok((rescue, objects))
+    }
+
+    async fn failure(&self, call: &Call, kind: &str, told: String) -> Result<Message, RuntimeError> {
+        let transcript = self.state().await.view.transcript()?;
+        let made = transcript.all().iter().rev().find(|message| {
+            message.message.option_call().is_some_and(|made| made.invocation_id == call.call_id)
+        });
+        let made =
+            made.ok_or_else(|| RuntimeError::Unresolvable(format!("call {} was never made", call.call_id)))?;
+        let mut builder = OptionResultBuilder::response_to(&made.message)?;
+        Ok(builder.as_runtime().error(kind, told, Retry::Allowed))
+    }
+
+    async fn end_call(
+        &self,
+        call: &Call,
+        resolved: Resolved,
+        message: Message,
+        (outcome, files, rescue): (CallOutcome, Option<Files>, Option<WorkspaceRoot>),
+        objects: Vec<Object>,
+    ) -> Result<(), RuntimeError> {
+        self.commit(|state| {
+            let session = &state.execution.session;
+            let transcript = state.view.transcript()?;
+            let made = transcript.all().iter().rev().find(|message| {
+                message.message.option_call().is_some_and(|made| made.invocation_id == call.call_id)
+            });
+            let turn = made.map_or(0, |made| made.turn);
+            let mut message = message;
+            message.step_num = message.step_num.or(made.and_then(|made| made.message.step_num));
+            let inner = state.inner_message(call.evaluation_id, turn, message, 0)?;
+            let mut prepared = session.prepare(&session.draft())?;
+            session.prepare_more(&mut prepared, inner)?;
+            let mut batch = Batch::at(self.clock().now()).with(resolved);
+            push_changes(&mut batch, &prepared)?;
+            batch.push(CallFinished {
+                call_id: call.call_id,
+                outcome,
+                root: files.map(|files| files.root),
+                coverage: files.and_then(|files| files.coverage),
+                rescue,
+                left_out: Vec::new(),
+                elapsed_micros: 0,
+                summary: Some("a person said what became of it".to_owned()),
+                extra: Extra::default(),
+            });
+            for object in objects {
+                batch.add_object(object);
+            }
+            Ok((Commit::now(batch, Some(prepared)), ()))
+        })
+        .await
+    }
+}

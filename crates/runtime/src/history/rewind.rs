@@ -1,0 +1,122 @@
+//! Going back.
+//!
+//! A rewind is a record. It is appended first, with the files as they were found kept as a rescue root; then the files are put
+//! back, and that is recorded too. A process that dies between leaves a session that owes its files, and whoever opens it next
+//! puts them back. Nothing is deleted, so undoing a rewind is another rewind.
+
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
+use backstitch_core::object::Object;
+use backstitch_core::view::JournalView;
+
+use super::effects::pauses_for;
+use super::point::{Place, PointSpec, locate};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
+use crate::runner::RESCUE_BYTES;
+
+/// What a rewind did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewind {
+    /// Where the record of it stands.
+    pub at: Position,
+    /// The cut that is visible now.
+    pub to: Position,
+    /// What the files were put back to, if they were.
+    pub root: Option<WorkspaceRoot>,
+    /// What the files were before, if that was something else.
+    pub rescue: Option<WorkspaceRoot>,
+}
+
+impl LiveSession {
+    /// Goes back to a place: state, files and conversation together.
+    pub async fn rewind(&self, point: &PointSpec, reason: Option<String>) -> Result<Rewind, RuntimeError> {
+        self.settle_files().await?;
+        self.flush().await?;
+        let view = self.state().await.view.clone();
+        let place = locate(&**self.store(), &view, point).await?;
+        if place.session != self.id() {
+            let reason = format!(
+                "it lies in session {}, which this one is a fork of: fork that one there",
+                place.session
+            );
+            return Err(RuntimeError::NoSuchPoint { point: point.to_string(), reason });
+        }
+        self.rewind_to(&view, place, reason).await
+    }
+
+    /// Takes back the latest rewind: what was visible before it is visible again, and the files are as they were found then.
+    pub async fn undo(&self) -> Result<Rewind, RuntimeError> {
+        self.settle_files().await?;
+        self.flush().await?;
+        let view = self.state().await.view.clone();
+        let latest = view.lineage().rewinds().last().copied();
+        let Some((at, _)) = latest else {
+            return Err(RuntimeError::NothingToDo(
+                "the session has not gone back, so there is nothing to undo".into(),
+            ));
+        };
+        let record = read_records(&**self.store(), self.id(), at, Some(at.next())).await?;
+        let rescue = match record.first().map(|record| &record.body) {
+            Some(RecordBody::Rewound(rewound)) => Files::of(rewound.rescue, rewound.coverage),
+            _ => None,
+        };
+        let before = load_view(&**self.store(), self.id(), Some(at)).await?;
+        let place = Place { session: self.id(), cut: at, files: rescue.or(before.files()) };
+        self.rewind_to(&view, place, Some(format!("undoes the rewind at {at}"))).await
+    }
+
+    /// What the files are before they are put back, if that is something else, and what has to be stored of it.
+    pub(crate) async fn rescue(
+        &self,
+        files: Files,
+    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
+        let Some(workspace) = self.workspace().cloned() else { return Ok((None, Vec::new())) };
+        let found = blocking(move || workspace.rescue(files.coverage, RESCUE_BYTES)).await?;
+        if found.captured.root == files.root && found.left_out.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let (rescued, objects) = recorded(found.captured);
+        Ok((Some(rescued.root), objects))
+    }
+
+    async fn rewind_to(
+        &self,
+        view: &JournalView,
+        place: Place,
+        reason: Option<String>,
+    ) -> Result<Rewind, RuntimeError> {
+        if place.cut == view.head() && (place.files == view.files() || self.workspace().is_none()) {
+            return Err(RuntimeError::NothingToDo("the session is there already".to_owned()));
+        }
+        let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
+        let files = place.files.filter(|_| self.workspace().is_some());
+        let (rescue, objects) = match files {
+            Some(files) => self.rescue(files).await?,
+            None => (None, Vec::new()),
+        };
+        let pauses = pauses_for(&**self.store(), &prefix, self.id()).await?;
+        crash_point!("rewind.before");
+        let rewound = Rewound {
+            to: place.cut,
+            root: files.map(|files| files.root),
+            coverage: files.and_then(|files| files.coverage),
+            rescue,
+            reason,
+            extra: Extra::default(),
+        };
+        let at = self.go_back(&prefix, rewound, pauses, objects).await?;
+        crash_point!("rewind.recorded");
+        if let Some(files) = files {
+            if rescue.is_some() {
+                self.put_files_back(files).await?;
+            }
+            crash_point!("rewind.restored");
+            if let Some(found) = self.look_at_files().await? {
+                self.observe_files(found, ObservationCause::Restored).await?;
+            }
+        }
+        Ok(Rewind { at, to: place.cut, root: files.map(|files| files.root), rescue })
+    }
+}

@@ -1,0 +1,288 @@
+//! The one way in which a session that is driven changes: records are appended, and what was appended is applied.
+//!
+//! Records between which nothing happens can be joined: a commit that may wait is *held*, and goes to the store in one batch
+//! with the next that may not. What is held is already applied here, so that what comes next builds on it; observers and
+//! telemetry are told once it is durable. If it turns out that it cannot be made durable, memory is ahead of the store, and
+//! the session has to be opened again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Batch, InnerMessage, PauseReason, Paused, Position, RecordBody, Rewound};
+use backstitch_core::message::Message;
+use backstitch_core::ports::StoreError;
+use backstitch_core::session::{Prepared, Unobserved};
+use backstitch_core::view::JournalView;
+
+use super::{LiveSession, LiveState, LiveStatus};
+use crate::error::RuntimeError;
+
+/// What is appended and applied as one.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) batch: Batch,
+    pub(crate) prepared: Option<Prepared>,
+    pub(crate) when: Durable,
+}
+
+impl Commit {
+    /// Records that have to be durable before anything goes on.
+    pub(crate) fn now(batch: Batch, prepared: Option<Prepared>) -> Self {
+        Self { batch, prepared, when: Durable::Now }
+    }
+}
+
+/// When a commit has to be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durable {
+    /// Before anything goes on.
+    Now,
+    /// With the next commit that has to be.
+    WithNext,
+}
+
+/// What is to be done once something is durable.
+type Afterwards = Box<dyn FnOnce() + Send>;
+
+/// What is applied here and not in the store yet.
+#[derive(Default)]
+pub(super) struct Held {
+    batch: Option<(Position, Batch)>,
+    unobserved: Option<Unobserved>,
+    afterwards: Vec<Afterwards>,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Held").field("batch", &self.batch).finish_non_exhaustive()
+    }
+}
+
+impl LiveSession {
+    /// Appends records that change no slice.
+    pub async fn record(&self, bodies: Vec<RecordBody>) -> Result<(), RuntimeError> {
+        self.record_when(bodies, Durable::Now).await
+    }
+
+    pub(crate) async fn record_when(
+        &self,
+        bodies: Vec<RecordBody>,
+        when: Durable,
+    ) -> Result<(), RuntimeError> {
+        self.commit(|_| {
+            let mut batch = Batch::at(self.clock.now());
+            bodies.into_iter().for_each(|body| {
+                batch.push(body);
+            });
+            Ok((Commit { batch, prepared: None, when }, ()))
+        })
+        .await
+    }
+
+    /// Says something in an evaluation: each message at the next place.
+    pub async fn say(
+        &self,
+        evaluation: EvaluationId,
+        turn: u64,
+        messages: Vec<Message>,
+    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        self.commit(|state| {
+            let session = &state.execution.session;
+            let mut prepared = session.prepare(&session.draft())?;
+            let mut said = Vec::new();
+            for (offset, message) in messages.into_iter().enumerate() {
+                let inner = state.inner_message(evaluation, turn, message, offset as u64)?;
+                session.prepare_more(&mut prepared, inner.clone())?;
+                said.push(Arc::new(inner));
+            }
+            let mut batch = Batch::at(self.clock.now());
+            push_changes(&mut batch, &prepared)?;
+            Ok((Commit::now(batch, Some(prepared)), said))
+        })
+        .await
+    }
+
+    /// Makes durable whatever is held.
+    pub async fn flush(&self) -> Result<(), RuntimeError> {
+        self.record(Vec::new()).await
+    }
+
+    /// Appends what `build` makes of the state as it is, and applies it.
+    pub(crate) async fn commit<R>(
+        &self,
+        build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), RuntimeError>,
+    ) -> Result<R, RuntimeError> {
+        let mut state = self.state.lock().await;
+        self.check_sound()?;
+        let (Commit { batch, prepared, when }, result) = build(&mut state)?;
+        let state = &mut *state;
+        let (head, added) = (state.view.head(), batch.len());
+        let (start, whole) = match state.held.batch.take() {
+            Some((start, mut held)) => {
+                held.extend(batch);
+                (start, held)
+            }
+            None if batch.is_empty() => return Ok(result),
+            None => (head, batch),
+        };
+        let (records, _) = whole.clone().into_records(start);
+        if when == Durable::Now {
+            crash_point!("append.before");
+            let ahead = start != head;
+            let appended = self.store.append(self.id, start, self.lease.fence, whole).await;
+            appended.map_err(|error| self.failed_append(error, ahead))?;
+            crash_point!("append.after");
+        } else {
+            state.held.batch = Some((start, whole));
+        }
+        for record in &records[records.len() - added..] {
+            state.view.apply(record)?;
+        }
+        if let Some(prepared) = prepared {
+            let unobserved = state.execution.session.apply_unobserved(prepared)?;
+            state.held.unobserved = Some(match state.held.unobserved.take() {
+                Some(earlier) => earlier.and(unobserved),
+                None => unobserved,
+            });
+        }
+        if when == Durable::Now {
+            self.became_durable(state);
+        }
+        Ok(result)
+    }
+
+    /// Does something once everything that was committed so far is durable: now, if it is.
+    pub(crate) async fn afterwards(&self, work: impl FnOnce() + Send + 'static) {
+        let mut state = self.state.lock().await;
+        match state.held.batch {
+            Some(_) => state.held.afterwards.push(Box::new(work)),
+            None => {
+                drop(state);
+                work();
+            }
+        }
+    }
+
+    /// Goes back: appends the records, of which the first is the rewind, and makes memory what was visible at its cut.
+    pub(crate) async fn go_back(
+        &self,
+        prefix: &JournalView,
+        rewound: Rewound,
+        more: Vec<RecordBody>,
+        objects: Vec<backstitch_core::object::Object>,
+    ) -> Result<Position, RuntimeError> {
+        self.flush().await?;
+        let mut state = self.state.lock().await;
+        self.check_sound()?;
+        let head = state.view.head();
+        let mut batch = Batch::at(self.clock.now()).with(rewound);
+        for body in more {
+            batch.push(body);
+        }
+        for object in objects {
+            batch.add_object(object);
+        }
+        // Tried on a copy first: what cannot be folded must not be written.
+        let (records, _) = batch.clone().into_records(head);
+        let mut view = state.view.clone();
+        for record in &records {
+            match &record.body {
+                RecordBody::Rewound(_) => view.rewind(record, prefix)?,
+                _ => view.apply(record)?,
+            }
+        }
+        let appended = self.store.append(self.id, head, self.lease.fence, batch).await;
+        appended.map_err(|error| self.failed_append(error, false))?;
+        view.load_into(&mut state.execution.session);
+        state.view = view;
+        self.became_durable(&mut state);
+        Ok(head)
+    }
+
+    /// Stops everything: the session cannot be trusted any more. That is recorded where it still can be.
+    pub(crate) async fn poison(&self, reason: String) -> RuntimeError {
+        let paused = Paused {
+            reason: PauseReason::Poisoned,
+            call_id: None,
+            detail: Some(reason.clone()),
+            offer: None,
+            extra: Extra::default(),
+        };
+        if let Err(error) = self.record(vec![paused.into()]).await {
+            tracing::error!(session = %self.id, %error, "the session is poisoned, and that could not be recorded");
+        }
+        self.status.store(LiveStatus::Poisoned as u8, Ordering::SeqCst);
+        RuntimeError::Poisoned { session: self.id, reason }
+    }
+
+    fn became_durable(&self, state: &mut LiveState) {
+        self.durable.send_replace(state.view.head());
+        if let Some(unobserved) = state.held.unobserved.take() {
+            state.execution.session.tell_observers(&unobserved);
+        }
+        for work in state.held.afterwards.drain(..) {
+            work();
+        }
+    }
+
+    fn failed_append(&self, error: StoreError, ahead: bool) -> RuntimeError {
+        if ahead {
+            self.status.store(LiveStatus::AheadOfStore as u8, Ordering::SeqCst);
+        }
+        match error {
+            StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
+                RuntimeError::LeaseLost { session: self.id, source: error }
+            }
+            other => RuntimeError::Store(other),
+        }
+    }
+
+    fn check_sound(&self) -> Result<(), RuntimeError> {
+        match LiveStatus::from(self.status.load(Ordering::SeqCst)) {
+            LiveStatus::Sound => Ok(()),
+            LiveStatus::Poisoned => {
+                Err(RuntimeError::Poisoned { session: self.id, reason: "it was poisoned earlier".into() })
+            }
+            LiveStatus::AheadOfStore => Err(RuntimeError::AheadOfStore { session: self.id }),
+        }
+    }
+}
+
+impl LiveState {
+    /// A message at the next place of its evaluation, `offset` after what is recorded.
+    pub(crate) fn inner_message(
+        &self,
+        evaluation: EvaluationId,
+        turn: u64,
+        message: Message,
+        offset: u64,
+    ) -> Result<InnerMessage, RuntimeError> {
+        let known = self.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let session = &self.execution.session;
+        Ok(InnerMessage {
+            message_id: session.ids().next(),
+            evaluation_id: evaluation,
+            sequence: known.messages + offset,
+            turn,
+            prompt_ns: known.prompt_ns.clone(),
+            prompt_key: known.prompt_key.clone(),
+            created_at: self.execution.clock.now(),
+            message,
+            provider: None,
+            extra: Extra::default(),
+        })
+    }
+}
+
+/// The records that journal what was prepared.
+pub(crate) fn push_changes(batch: &mut Batch, prepared: &Prepared) -> Result<(), RuntimeError> {
+    for change in prepared.changes() {
+        for body in RecordBody::of_change(change)? {
+            batch.push(body);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Any async function as a policy: a person at a prompt, a rule, a model behind an interface of one's own.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::session::BoxError;
+
+type Decide = dyn Fn(Question) -> BoxFuture<'static, Result<Answer, BoxError>> + Send + Sync;
+
+/// A policy that is a function.
+pub struct FunctionPolicy {
+    name: PolicyName,
+    decide: Arc<Decide>,
+}
+
+impl FunctionPolicy {
+    /// The policy that asks this function.
+    pub fn new<F, W>(name: PolicyName, decide: F) -> Self
+    where
+        F: Fn(Question) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<Answer, BoxError>> + Send + 'static,
+    {
+        Self { name, decide: Arc::new(move |question| Box::pin(decide(question))) }
+    }
+}
+
+impl Policy for FunctionPolicy {
+    fn name(&self) -> &PolicyName {
+        &self.name
+    }
+
+    fn describe(&self, _: &Question) -> RequestInfo {
+        RequestInfo {
+            provider: "function".to_owned(),
+            model: self.name.to_string(),
+            ..RequestInfo::default()
+        }
+    }
+
+    fn decide(&self, question: Question) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        Box::pin(async move {
+            (self.decide)(question).await.map_err(|source| PolicyError {
+                policy: self.name.clone(),
+                kind: "function_failed".to_owned(),
+                message: source.to_string(),
+                retryable: false,
+                retry_after: None,
+                source: Some(source),
+            })
+        })
+    }
+}
+
+impl fmt::Debug for FunctionPolicy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("FunctionPolicy").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,295 @@
+//! The runtime: sessions on a store.
+//!
+//! A [`Runtime`] creates sessions, opens those that exist, forks them, reads them without holding them, and puts things into
+//! their inboxes. What it opens is a [`Driver`]: a live session and the agent that drives it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::execution::Resources;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{
+    Decision, Effect, InboxId, InboxItem, InboxKind, InnerMessage, ObservationCause, Origin, PauseReason,
+    Paused, RecordBody, Resolved, SessionCreated,
+};
+use backstitch_core::ports::{Claim, Owner, Store, Workspace};
+use backstitch_core::rng::Seed;
+use backstitch_core::session::{Session, Snapshot, StoredSlice};
+use backstitch_core::time::Clock;
+use backstitch_core::view::{ConversationState, JournalView};
+use serde_json::Value;
+
+use crate::agent::Agent;
+use crate::clock::SystemClock;
+use crate::driver::Driver;
+use crate::entropy;
+use crate::error::RuntimeError;
+use crate::events::Events;
+use crate::history::{Fork, PointSpec};
+use crate::live::{LiveSession, Surroundings, load_view};
+use crate::telemetry::Telemetry;
+
+/// What a session lives with.
+#[derive(Default)]
+pub struct SessionOptions {
+    /// The files, if there are any.
+    pub workspace: Option<Arc<dyn Workspace>>,
+    /// What tools use.
+    pub resources: Resources,
+    /// Free labels, for a new session.
+    pub tags: BTreeMap<String, String>,
+    /// The id of a new session; without it, a fresh one.
+    pub id: Option<SessionId>,
+    /// The seed of a new session's chance; without it, a fresh one.
+    pub seed: Option<Seed>,
+    /// The definition of the agent that drives a fork; without it, that of its parent.
+    pub definition: Option<Value>,
+    /// Takes the session from whoever holds it.
+    pub take_over: bool,
+}
+
+impl SessionOptions {
+    /// A session with these files.
+    pub fn with_workspace(workspace: Arc<dyn Workspace>) -> Self {
+        Self { workspace: Some(workspace), ..Self::default() }
+    }
+}
+
+/// Sessions on a store.
+#[derive(Clone)]
+pub struct Runtime {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    owner: Owner,
+    telemetry: Telemetry,
+}
+
+impl Runtime {
+    /// The runtime of this process on a store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let owner = Owner::new(format!("process {}", std::process::id()));
+        Self { store, clock: Arc::new(SystemClock::default()), owner, telemetry: Telemetry::default() }
+    }
+
+    /// Takes its time from another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Claims sessions under this name.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Owner) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Publishes telemetry here.
+    #[must_use]
+    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Where sessions are kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Creates a session.
+    pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver, RuntimeError> {
+        self.create_with(agent, options, Vec::new()).await
+    }
+
+    /// Creates a session that goes on from a snapshot, wherever that comes from. Its latest evaluation can be resumed.
+    pub async fn adopt_snapshot(
+        &self,
+        agent: Agent,
+        snapshot: &Snapshot,
+        options: SessionOptions,
+    ) -> Result<Driver, RuntimeError> {
+        self.create_with(agent, options, snapshot.stored_slices()?).await
+    }
+
+    /// Creates a session that goes on from a conversation, wherever that comes from. It can be resumed.
+    pub async fn adopt_conversation(
+        &self,
+        agent: Agent,
+        conversation: &ConversationState,
+        options: SessionOptions,
+    ) -> Result<Driver, RuntimeError> {
+        let slice = StoredSlice::of::<InnerMessage>(&conversation.inner_messages())?;
+        self.create_with(agent, options, vec![slice]).await
+    }
+
+    async fn create_with(
+        &self,
+        agent: Agent,
+        options: SessionOptions,
+        state: Vec<StoredSlice>,
+    ) -> Result<Driver, RuntimeError> {
+        let ids = entropy::fresh_ids(self.clock.clone())?;
+        let seed = match options.seed {
+            Some(seed) => seed,
+            None => entropy::seed()?,
+        };
+        let created = SessionCreated {
+            session_id: options.id.unwrap_or_else(|| ids.next()),
+            created_at: self.clock.now(),
+            origin: Origin::Root,
+            seed,
+            agent: agent.definition.clone(),
+            state,
+            tags: options.tags,
+            extra: Extra::default(),
+        };
+        let surroundings = self.surroundings(options.workspace, options.resources);
+        let set_up = agent.clone();
+        let live = LiveSession::create(surroundings, created, |session| set_up.set_up(session)).await?;
+        if let Some(found) = live.look_at_files().await? {
+            live.observe_files(found, ObservationCause::Started).await?;
+        }
+        wait_for_unknown_effects(&live, &agent).await?;
+        Ok(self.driver(live, agent))
+    }
+
+    /// Opens a session that exists, to drive it with this agent.
+    pub async fn open(
+        &self,
+        session: SessionId,
+        agent: Agent,
+        options: SessionOptions,
+    ) -> Result<Driver, RuntimeError> {
+        let set_up = agent.clone();
+        let live = self.open_with(session, options, |session| set_up.set_up(session)).await?;
+        Ok(self.driver(live, agent))
+    }
+
+    /// Opens a session that exists without an agent: it can be decided about and go back, but nobody drives it.
+    pub async fn open_idle(
+        &self,
+        session: SessionId,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        self.open_with(session, options, |_| {}).await
+    }
+
+    async fn open_with(
+        &self,
+        session: SessionId,
+        options: SessionOptions,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        let claim = if options.take_over { Claim::TakeOver } else { Claim::IfFree };
+        let surroundings = self.surroundings(options.workspace, options.resources);
+        LiveSession::open(surroundings, session, claim, set_up).await
+    }
+
+    /// Forks a session at a place. The workspace among the options has to be the fork's own.
+    pub async fn fork(
+        &self,
+        parent: SessionId,
+        at: PointSpec,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        let seed = match options.seed {
+            Some(seed) => seed,
+            None => entropy::seed()?,
+        };
+        let ids = entropy::fresh_ids(self.clock.clone())?;
+        let surroundings = self.surroundings(options.workspace, options.resources);
+        LiveSession::fork(
+            surroundings,
+            Fork { parent, at, seed, definition: options.definition },
+            &ids,
+            |_| {},
+        )
+        .await
+    }
+
+    /// Everything that follows from a session's journal, without holding it.
+    pub async fn view(&self, session: SessionId) -> Result<JournalView, RuntimeError> {
+        load_view(&*self.store, session, None).await
+    }
+
+    /// The records of a session as they come, from a position on, whoever writes them.
+    pub fn events(&self, session: SessionId) -> Events {
+        Events::new(self.store.clone(), session)
+    }
+
+    /// Says something to a session, whoever drives it.
+    pub async fn send(&self, session: SessionId, text: &str) -> Result<InboxId, RuntimeError> {
+        self.put(session, InboxKind::Message, Value::String(text.to_owned())).await
+    }
+
+    /// Asks whoever drives a session to end its evaluation.
+    pub async fn cancel(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
+        self.put(session, InboxKind::Cancel, Value::Null).await
+    }
+
+    /// Asks whoever drives a session to pause it.
+    pub async fn pause(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
+        self.put(session, InboxKind::Pause, Value::Null).await
+    }
+
+    /// Decides about a call of a session that somebody else holds.
+    pub async fn decide(
+        &self,
+        session: SessionId,
+        call: Option<CallId>,
+        decision: Decision,
+        by: Option<String>,
+    ) -> Result<InboxId, RuntimeError> {
+        let resolved = Resolved { call_id: call, decision, by, extra: Extra::default() };
+        let data =
+            serde_json::to_value(&resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
+        self.put(session, InboxKind::Resolution, data).await
+    }
+
+    async fn put(&self, session: SessionId, kind: InboxKind, data: Value) -> Result<InboxId, RuntimeError> {
+        let item = InboxItem { kind, at: self.clock.now(), data };
+        self.store.send(session, item).await.map_err(RuntimeError::Store)
+    }
+
+    fn driver(&self, live: Arc<LiveSession>, agent: Agent) -> Driver {
+        Driver::with_telemetry(live, agent, self.telemetry.clone())
+    }
+
+    fn surroundings(&self, workspace: Option<Arc<dyn Workspace>>, resources: Resources) -> Surroundings {
+        Surroundings {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            owner: self.owner.clone(),
+            resources,
+            workspace,
+        }
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Runtime").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+/// Of a session that starts with a conversation from elsewhere, nobody knows whether calls without a result were made. Those that
+/// may have had an effect outside are not made again unasked.
+async fn wait_for_unknown_effects(live: &LiveSession, agent: &Agent) -> Result<(), RuntimeError> {
+    let unknown: Vec<RecordBody> = {
+        let state = live.state().await;
+        let external = state.view.pending_calls().filter(|call| {
+            agent.tools.get(&call.name).is_some_and(|tool| tool.spec.effect == Effect::External)
+        });
+        let paused = external.map(|call| Paused {
+            reason: PauseReason::EffectUnknown,
+            call_id: Some(call.call_id),
+            detail: Some(call.name.clone()),
+            offer: None,
+            extra: Extra::default(),
+        });
+        paused.map(RecordBody::from).collect()
+    };
+    live.record(unknown).await
+}

@@ -1,0 +1,94 @@
+//! A store that counts how often it is written to.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, SavedSnapshot, Store, StoreError};
+use backstitch_store::MemoryStore;
+
+#[derive(Default)]
+pub(crate) struct CountingStore {
+    inner: MemoryStore,
+    appends: AtomicUsize,
+}
+
+impl CountingStore {
+    pub(crate) fn appends(&self) -> usize {
+        self.appends.load(Ordering::SeqCst)
+    }
+}
+
+impl Store for CountingStore {
+    fn claim(
+        &self,
+        session: SessionId,
+        owner: Owner,
+        claim: Claim,
+    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        self.inner.claim(session, owner, claim)
+    }
+
+    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.release(lease)
+    }
+
+    fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
+        self.inner.holder(session)
+    }
+
+    fn append(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: Fence,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        self.appends.fetch_add(1, Ordering::SeqCst);
+        self.inner.append(session, expected, fence, batch)
+    }
+
+    fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {
+        self.inner.head(session)
+    }
+
+    fn read(
+        &self,
+        session: SessionId,
+        from: Position,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        self.inner.read(session, from, limit)
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        self.inner.sessions()
+    }
+
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
+        self.inner.object(id)
+    }
+
+    fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
+        self.inner.send(session, item)
+    }
+
+    fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>> {
+        self.inner.inbox(session)
+    }
+
+    fn save_snapshot(
+        &self,
+        session: SessionId,
+        fence: Fence,
+        position: Position,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.save_snapshot(session, fence, position, bytes)
+    }
+
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        self.inner.snapshot(session)
+    }
+}

@@ -1,0 +1,103 @@
+//! What a root covers is decided when a call starts, is recorded with it, and holds until the call has ended.
+
+use std::fs;
+
+use backstitch_core::journal::{Effect, LeftOut};
+use backstitch_core::ports::Workspace as _;
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
+use backstitch_runtime::{CallEnd, ToolRunner, Tools};
+use backstitch_workspace::{Coverage, HostWorkspace, OpenOptions};
+use serde_json::json;
+
+use crate::disk::Disk;
+
+const CAP: u64 = 1_000;
+
+fn disk() -> Disk {
+    let disk = Disk::with(|options| options.file_bytes = CAP);
+    fs::write(disk.path("never"), vec![1; 5_000]).unwrap();
+    fs::write(disk.path("always"), vec![2; 500]).unwrap();
+    disk
+}
+
+/// Makes a covered file too large, one that is not covered small, and adds one that is too large.
+fn mess_up(disk: &Disk, name: &str, outcome: fn() -> Result<ToolResult, ToolError>) -> Tool {
+    let (always, never, new) = (disk.path("always"), disk.path("never"), disk.path("new"));
+    let builder = Tool::builder(name, "Grows and shrinks files.").unwrap().effect(Effect::Workspace);
+    builder.handler(move |_: ToolContext, (): ()| {
+        fs::write(&always, vec![3; 7_000]).unwrap();
+        fs::write(&never, "small").unwrap();
+        fs::write(&new, vec![4; 9_000]).unwrap();
+        async move { outcome() }
+    })
+}
+
+#[tokio::test]
+async fn what_was_covered_is_put_back_even_if_it_no_longer_could_be_captured() {
+    let disk = disk();
+    let failing = mess_up(&disk, "failing", || Err(ToolError::new("no")));
+    let harness = disk.harness(vec![failing]).await;
+    assert!(matches!(harness.run("failing", json!({})).await, CallEnd::Failed(_)));
+    assert_eq!(fs::read(disk.path("always")).unwrap(), vec![2; 500]);
+    assert_eq!(fs::read(disk.path("never")).unwrap(), b"small", "what is not covered is not touched");
+    assert!(!disk.path("new").exists(), "what appeared since is deleted");
+
+    let state = harness.live.state().await;
+    let finished = state.view.calls().next().unwrap().finished.clone().unwrap();
+    let left_out = |path: &str, bytes| LeftOut { path: path.into(), bytes: Some(bytes) };
+    assert_eq!(finished.record.left_out, [left_out("always", 7_000), left_out("new", 9_000)]);
+}
+
+#[tokio::test]
+async fn the_coverage_of_a_root_is_recorded_with_it_and_enough_for_another_process() {
+    let disk = disk();
+    let succeeding = mess_up(&disk, "succeeding", || Ok(ToolResult::ok("yes")));
+    let harness = disk.harness(vec![succeeding]).await;
+    assert!(matches!(harness.run("succeeding", json!({})).await, CallEnd::Succeeded(_)));
+    let checkpoint = harness.live.state().await.view.checkpoints()[0].clone();
+    let uncovered = |coverage| {
+        let object = backstitch_core::ports::Objects::get(&*disk.store, coverage).unwrap().unwrap();
+        let coverage = Coverage::from_json(object.bytes()).unwrap();
+        coverage.uncovered().map(|one| one.path).collect::<Vec<_>>()
+    };
+    assert_eq!(uncovered(checkpoint.before.coverage.unwrap()), ["never"]);
+    let after = checkpoint.after.unwrap();
+    assert_eq!(uncovered(after.coverage.unwrap()), ["always", "never", "new"]);
+
+    // Another process that knows the journal and the objects alone.
+    let Disk { store, workspace, directory } = disk;
+    drop((harness, workspace));
+    let files = directory.path().join("files");
+    let mut options = OpenOptions::new(&files, directory.path().join("another"), store);
+    options.locks = Some(directory.path().join("locks"));
+    options.file_bytes = CAP;
+    let workspace = HostWorkspace::open(options).unwrap();
+    workspace.restore_covering(checkpoint.before.root.unwrap(), checkpoint.before.coverage).unwrap();
+    assert_eq!(fs::read(files.join("always")).unwrap(), vec![2; 500]);
+    assert_eq!(fs::read(files.join("never")).unwrap(), b"small");
+    assert!(!files.join("new").exists());
+}
+
+#[tokio::test]
+async fn a_rescue_keeps_what_fits_and_lists_the_rest() {
+    let disk = Disk::new();
+    let path = disk.path("");
+    let builder = Tool::builder("failing", "Writes a lot.").unwrap().effect(Effect::Workspace);
+    let failing = builder.handler(move |_: ToolContext, (): ()| {
+        fs::write(path.join("a-small"), vec![1; 400]).unwrap();
+        fs::write(path.join("b-large"), vec![2; 9_000]).unwrap();
+        async { Err(ToolError::new("no")) }
+    });
+    let harness = disk.harness(vec![]).await;
+    let runner = ToolRunner::new(harness.live.clone(), Tools::new([failing]).unwrap());
+    let call = harness.call("failing", json!({})).await;
+    runner.with_rescue_budget(1_000).run(call).await.unwrap();
+    let state = harness.live.state().await;
+    let call = state.view.calls().next().unwrap();
+    let finished = &call.finished.as_ref().unwrap().record;
+    assert_eq!(finished.left_out, [LeftOut { path: "b-large".into(), bytes: Some(9_000) }]);
+    let before = call.intent.as_ref().unwrap().record.root.unwrap();
+    let kept = disk.workspace.diff(before, finished.rescue.unwrap()).unwrap();
+    assert_eq!(kept.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["a-small"]);
+    assert_eq!(call.intent.as_ref().unwrap().record.coverage, None, "all that can be covered is");
+}

@@ -1,0 +1,102 @@
+//! Inboxes.
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{InboxId, InboxItem, InboxKind};
+use backstitch_core::json::JsonLimits;
+use backstitch_core::ports::StoreError;
+use backstitch_core::session::BoxError;
+use rusqlite::{Connection, params};
+
+use super::append::number_of;
+use super::error::failed;
+
+/// An item, ready to be written.
+pub(super) struct Letter {
+    session: SessionId,
+    name: String,
+    kind: String,
+    at: String,
+    data: String,
+}
+
+impl Letter {
+    pub(super) fn new(session: SessionId, item: &InboxItem) -> Result<Self, StoreError> {
+        item.check().map_err(|source| StoreError::UnstorableItem { session, source })?;
+        let data = item.data.to_string();
+        let too_large = |error: backstitch_core::json::LimitExceeded| StoreError::Backend(error.into());
+        JsonLimits::default().check(data.as_bytes()).map_err(too_large)?;
+        let (kind, at) = (item.kind.as_str().to_owned(), item.at.to_string());
+        Ok(Self { session, name: session.to_string(), kind, at, data })
+    }
+
+    pub(super) fn write(&self, connection: &Connection) -> Result<InboxId, StoreError> {
+        if number_of(connection, &self.name)?.is_none() {
+            return Err(StoreError::NotFound { session: self.session });
+        }
+        let sql = "INSERT INTO inbox (session, kind, at, data) VALUES (?1, ?2, ?3, ?4)";
+        let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+        let id = sql.insert(params![self.name, self.kind, self.at, self.data]).map_err(failed)?;
+        Ok(InboxId(id.cast_unsigned()))
+    }
+}
+
+/// Writes the items of another store, with their numbers.
+pub(super) fn put(
+    connection: &Connection,
+    session: SessionId,
+    items: &[(InboxId, InboxItem)],
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO inbox (id, session, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    for (id, item) in items {
+        let letter = Letter::new(session, item)?;
+        let id = id.0.cast_signed();
+        sql.execute(params![id, letter.name, letter.kind, letter.at, letter.data]).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Whether an item waits for a session.
+pub(super) fn waits(connection: &Connection, name: &str, item: InboxId) -> Result<bool, StoreError> {
+    let Ok(id) = i64::try_from(item.0) else { return Ok(false) };
+    let sql = "SELECT 1 FROM inbox WHERE id = ?1 AND session = ?2";
+    connection.prepare_cached(sql).and_then(|mut sql| sql.exists(params![id, name])).map_err(failed)
+}
+
+/// Takes an item out that waits.
+pub(super) fn remove(connection: &Connection, item: InboxId) -> Result<(), StoreError> {
+    let sql = "DELETE FROM inbox WHERE id = ?1";
+    let id = item.0.cast_signed();
+    connection.prepare_cached(sql).and_then(|mut sql| sql.execute([id])).map_err(failed)?;
+    Ok(())
+}
+
+/// What waits for a session.
+pub(super) fn list(
+    connection: &Connection,
+    session: SessionId,
+) -> Result<Vec<(InboxId, InboxItem)>, StoreError> {
+    let sql = "SELECT id, kind, at, data FROM inbox WHERE session = ?1 ORDER BY id";
+    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    let mut rows = sql.query([session.to_string()]).map_err(failed)?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let id = row.get::<_, i64>(0).map_err(failed)?;
+        let text = |index| row.get::<_, String>(index).map_err(failed);
+        let item = item(&text(1)?, &text(2)?, &text(3)?).map_err(|source| StoreError::Corrupt { source })?;
+        items.push((InboxId(id.cast_unsigned()), item));
+    }
+    Ok(items)
+}
+
+/// What all items say, as it is stored.
+pub(super) fn texts(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut sql = connection.prepare("SELECT data FROM inbox ORDER BY id").map_err(failed)?;
+    let rows = sql.query_map([], |row| row.get(0)).map_err(failed)?;
+    rows.collect::<Result<_, _>>().map_err(failed)
+}
+
+fn item(kind: &str, at: &str, data: &str) -> Result<InboxItem, BoxError> {
+    JsonLimits::default().check(data.as_bytes())?;
+    Ok(InboxItem { kind: InboxKind::from(kind), at: at.parse()?, data: serde_json::from_str(data)? })
+}

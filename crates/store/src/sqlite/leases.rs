@@ -1,0 +1,215 @@
+//! Who holds a session.
+//!
+//! The fence decides who may write: it lies in the store, grows with each claim, and is looked at inside of each append. A
+//! lock of the operating system tells whether the holder still lives: each claim has a file of its own beside the store
+//! (`store.db-locks/SESSION.FENCE`), locked for as long as the claim is held, and the system drops the lock when the process
+//! ends, however it ends. So a session is free at once when its holder was killed, while a process that is merely stopped
+//! still holds it, and if it was taken over meanwhile its fence is stale when it wakes up.
+//!
+//! Locks lie on files of their own and never on the store's, where closing any descriptor would drop SQLite's. Claims are
+//! made inside of write transactions, one after the other over all processes.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use backstitch_core::id::SessionId;
+use backstitch_core::ports::{Claim, Fence, Lease, Owner, Process, StoreError};
+use backstitch_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::error::failed;
+use super::{gc, now};
+
+/// The locks of a store, and those of them that this value holds.
+pub(super) struct Locks {
+    directory: PathBuf,
+    held: Mutex<HashMap<(SessionId, u64), Held>>,
+}
+
+/// A claim that is held, with what was so when it was made.
+pub(super) struct Held {
+    file: File,
+    path: PathBuf,
+    /// How often garbage had been collected.
+    generation: i64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that is just being started has the file too, until it runs its program. The name
+        // is this claim's alone, so removing it removes nobody else's.
+        let _ = self.file.unlock();
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Locks {
+    pub(super) fn beside(store: &Path) -> Self {
+        let mut name = store.file_name().unwrap_or_default().to_owned();
+        name.push("-locks");
+        Self { directory: store.with_file_name(name), held: Mutex::default() }
+    }
+
+    /// A lock that whoever creates or changes the tables of the store holds.
+    pub(super) fn for_opening(&self) -> io::Result<File> {
+        let file = open(&self.directory, &self.directory.join("opening"))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<(SessionId, u64), Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a claim until it is given back.
+    pub(super) fn keep(&self, lease: &Lease, held: Held) {
+        self.held().insert((lease.session, lease.fence.0), held);
+    }
+
+    /// Lets go of a claim.
+    pub(super) fn let_go(&self, session: SessionId, fence: Fence) {
+        let held = self.held().remove(&(session, fence.0));
+        drop(held);
+    }
+
+    /// How often garbage had been collected when a claim was made that is held here.
+    pub(super) fn generation(&self, session: SessionId, fence: Fence) -> Option<i64> {
+        self.held().get(&(session, fence.0)).map(|held| held.generation)
+    }
+
+    fn path(&self, session: SessionId, fence: i64) -> PathBuf {
+        self.directory.join(format!("{session}.{fence}"))
+    }
+
+    /// Whether the holder of a claim lives. Asking does not disturb anybody: those who ask share the lock.
+    fn lives(&self, session: SessionId, fence: i64) -> Result<bool, StoreError> {
+        match File::open(self.path(session, fence)) {
+            Ok(file) => match file.try_lock_shared() {
+                Ok(()) => Ok(false),
+                Err(TryLockError::WouldBlock) => Ok(true),
+                Err(TryLockError::Error(error)) => Err(StoreError::Backend(error.into())),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(StoreError::Backend(error.into())),
+        }
+    }
+
+    fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<Held, StoreError> {
+        let path = self.path(session, fence);
+        let refused = |error: io::Error| match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                StoreError::ReadOnly { reason: format!("{}: {error}", self.directory.display()) }
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                StoreError::Full { reason: "the disk is full".to_owned(), source: Some(error.into()) }
+            }
+            _ => StoreError::Backend(error.into()),
+        };
+        let file = open(&self.directory, &path).map_err(refused)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Held { file, path, generation }),
+            // Nobody knows this claim yet, so nobody else can have locked its file.
+            Err(error) => Err(StoreError::Backend(error.into())),
+        }
+    }
+}
+
+fn open(directory: &Path, path: &Path) -> io::Result<File> {
+    let create = || File::options().read(true).write(true).create(true).truncate(false).open(path);
+    match create() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(directory)?;
+            create()
+        }
+        result => result,
+    }
+}
+
+/// The latest claim to a session.
+struct Latest {
+    fence: i64,
+    owner: Option<Owner>,
+    process: Option<Process>,
+}
+
+fn latest(connection: &Connection, session: SessionId) -> Result<Option<Latest>, StoreError> {
+    let sql = "SELECT fence, owner, host, pid, since FROM claims WHERE session = ?1";
+    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    let found = sql.query_row([session.to_string()], |row| {
+        let (host, pid): (Option<String>, Option<i64>) = (row.get(2)?, row.get(3)?);
+        let since = row.get::<_, Option<String>>(4)?.and_then(|text| text.parse::<Timestamp>().ok());
+        let pid = pid.and_then(|pid| u32::try_from(pid).ok());
+        let process = host.zip(pid).zip(since);
+        Ok(Latest {
+            fence: row.get(0)?,
+            owner: row.get::<_, Option<String>>(1)?.map(Owner::new),
+            process: process.map(|((host, pid), since)| Process { host, pid, since }),
+        })
+    });
+    found.optional().map_err(failed)
+}
+
+/// Who holds a session.
+pub(super) fn holder(
+    locks: &Locks,
+    connection: &Connection,
+    session: SessionId,
+) -> Result<Option<Owner>, StoreError> {
+    match latest(connection, session)? {
+        Some(Latest { fence, owner: Some(owner), .. }) if locks.lives(session, fence)? => Ok(Some(owner)),
+        _ => Ok(None),
+    }
+}
+
+/// Claims a session, inside of a transaction.
+pub(super) fn claim(
+    locks: &Locks,
+    connection: &Connection,
+    session: SessionId,
+    owner: &Owner,
+    claim: Claim,
+) -> Result<(Lease, Held), StoreError> {
+    let before = latest(connection, session)?;
+    let mut fence = 1;
+    if let Some(before) = before {
+        let lives = locks.lives(session, before.fence)?;
+        if let (Some(owner), Claim::IfFree, true) = (before.owner, claim, lives) {
+            return Err(StoreError::Held { session, owner, process: before.process });
+        }
+        fence = before.fence.saturating_add(1);
+        if !lives {
+            // Left behind by a holder that died.
+            let _ = fs::remove_file(locks.path(session, before.fence));
+        }
+    }
+    let held = locks.take(session, fence, gc::generation(connection)?)?;
+    let sql = "INSERT OR REPLACE INTO claims (session, fence, owner, host, pid, since)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let values =
+        params![session.to_string(), fence, owner.to_string(), host(), std::process::id(), now().to_string()];
+    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+    Ok((Lease { session, fence: Fence(fence.cast_unsigned()), owner: owner.clone() }, held))
+}
+
+/// Gives a session back, inside of a transaction, if it is still held by this claim.
+pub(super) fn release(connection: &Connection, session: SessionId, fence: Fence) -> Result<(), StoreError> {
+    let Ok(fence) = i64::try_from(fence.0) else { return Ok(()) };
+    let sql = "UPDATE claims SET owner = NULL, host = NULL, pid = NULL, since = NULL
+        WHERE session = ?1 AND fence = ?2 AND owner IS NOT NULL";
+    let values = params![session.to_string(), fence];
+    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned())
+}

@@ -1,0 +1,284 @@
+//! A store in one SQLite file.
+//!
+//! The file holds sessions, records, objects, snapshots, claims and inboxes, and people can read it with ordinary SQL
+//! (`docs/storage.md`). What was acknowledged is durable: each commit is synced before anybody hears of it
+//! (write-ahead log, `synchronous = FULL`). Other processes may read and write the same file at any time; of two that append
+//! to one session exactly one wins.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `open`, `schema`, `options` | a file becomes a store of the newest version |
+//! | `writer`, `slot` | all that writes, with one sync for many |
+//! | `append`, `read`, `chain` | journals, and the checksums that hold them together |
+//! | `objects`, `snapshots`, `inbox` | what else is kept |
+//! | `leases` | who holds a session, and whether it lives |
+//! | `reach`, `retention`, `gc`, `size` | what is thrown away, and what it gains |
+//! | `verify`, `salvage` | what is wrong, and what can be saved |
+//!
+//! Blocking: reads, and the commit of whoever leads (see `writer`), run on the thread that polls the future. They take as
+//! long as the disk does.
+
+mod append;
+mod chain;
+mod counters;
+mod error;
+mod gc;
+mod inbox;
+mod leases;
+mod objects;
+mod open;
+mod options;
+mod reach;
+mod read;
+mod readers;
+mod retention;
+mod salvage;
+mod schema;
+mod size;
+mod slot;
+mod snapshots;
+mod verify;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{
+    BoxFuture, Claim, Fence, Lease, Objects, Owner, SavedSnapshot, Store, StoreError,
+};
+use backstitch_core::session::BoxError;
+use backstitch_core::time::Timestamp;
+
+pub use counters::Counters;
+pub use error::OpenError;
+pub use gc::{Collect, Freed, GcReport};
+pub use options::SqliteOptions;
+pub use retention::Retention;
+pub use salvage::{LostTail, SalvageReport, SalvagedSession};
+pub use size::{ObjectsSize, SessionSize, StoreSize};
+pub use verify::{Finding, Place, VerifyReport};
+
+use leases::Locks;
+use objects::{Packer, Presence};
+use readers::Readers;
+use writer::Writer;
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    /// `None` when the store was opened for reading.
+    writer: Option<Writer>,
+    readers: Readers,
+    locks: Arc<Locks>,
+    packer: Packer,
+    options: SqliteOptions,
+}
+
+impl SqliteStore {
+    /// Opens the store at a path, and creates it if there is none.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, SqliteOptions::default())
+    }
+
+    /// Opens the store at a path with these options, and creates it if there is none.
+    pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_owned();
+        let locks = Locks::beside(&path);
+        let connection = open::for_writing(&path, &locks, &options)?;
+        let writer = Writer::new(connection, options.checkpoint_pages)?;
+        Ok(Self::over(path, Some(writer), locks, options))
+    }
+
+    /// Opens a store that exists, to read it. Nothing is changed, and whatever would write is refused.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_owned();
+        drop(open::read_only(&path)?);
+        let locks = Locks::beside(&path);
+        Ok(Self::over(path, None, locks, SqliteOptions::default()))
+    }
+
+    fn over(path: PathBuf, writer: Option<Writer>, locks: Locks, options: SqliteOptions) -> Self {
+        let readers = Readers::new(path.clone());
+        Self { path, writer, readers, locks: Arc::new(locks), packer: Packer::default(), options }
+    }
+
+    /// Where the store is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the store did since it was opened in this process.
+    pub fn counters(&self) -> Counters {
+        self.writer.as_ref().map(|writer| writer.counting().read()).unwrap_or_default()
+    }
+
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writer.as_ref().ok_or_else(error::read_only)
+    }
+
+    /// Says that it is the store's own limit that was reached, if it was.
+    fn explain(&self, error: StoreError) -> StoreError {
+        let (StoreError::Full { source, .. }, Some(most)) = (&error, self.options.max_bytes) else {
+            return error;
+        };
+        let is_write = source.as_ref().is_none_or(|source| source.is::<rusqlite::Error>());
+        let size = std::fs::metadata(&self.path).map_or(0, |file| file.len());
+        match is_write {
+            true => StoreError::Full {
+                reason: format!(
+                    "its file may have {most} bytes and has {size}: collect garbage, or allow it more"
+                ),
+                source: match error {
+                    StoreError::Full { source, .. } => source,
+                    _ => None,
+                },
+            },
+            false => error,
+        }
+    }
+
+    async fn append_batch(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: Fence,
+        batch: Batch,
+    ) -> Result<Position, StoreError> {
+        let writer = self.writer()?;
+        let generation = self.locks.generation(session, fence);
+        let prepared = append::Prepared::new(&self.packer, session, expected, fence, batch, generation)?;
+        let appended = writer.submit(session, move |connection| prepared.write(connection)).await;
+        if appended.is_ok() {
+            writer.counting().appends.fetch_add(1, Ordering::Relaxed);
+        }
+        appended.map_err(|error| self.explain(error))
+    }
+}
+
+/// The time, for what is written down about claims and migrations.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::UNIX_EPOCH.saturating_add(since)
+}
+
+impl Store for SqliteStore {
+    fn claim(
+        &self,
+        session: SessionId,
+        owner: Owner,
+        claim: Claim,
+    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(async move {
+            let locks = Arc::clone(&self.locks);
+            let work = move |connection: &rusqlite::Connection| {
+                leases::claim(&locks, connection, session, &owner, claim)
+            };
+            let (lease, held) =
+                self.writer()?.submit(session, work).await.map_err(|error| self.explain(error))?;
+            self.locks.keep(&lease, held);
+            Ok(lease)
+        })
+    }
+
+    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let Lease { session, fence, .. } = lease;
+            let released = self
+                .writer()?
+                .submit(session, move |connection| leases::release(connection, session, fence))
+                .await;
+            self.locks.let_go(session, fence);
+            released.map_err(|error| self.explain(error))
+        })
+    }
+
+    fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
+        Box::pin(
+            async move { self.readers.with(|connection| leases::holder(&self.locks, connection, session)) },
+        )
+    }
+
+    fn append(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: Fence,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(self.append_batch(session, expected, fence, batch))
+    }
+
+    fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| read::head(connection, session)) })
+    }
+
+    fn read(
+        &self,
+        session: SessionId,
+        from: Position,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| read::read(connection, session, from, limit)) })
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move { self.readers.with(read::sessions) })
+    }
+
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| objects::get(connection, id)) })
+    }
+
+    fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
+        Box::pin(async move {
+            let letter = inbox::Letter::new(session, &item)?;
+            let sent = self.writer()?.submit(session, move |connection| letter.write(connection)).await;
+            sent.map_err(|error| self.explain(error))
+        })
+    }
+
+    fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| inbox::list(connection, session)) })
+    }
+
+    fn save_snapshot(
+        &self,
+        session: SessionId,
+        fence: Fence,
+        position: Position,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let snapshot = snapshots::Prepared::new(&self.packer, session, fence, position, &bytes)?;
+            let saved = self.writer()?.submit(session, move |connection| snapshot.write(connection)).await;
+            saved.map_err(|error| self.explain(error))
+        })
+    }
+
+    fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
+        Box::pin(async move { self.readers.with(|connection| snapshots::get(connection, session)) })
+    }
+}
+
+impl Objects for SqliteStore {
+    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
+        Ok(self.readers.with(|connection| objects::get(connection, id))?)
+    }
+
+    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
+        let presence = self.readers.with(|connection| objects::presence(connection, id))?;
+        Ok(presence == Presence::Stored)
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! What can be reached: from records to roots, and from roots to everything below them.
+//!
+//! A wrong answer here loses data, so the reading is generous. Every text in a record that is the name of an object, alone or
+//! as a `blob:` address, counts as a reference, whatever field it stands in; every pair of a `tree` and a `manifest` counts
+//! as a workspace root; and every such text in a manifest counts too, so that nothing here depends on what kinds of
+//! workspaces put into theirs. What cannot be read is an error, not an empty answer.
+
+use std::collections::{BTreeSet, HashSet};
+
+use backstitch_core::filesystem::format::decode_tree;
+use backstitch_core::journal::{RecordBody, WorkspaceRoot};
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
+use backstitch_core::ports::StoreError;
+use rusqlite::Connection;
+use serde_json::Value;
+
+use super::objects;
+
+/// What a text of JSON names.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    pub(super) roots: Vec<WorkspaceRoot>,
+    pub(super) objects: Vec<ObjectId>,
+}
+
+impl Named {
+    /// What a record names. A text that is no JSON names nothing.
+    pub(super) fn in_text(text: &str) -> Self {
+        let mut named = Self::default();
+        if let Ok(value) = serde_json::from_str(text) {
+            named.look(&value);
+        }
+        named
+    }
+
+    fn look(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => {
+                let id = text.strip_prefix("blob:").unwrap_or(text);
+                self.objects.extend(id.parse::<ObjectId>());
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.look(item)),
+            Value::Object(fields) => {
+                let id = |name: &str| fields.get(name).and_then(Value::as_str).and_then(|id| id.parse().ok());
+                let root = id("tree").zip(id("manifest"));
+                self.roots.extend(root.map(|(tree, manifest)| WorkspaceRoot { tree, manifest }));
+                let rest = fields
+                    .iter()
+                    .filter(|(name, _)| root.is_none() || !matches!(name.as_str(), "tree" | "manifest"));
+                rest.for_each(|(_, field)| self.look(field));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// The workspace roots of a record that say how files were, before or after it, or as they were found.
+fn roots_of(body: &RecordBody) -> [Option<WorkspaceRoot>; 2] {
+    match body {
+        RecordBody::CallStarted(call) => [call.root, None],
+        RecordBody::CallFinished(call) => [call.root, call.rescue],
+        RecordBody::Rewound(rewound) => [rewound.root, rewound.rescue],
+        RecordBody::WorkspaceObserved(observed) => [Some(observed.root), None],
+        _ => [None, None],
+    }
+}
+
+/// The manifests that a record names.
+pub(super) fn manifests_of(body: &RecordBody) -> impl Iterator<Item = ObjectId> + use<> {
+    roots_of(body).into_iter().flatten().map(|root| root.manifest)
+}
+
+/// Everything in a manifest that is the name of an object.
+pub(super) fn named_in_manifest(bytes: &[u8]) -> Option<Vec<ObjectId>> {
+    let mut named = Named::default();
+    named.look(&serde_json::from_slice(bytes).ok()?);
+    let roots = named.roots.into_iter().flat_map(|root| [root.tree, root.manifest]);
+    Some(roots.chain(named.objects).collect())
+}
+
+/// Everything that an object names itself.
+pub(super) fn below(object: &Object) -> Result<Vec<ObjectId>, StoreError> {
+    let damaged = |reason: String| StoreError::DamagedObject { object: object.id(), reason };
+    match object.kind() {
+        ObjectKind::Tree => {
+            let entries = decode_tree(object.bytes()).map_err(|error| damaged(error.to_string()))?;
+            Ok(entries.into_iter().map(|entry| entry.object).collect())
+        }
+        ObjectKind::Commit => {
+            let text = String::from_utf8_lossy(object.bytes());
+            let header = text.lines().take_while(|line| !line.is_empty());
+            let names = header.filter_map(|line| line.split_once(' '));
+            let names = names.filter(|(word, _)| matches!(*word, "tree" | "parent"));
+            Ok(names.filter_map(|(_, id)| id.parse().ok()).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Finds everything below what is named.
+pub(super) struct Walk<'a> {
+    connection: &'a Connection,
+    /// What was reached, and is stored.
+    pub(super) seen: HashSet<ObjectId>,
+    /// The same in the order in which it was reached, since this was last taken.
+    pub(super) fresh: Vec<ObjectId>,
+    /// What was reached below something that is stored, and is not stored itself.
+    pub(super) missing: BTreeSet<ObjectId>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Self {
+        Self::resume(connection, HashSet::new())
+    }
+
+    /// Goes on over a store that may have grown meanwhile.
+    pub(super) fn resume(connection: &'a Connection, seen: HashSet<ObjectId>) -> Self {
+        Self { connection, seen, fresh: Vec::new(), missing: BTreeSet::new() }
+    }
+
+    /// Adds what a record names, and everything below it. What is not stored may be no object at all.
+    pub(super) fn add(&mut self, id: ObjectId) -> Result<(), StoreError> {
+        match objects::stored_kind(self.connection, id)? {
+            Some(_) => self.descend(id),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a workspace root, and everything below it.
+    pub(super) fn add_root(&mut self, root: WorkspaceRoot) -> Result<(), StoreError> {
+        self.add(root.tree)?;
+        // A blob that was reached as a file may be a manifest as well, so it is read even if it was seen.
+        if objects::stored_kind(self.connection, root.manifest)?.is_none() {
+            return Ok(());
+        }
+        self.mark(root.manifest);
+        let Some(manifest) = objects::get(self.connection, root.manifest)? else { return Ok(()) };
+        let named = named_in_manifest(manifest.bytes());
+        let reason = || "it is no manifest of a workspace".to_owned();
+        let named =
+            named.ok_or_else(|| StoreError::DamagedObject { object: root.manifest, reason: reason() })?;
+        named.into_iter().try_for_each(|id| self.descend(id))
+    }
+
+    fn mark(&mut self, id: ObjectId) {
+        if self.seen.insert(id) {
+            self.fresh.push(id);
+        }
+    }
+
+    fn descend(&mut self, id: ObjectId) -> Result<(), StoreError> {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if self.seen.contains(&id) {
+                continue;
+            }
+            match objects::stored_kind(self.connection, id)? {
+                None => drop(self.missing.insert(id)),
+                Some(ObjectKind::Blob) => self.mark(id),
+                Some(_) => {
+                    if let Some(object) = objects::get(self.connection, id)? {
+                        open.extend(below(&object)?);
+                    }
+                    self.mark(id);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! Saving what is sound of a damaged store.
+//!
+//! The old store is only read. The new one gets each session's longest beginning that holds together, with everything that it
+//! names: an object that cannot be read is marked as lost, so that whoever asks for it learns why it is not there. Claims
+//! keep their numbers, so that no writer from before can write to the new store.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Position, Record, RecordBody};
+use backstitch_core::object::ObjectId;
+use backstitch_core::ports::{Damage, StoreError};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::append::{first_key, last_key};
+use super::chain::Checksum;
+use super::error::{OpenError, failed};
+use super::objects::{self, LOST, PRUNED, Packed, Packer, Presence, presence};
+use super::reach::{Named, below, named_in_manifest};
+use super::read::texts;
+use super::verify::{chain_of, numbers, sessions};
+use super::writer::transaction;
+use super::{SqliteStore, inbox, open, snapshots};
+
+/// What was saved of a damaged store.
+#[derive(Debug, Default)]
+pub struct SalvageReport {
+    /// The sessions, in the order of their creation.
+    pub sessions: Vec<SalvagedSession>,
+    /// How many objects were saved.
+    pub objects: u64,
+    /// Objects that are needed and could not be read.
+    pub lost_objects: Vec<ObjectId>,
+    /// What else could not be saved, for a person.
+    pub notes: Vec<String>,
+}
+
+impl SalvageReport {
+    /// Whether nothing was lost.
+    pub fn is_complete(&self) -> bool {
+        let whole = self.sessions.iter().all(|session| session.lost.is_none());
+        whole && self.lost_objects.is_empty() && self.notes.is_empty()
+    }
+}
+
+/// What was saved of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SalvagedSession {
+    /// The session.
+    pub session: SessionId,
+    /// How many records were saved. A session of which none could be read does not exist in the new store.
+    pub records: u64,
+    /// What was lost.
+    pub lost: Option<LostTail>,
+}
+
+/// The end of a journal that could not be saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostTail {
+    /// Where it begins.
+    pub position: Position,
+    /// What is wrong there.
+    pub reason: String,
+    /// How many records of it there seem to be.
+    pub records: u64,
+}
+
+impl SqliteStore {
+    /// Writes what is sound of the store at `from` to a new store at `to`, which must not exist. The old one is not changed.
+    pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<SalvageReport, OpenError> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        if to.exists() {
+            return Err(OpenError::Exists { path: to.to_owned() });
+        }
+        let old = open::for_salvage(from)?;
+        let new = Self::open(to)?;
+        let report = new.writer()?.alone(|new| {
+            old.execute_batch("BEGIN").map_err(failed)?;
+            transaction(new, || Salvage::new(&old, new).run())
+        })?;
+        Ok(report)
+    }
+}
+
+struct Salvage<'a> {
+    old: &'a Connection,
+    new: &'a Connection,
+    packer: Packer,
+    report: SalvageReport,
+}
+
+impl<'a> Salvage<'a> {
+    fn new(old: &'a Connection, new: &'a Connection) -> Self {
+        Self { old, new, packer: Packer::default(), report: SalvageReport::default() }
+    }
+
+    fn note(&mut self, what: &str, error: &StoreError) {
+        self.report.notes.push(format!("{what}: {}", chain_of(error)));
+    }
+
+    fn run(mut self) -> Result<SalvageReport, StoreError> {
+        for (number, session) in self.all_sessions() {
+            self.session(number, session)?;
+        }
+        if let Err(error) = self.claims() {
+            self.note("claims", &error);
+        }
+        let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
+        self.new.execute(sql, []).map_err(failed)?;
+        Ok(self.report)
+    }
+
+    /// All sessions: those that are listed, and those of which only the records tell.
+    fn all_sessions(&mut self) -> Vec<(i64, SessionId)> {
+        let mut all = sessions(self.old).unwrap_or_else(|error| {
+            self.note("the list of sessions", &error);
+            Vec::new()
+        });
+        let known: HashSet<i64> = all.iter().map(|(number, _)| *number).collect();
+        let found = numbers(self.old).unwrap_or_else(|error| {
+            self.note("the list of records", &error);
+            Vec::new()
+        });
+        let strays = found.into_iter().filter(|number| !known.contains(number));
+        all.extend(strays.filter_map(|number| Some((number, named_by_first(self.old, number)?))));
+        all.sort_unstable();
+        let mut unique = HashSet::new();
+        all.retain(|(number, session)| (0..1 << 31).contains(number) && unique.insert(*session));
+        all
+    }
+
+    fn session(&mut self, number: i64, session: SessionId) -> Result<(), StoreError> {
+        let mut kept = 0_u64;
+        let mut checksum = Checksum::start(session);
+        let mut named = Vec::new();
+        let (old, new) = (self.old, self.new);
+        let mut wrote = Ok(());
+        let read = texts(old, session, number, Position::START, usize::MAX, |position, text| {
+            let record = Record::decode(position, text)
+                .map_err(|source| StoreError::BrokenRecord { session, source })?;
+            let begins =
+                matches!(&record.body, RecordBody::SessionCreated(created) if created.session_id == session);
+            if begins != (position == Position::START) {
+                return Err(StoreError::Beginning { session });
+            }
+            checksum = checksum.next(text.as_bytes());
+            wrote = write_record(new, number, session, position, checksum, text);
+            if wrote.is_err() {
+                return Err(StoreError::EmptyBatch);
+            }
+            kept += 1;
+            named.push((Named::in_text(text), record.body.object_refs()));
+            Ok(())
+        });
+        wrote?;
+        let lost = read.err().map(|error| self.lost(number, Position::new(kept), &error));
+        for (named, needed) in named {
+            let roots = named.roots.iter();
+            for root in roots {
+                self.objects(root.manifest, Below::Manifest)?;
+                self.objects(root.tree, Below::Object)?;
+            }
+            for id in needed {
+                self.objects(id, Below::Object)?;
+            }
+            for id in named.objects {
+                if matches!(presence(old, id), Ok(Presence::Stored)) {
+                    self.objects(id, Below::Object)?;
+                }
+            }
+        }
+        if kept > 0 {
+            self.extras(number, session, Position::new(kept));
+        }
+        self.report.sessions.push(SalvagedSession { session, records: kept, lost });
+        Ok(())
+    }
+
+    fn lost(&mut self, number: i64, position: Position, error: &StoreError) -> LostTail {
+        let reason = match error {
+            StoreError::Damaged { position: at, damage, .. } if *at == position => damage.to_string(),
+            StoreError::Damaged { damage: damage @ Damage::Gap, .. } => damage.to_string(),
+            error => chain_of(error),
+        };
+        let sql = "SELECT count(*) FROM records WHERE id BETWEEN ?1 AND ?2";
+        let from = first_key(number) + position.number().cast_signed();
+        let count = self.old.query_row(sql, [from, last_key(number)], |row| row.get::<_, i64>(0));
+        LostTail { position, reason, records: count.map_or(0, i64::cast_unsigned) }
+    }
+
+    /// Saves an object with everything below it, or marks it as lost.
+    fn objects(&mut self, id: ObjectId, what: Below) -> Result<(), StoreError> {
+        let mut open = vec![(id, what)];
+        while let Some((id, what)) = open.pop() {
+            let known = presence(self.new, id)?;
+            // A file may be saved before it turns out to be a manifest, too.
+            if known != Presence::Absent && !(known == Presence::Stored && what == Below::Manifest) {
+                continue;
+            }
+            let found = objects::get(self.old, id);
+            let object = match found {
+                Ok(Some(object)) => object,
+                Err(StoreError::Pruned { .. }) => {
+                    objects::leave_mark(self.new, id, PRUNED)?;
+                    continue;
+                }
+                Ok(None) | Err(_) => {
+                    objects::leave_mark(self.new, id, LOST)?;
+                    self.report.lost_objects.push(id);
+                    continue;
+                }
+            };
+            let named = match what {
+                Below::Manifest => named_in_manifest(object.bytes()).unwrap_or_default(),
+                Below::Object => below(&object).unwrap_or_default(),
+            };
+            open.extend(named.into_iter().map(|id| (id, Below::Object)));
+            if known == Presence::Absent {
+                Packed::new(&self.packer, object)?.insert(self.new)?;
+                self.report.objects += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves the snapshot and the inbox of a session.
+    fn extras(&mut self, number: i64, session: SessionId, head: Position) {
+        match snapshots::get(self.old, session) {
+            Ok(Some(saved)) if saved.position <= head => {
+                if let Err(error) = snapshots::put(self.new, &self.packer, session, number, &saved) {
+                    self.note(&format!("the snapshot of session {session}"), &error);
+                }
+            }
+            Ok(None) => {}
+            // The journal tells the same, so nothing is lost with it.
+            Ok(Some(_)) | Err(_) => {}
+        }
+        let copied = inbox::list(self.old, session).and_then(|items| inbox::put(self.new, session, &items));
+        if let Err(error) = copied {
+            self.note(&format!("the inbox of session {session}"), &error);
+        }
+    }
+
+    /// Saves the numbers of claims. Nobody holds anything in the new store.
+    fn claims(&mut self) -> Result<(), StoreError> {
+        let mut sql = self.old.prepare("SELECT session, fence FROM claims").map_err(failed)?;
+        let mut rows = sql.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (session, fence): (String, i64) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+            let sql = "INSERT OR REPLACE INTO claims (session, fence) VALUES (?1, ?2)";
+            self.new.execute(sql, params![session, fence]).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Below {
+    /// The object is a manifest, and names objects in its own way.
+    Manifest,
+    /// The object says itself what it names.
+    Object,
+}
+
+/// The session that the first record with a number is of.
+fn named_by_first(old: &Connection, number: i64) -> Option<SessionId> {
+    let sql = "SELECT record FROM records WHERE id = ?1";
+    let text: Option<String> = old.query_row(sql, [number << 32], |row| row.get(0)).optional().ok()?;
+    match Record::decode(Position::START, &text?).ok()?.body {
+        RecordBody::SessionCreated(created) => Some(created.session_id),
+        _ => None,
+    }
+}
+
+fn write_record(
+    new: &Connection,
+    number: i64,
+    session: SessionId,
+    position: Position,
+    checksum: Checksum,
+    text: &str,
+) -> Result<(), StoreError> {
+    if position == Position::START {
+        let sql = "INSERT INTO sessions (id, session) VALUES (?1, ?2)";
+        new.execute(sql, params![number, session.to_string()]).map_err(failed)?;
+    }
+    let key = first_key(number) + position.number().cast_signed();
+    let mut sql = new
+        .prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")
+        .map_err(failed)?;
+    sql.execute(params![key, checksum.as_bytes(), text]).map_err(failed)?;
+    Ok(())
+}

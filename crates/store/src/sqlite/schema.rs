@@ -1,0 +1,127 @@
+//! The tables, and how a file gets them.
+//!
+//! Migrations are numbered, applied in order and never edited: each leaves its number and the checksum of its text in the
+//! file, and `user_version` says which was the last. A file of a later version is refused, because what it means is not
+//! known; one whose migrations are not these is refused, because somebody changed it.
+
+use backstitch_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::error::OpenError;
+
+/// Marks a file as ours, where SQLite keeps such marks: "BSTC".
+const APPLICATION_ID: i32 = 0x4253_5443;
+
+struct Migration {
+    number: u32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// All migrations. One is added when the tables change, and none is ever changed or taken out.
+const MIGRATIONS: &[Migration] =
+    &[Migration { number: 1, name: "journals", sql: include_str!("schema/0001_journals.sql") }];
+
+/// The number of the last migration that is known here.
+pub(super) const VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
+
+impl Migration {
+    fn checksum(&self) -> String {
+        blake3::hash(self.sql.as_bytes()).to_hex().to_string()
+    }
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing is in it yet.
+    Empty,
+    /// It is a store of this version.
+    Version(u32),
+}
+
+/// Looks at a file without changing it, and refuses what is not a store that is understood here.
+pub(super) fn inspect(connection: &Connection) -> Result<Found, OpenError> {
+    if !connection.is_autocommit() {
+        return look(connection);
+    }
+    // All of it at one moment: somebody else may be creating the store just now.
+    connection.execute_batch("BEGIN")?;
+    let found = look(connection);
+    connection.execute_batch("ROLLBACK")?;
+    found
+}
+
+fn look(connection: &Connection) -> Result<Found, OpenError> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (application, u32::try_from(version)) {
+        (0, Ok(0)) if tables == 0 => Ok(Found::Empty),
+        (APPLICATION_ID, Ok(found)) if found > VERSION => Err(OpenError::Newer { found, known: VERSION }),
+        (APPLICATION_ID, Ok(found)) if found > 0 => {
+            check(connection, found)?;
+            Ok(Found::Version(found))
+        }
+        _ => Err(OpenError::NotAStore),
+    }
+}
+
+/// Checks that what was applied to a file is what stands here.
+fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
+    let mut applied = connection.prepare("SELECT checksum FROM migrations WHERE number = ?1")?;
+    for migration in MIGRATIONS.iter().take_while(|migration| migration.number <= version) {
+        let found: Option<String> = applied.query_row([migration.number], |row| row.get(0)).optional()?;
+        if found != Some(migration.checksum()) {
+            return Err(OpenError::ChangedMigration { number: migration.number });
+        }
+    }
+    Ok(())
+}
+
+/// Applies all migrations that a file does not have yet, inside of a transaction of the caller's.
+pub(super) fn migrate(connection: &Connection, found: Found, now: Timestamp) -> Result<(), OpenError> {
+    let from = match found {
+        Found::Empty => {
+            connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+            connection.execute_batch(
+                "CREATE TABLE migrations (
+                    number INTEGER PRIMARY KEY,
+                    name TEXT NOT NULL,
+                    checksum TEXT NOT NULL,
+                    applied_at TEXT NOT NULL
+                ) STRICT;",
+            )?;
+            0
+        }
+        Found::Version(version) => version,
+    };
+    for migration in MIGRATIONS.iter().filter(|migration| migration.number > from) {
+        connection.execute_batch(migration.sql)?;
+        connection.execute(
+            "INSERT INTO migrations (number, name, checksum, applied_at) VALUES (?1, ?2, ?3, ?4)",
+            params![migration.number, migration.name, migration.checksum(), now.to_string()],
+        )?;
+        connection.pragma_update(None, "user_version", migration.number)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrations_are_numbered_without_gaps() {
+        for (index, migration) in MIGRATIONS.iter().enumerate() {
+            assert_eq!(migration.number as usize, index + 1);
+        }
+    }
+
+    /// A migration that was released is a promise: stores hold its checksum.
+    #[test]
+    fn migrations_are_never_edited() {
+        let checksums: Vec<String> = MIGRATIONS.iter().map(|m| m.checksum()[..16].to_owned()).collect();
+        assert_eq!(checksums, ["5078c4362508c7cc"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! How large a store is, and what takes the room.
+
+use backstitch_core::id::SessionId;
+use backstitch_core::object::ObjectKind;
+use backstitch_core::ports::StoreError;
+use rusqlite::Connection;
+
+use super::append::{first_key, last_key};
+use super::error::failed;
+use super::open::beside;
+use super::read::session_in;
+use super::{SqliteStore, objects};
+
+/// How large a store is. All numbers are bytes, unless they say otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreSize {
+    /// The file.
+    pub file: u64,
+    /// The log beside it, which is copied into it from time to time.
+    pub log: u64,
+    /// What of the file is free, and will be used again.
+    pub free: u64,
+    /// What each session takes, in the order of their creation.
+    pub sessions: Vec<SessionSize>,
+    /// What objects take, by kind.
+    pub objects: Vec<ObjectsSize>,
+}
+
+/// What a session takes, besides the objects that it shares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSize {
+    /// The session.
+    pub session: SessionId,
+    /// How many records it has.
+    pub records: u64,
+    /// Their text.
+    pub text: u64,
+    /// Its snapshot, as it is stored.
+    pub snapshot: u64,
+}
+
+/// What objects of one kind take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectsSize {
+    /// The kind.
+    pub kind: ObjectKind,
+    /// How many there are.
+    pub objects: u64,
+    /// Their content.
+    pub content: u64,
+    /// Their content as it is stored.
+    pub stored: u64,
+}
+
+impl SqliteStore {
+    /// How large the store is, and what takes the room.
+    pub fn size(&self) -> Result<StoreSize, StoreError> {
+        let length = |path| std::fs::metadata(path).map_or(0, |file| file.len());
+        let (file, log) = (length(self.path.clone()), length(beside(&self.path, "-wal")));
+        self.readers.at_once(|connection| {
+            let pragma = |name: &str| {
+                connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed)
+            };
+            let free = (pragma("freelist_count")? * pragma("page_size")?).cast_unsigned();
+            Ok(StoreSize { file, log, free, sessions: sessions(connection)?, objects: by_kind(connection)? })
+        })
+    }
+}
+
+fn sessions(connection: &Connection) -> Result<Vec<SessionSize>, StoreError> {
+    let mut sizes = Vec::new();
+    let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id").map_err(failed)?;
+    let mut rows = sql.query([]).map_err(failed)?;
+    let mut records = connection
+        .prepare(
+            "SELECT count(*), coalesce(sum(octet_length(record)), 0) FROM records WHERE id BETWEEN ?1 AND ?2",
+        )
+        .map_err(failed)?;
+    let mut snapshot = connection
+        .prepare("SELECT coalesce(sum(length(content)), 0) FROM snapshots WHERE session = ?1")
+        .map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let number: i64 = row.get(0).map_err(failed)?;
+        let session = session_in(row.get_ref(1).map_err(failed)?)?;
+        let (count, text): (i64, i64) = records
+            .query_row([first_key(number), last_key(number)], |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(failed)?;
+        let snapshot: i64 = snapshot.query_row([number], |row| row.get(0)).map_err(failed)?;
+        sizes.push(SessionSize {
+            session,
+            records: count.cast_unsigned(),
+            text: text.cast_unsigned(),
+            snapshot: snapshot.cast_unsigned(),
+        });
+    }
+    Ok(sizes)
+}
+
+fn by_kind(connection: &Connection) -> Result<Vec<ObjectsSize>, StoreError> {
+    let sql = "SELECT kind, count(*), sum(length), sum(length(content)) FROM objects
+        WHERE content IS NOT NULL GROUP BY kind ORDER BY kind";
+    let mut sql = connection.prepare(sql).map_err(failed)?;
+    let mut rows = sql.query([]).map_err(failed)?;
+    let mut sizes = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned).map_err(failed);
+        let kind = objects::kind_of(row.get(0).map_err(failed)?).unwrap_or(ObjectKind::Blob);
+        sizes.push(ObjectsSize { kind, objects: number(1)?, content: number(2)?, stored: number(3)? });
+    }
+    Ok(sizes)
+}

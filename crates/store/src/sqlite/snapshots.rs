@@ -1,0 +1,94 @@
+//! The latest snapshot of each session.
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::Position;
+use backstitch_core::ports::{Fence, SavedSnapshot, StoreError};
+use rusqlite::{Connection, params};
+
+use super::append::{check_fence, end_of, number_of};
+use super::chain::Checksum;
+use super::error::failed;
+use super::objects::{Packer, unpack};
+
+/// The most bytes of a snapshot, packed.
+const MOST: u64 = 999_000_000;
+
+/// A snapshot, ready to be written.
+pub(super) struct Prepared {
+    session: SessionId,
+    name: String,
+    fence: Fence,
+    position: Position,
+    checksum: Checksum,
+    length: u64,
+    packed: Vec<u8>,
+}
+
+impl Prepared {
+    pub(super) fn new(
+        packer: &Packer,
+        session: SessionId,
+        fence: Fence,
+        position: Position,
+        bytes: &[u8],
+    ) -> Result<Self, StoreError> {
+        let packed = packer.pack(bytes)?;
+        if packed.len() as u64 > MOST {
+            let what = format!("the snapshot of session {session}");
+            return Err(StoreError::TooLarge { what, bytes: packed.len() as u64, limit: MOST });
+        }
+        let (checksum, length) = (Checksum::alone(bytes), bytes.len() as u64);
+        Ok(Self { session, name: session.to_string(), fence, position, checksum, length, packed })
+    }
+
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), StoreError> {
+        let session = self.session;
+        check_fence(connection, session, &self.name, self.fence)?;
+        let number = number_of(connection, &self.name)?.ok_or(StoreError::NotFound { session })?;
+        let (head, _) = end_of(connection, session, number)?;
+        if self.position > head {
+            return Err(StoreError::BeyondHead { session, position: self.position, head });
+        }
+        self.insert(connection, number)
+    }
+
+    fn insert(&self, connection: &Connection, number: i64) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO snapshots (session, position, checksum, length, content)
+            VALUES (?1, ?2, ?3, ?4, ?5)";
+        let position = self.position.number().cast_signed();
+        let values =
+            params![number, position, self.checksum.as_bytes(), self.length.cast_signed(), self.packed];
+        connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// Writes a snapshot of another store.
+pub(super) fn put(
+    connection: &Connection,
+    packer: &Packer,
+    session: SessionId,
+    number: i64,
+    saved: &SavedSnapshot,
+) -> Result<(), StoreError> {
+    Prepared::new(packer, session, Fence(0), saved.position, &saved.bytes)?.insert(connection, number)
+}
+
+/// The snapshot of a session.
+pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<SavedSnapshot>, StoreError> {
+    let Some(number) = number_of(connection, &session.to_string())? else { return Ok(None) };
+    let sql = "SELECT position, checksum, length, content FROM snapshots WHERE session = ?1";
+    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    let mut rows = sql.query([number]).map_err(failed)?;
+    let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
+    let damaged = || StoreError::DamagedSnapshot { session };
+    let number = |index| row.get::<_, i64>(index).ok().and_then(|number| u64::try_from(number).ok());
+    let blob = |index| row.get_ref(index).ok().and_then(|value| value.as_blob().ok());
+    let (position, length) = (number(0).ok_or_else(damaged)?, number(2).ok_or_else(damaged)?);
+    let checksum = blob(1).and_then(Checksum::stored).ok_or_else(damaged)?;
+    let bytes = blob(3).and_then(|packed| unpack(packed, length)).ok_or_else(damaged)?;
+    match Checksum::alone(&bytes) == checksum {
+        true => Ok(Some(SavedSnapshot { position: Position::new(position), bytes })),
+        false => Err(damaged()),
+    }
+}

@@ -1,0 +1,306 @@
+//! Finding out what is wrong with a store.
+//!
+//! Everything is read and nothing is changed: SQLite's own check of the file, the chain of each journal, each record, each
+//! object, and everything below the workspace roots that were not pruned. What is found is listed; finding something is not
+//! an error.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Position, Record, WorkspaceRoot};
+use backstitch_core::object::ObjectId;
+use backstitch_core::ports::{Damage, StoreError};
+use rusqlite::Connection;
+
+use super::error::failed;
+use super::gc::id_in;
+use super::objects::{self, Presence, presence};
+use super::reach::{Named, Walk};
+use super::read::{session_in, texts};
+use super::{SqliteStore, inbox, snapshots};
+
+/// How many complaints of SQLite are listed.
+const MOST_COMPLAINTS: usize = 100;
+
+/// What was found in a store.
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    /// How many sessions were read.
+    pub sessions: u64,
+    /// How many records were read.
+    pub records: u64,
+    /// How many objects were read.
+    pub objects: u64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn find(&mut self, place: Place, problem: impl fmt::Display) {
+        self.findings.push(Finding { place, problem: problem.to_string() });
+    }
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where.
+    pub place: Place,
+    /// What, for a person.
+    pub problem: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.place, self.problem)
+    }
+}
+
+/// A place in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The file.
+    File,
+    /// A session.
+    Session(SessionId),
+    /// A record.
+    Record(SessionId, Position),
+    /// An object.
+    Object(ObjectId),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => formatter.write_str("the file"),
+            Self::Session(session) => write!(formatter, "session {session}"),
+            Self::Record(session, position) => write!(formatter, "session {session}, record {position}"),
+            Self::Object(object) => write!(formatter, "object {object}"),
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Reads everything and says what is wrong. This blocks; others go on reading and writing meanwhile.
+    pub fn verify(&self) -> Result<VerifyReport, StoreError> {
+        self.readers.at_once(|connection| {
+            let mut report = VerifyReport::default();
+            check_file(connection, &mut report);
+            let mut roots = BTreeSet::new();
+            match sessions(connection) {
+                Ok(sessions) => {
+                    for (number, session) in &sessions {
+                        report.sessions += 1;
+                        check_session(connection, *session, *number, &mut roots, &mut report);
+                    }
+                    check_strays(connection, &sessions, &mut report);
+                }
+                Err(error) => report.find(Place::File, chain_of(&error)),
+            }
+            check_objects(connection, &mut report);
+            check_roots(connection, roots, &mut report);
+            Ok(report)
+        })
+    }
+}
+
+/// What an error says, with what caused it.
+pub(super) fn chain_of(error: &StoreError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn check_file(connection: &Connection, report: &mut VerifyReport) {
+    let complaints = || -> Result<Vec<String>, rusqlite::Error> {
+        let mut sql = connection.prepare(&format!("PRAGMA integrity_check({MOST_COMPLAINTS})"))?;
+        sql.query_map([], |row| row.get(0))?.collect()
+    };
+    match complaints() {
+        Ok(complaints) => {
+            for complaint in complaints.iter().filter(|complaint| *complaint != "ok") {
+                report.find(Place::File, complaint);
+            }
+        }
+        Err(error) => report.find(Place::File, error),
+    }
+}
+
+/// All sessions with their numbers.
+pub(super) fn sessions(connection: &Connection) -> Result<Vec<(i64, SessionId)>, StoreError> {
+    let sql = "SELECT id, session FROM sessions NOT INDEXED ORDER BY id";
+    let mut sql = connection.prepare(sql).map_err(failed)?;
+    let mut rows = sql.query([]).map_err(failed)?;
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let session = session_in(row.get_ref(1).map_err(failed)?)?;
+        sessions.push((row.get(0).map_err(failed)?, session));
+    }
+    Ok(sessions)
+}
+
+fn check_session(
+    connection: &Connection,
+    session: SessionId,
+    number: i64,
+    roots: &mut BTreeSet<(ObjectId, ObjectId)>,
+    report: &mut VerifyReport,
+) {
+    let mut from = Position::START;
+    loop {
+        let result = texts(connection, session, number, from, usize::MAX, |position, text| {
+            from = position.next();
+            report.records += 1;
+            check_record(connection, session, position, text, roots, report)
+        });
+        match result {
+            Ok(()) => break,
+            Err(StoreError::Damaged { position, damage, .. }) => {
+                // A record before the first one was named already; its checksum is no use for going on.
+                let known = position < from;
+                if !known {
+                    report.find(Place::Record(session, position), &damage);
+                }
+                // Behind a bad record the chain can be taken up again; behind a gap it cannot.
+                if damage == Damage::Gap {
+                    break;
+                }
+                from = if known { from.next() } else { position.next() };
+            }
+            Err(error) => {
+                report.find(Place::Session(session), chain_of(&error));
+                break;
+            }
+        }
+    }
+    if from == Position::START {
+        report.find(Place::Session(session), "it has no record that can be read");
+    }
+    match snapshots::get(connection, session) {
+        Ok(Some(snapshot)) if snapshot.position > from => {
+            report.find(Place::Session(session), "its snapshot lies beyond the end of its journal");
+        }
+        Ok(_) => {}
+        Err(error) => report.find(Place::Session(session), chain_of(&error)),
+    }
+    if let Err(error) = inbox::list(connection, session) {
+        report.find(Place::Session(session), format!("its inbox: {}", chain_of(&error)));
+    }
+}
+
+fn check_record(
+    connection: &Connection,
+    session: SessionId,
+    position: Position,
+    text: &str,
+    roots: &mut BTreeSet<(ObjectId, ObjectId)>,
+    report: &mut VerifyReport,
+) -> Result<(), StoreError> {
+    let place = Place::Record(session, position);
+    let record = match Record::decode(position, text) {
+        Ok(record) => record,
+        Err(error) => {
+            report.find(place, chain_of(&StoreError::BrokenRecord { session, source: error }));
+            return Ok(());
+        }
+    };
+    let named = Named::in_text(text).roots;
+    let of_roots: HashSet<ObjectId> = named.iter().flat_map(|root| [root.tree, root.manifest]).collect();
+    roots.extend(named.iter().map(|root| (root.tree, root.manifest)));
+    for id in record.body.object_refs() {
+        match presence(connection, id)? {
+            Presence::Stored => {}
+            Presence::Pruned if of_roots.contains(&id) => {}
+            Presence::Pruned => report.find(place, format!("it needs object {id}, which was pruned")),
+            Presence::Lost => {
+                report.find(place, format!("it needs object {id}, which was lost in a salvage"))
+            }
+            Presence::Absent => report.find(place, format!("it needs object {id}, which is not stored")),
+        }
+    }
+    Ok(())
+}
+
+/// Looks for records of sessions that do not exist.
+fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: &mut VerifyReport) {
+    match numbers(connection) {
+        Ok(found) => {
+            let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).collect();
+            for number in found.into_iter().filter(|number| !known.contains(number)) {
+                report.find(
+                    Place::File,
+                    format!("there are records of session number {number}, which does not exist"),
+                );
+            }
+        }
+        Err(error) => report.find(Place::File, chain_of(&error)),
+    }
+}
+
+/// The numbers of all sessions that have records.
+pub(super) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
+    let mut sql = connection.prepare("SELECT min(id) FROM records WHERE id >= ?1").map_err(failed)?;
+    let mut found = Vec::new();
+    let mut from = i64::MIN;
+    while let Some(key) = sql.query_row([from], |row| row.get::<_, Option<i64>>(0)).map_err(failed)? {
+        found.push(key >> 32);
+        match ((key >> 32) + 1).checked_mul(1 << 32) {
+            Some(next) => from = next,
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+fn check_objects(connection: &Connection, report: &mut VerifyReport) {
+    let ids = || -> Result<Vec<ObjectId>, StoreError> {
+        let sql = "SELECT id FROM objects NOT INDEXED WHERE encoding NOT IN (2, 3) ORDER BY number";
+        let mut sql = connection.prepare(sql).map_err(failed)?;
+        let mut rows = sql.query([]).map_err(failed)?;
+        let mut ids = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            ids.push(id_in(row.get_ref(0).map_err(failed)?)?);
+        }
+        Ok(ids)
+    };
+    match ids() {
+        Ok(ids) => {
+            for id in ids {
+                report.objects += 1;
+                match objects::get(connection, id) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => report.find(Place::Object(id), "it cannot be found under its name"),
+                    Err(error) => report.find(Place::Object(id), chain_of(&error)),
+                }
+            }
+        }
+        Err(error) => report.find(Place::File, chain_of(&error)),
+    }
+}
+
+fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, report: &mut VerifyReport) {
+    let mut walk = Walk::new(connection);
+    for (tree, manifest) in roots {
+        let stored = |id| matches!(presence(connection, id), Ok(Presence::Stored));
+        if !stored(tree) || !stored(manifest) {
+            continue;
+        }
+        if let Err(error) = walk.add_root(WorkspaceRoot { tree, manifest }) {
+            report.find(Place::Object(tree), format!("below it: {}", chain_of(&error)));
+        }
+    }
+    for id in std::mem::take(&mut walk.missing) {
+        report.find(Place::Object(id), "a workspace root needs it, and it is not stored");
+    }
+}

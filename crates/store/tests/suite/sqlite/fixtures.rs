@@ -1,0 +1,106 @@
+//! Stores of all versions that there have been can be read, for ever.
+//!
+//! A fixture is a file as a released program wrote it. It is never made again; each new version of the schema adds one
+//! (`cargo test -p backstitch-store make_a_fixture -- --ignored`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use backstitch_core::journal::Position;
+use backstitch_core::object::Object;
+use backstitch_core::ports::{Claim, Store as _, StoreError};
+use backstitch_core::view::JournalView;
+use backstitch_store::{Collect, Retention, SqliteStore};
+use backstitch_testkit::{block_on, sample};
+use tempfile::TempDir;
+
+use super::garbage::Agent;
+use super::support::{Writer, claim, notes, read, write};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// What a fixture holds: its name, the number of its sessions, and a digest over the texts of all records.
+const FIXTURES: &[(&str, usize, &str)] = &[("store-v1.db", 4, "")];
+
+#[test]
+#[ignore = "makes the fixture of the newest version, once"]
+fn make_a_fixture() {
+    let path = directory().join(FIXTURES.last().unwrap().0);
+    assert!(!path.exists(), "a fixture is never made again");
+    fs::create_dir_all(directory()).unwrap();
+    let store = SqliteStore::open(&path).unwrap();
+    write(&store, &sample::every_kind());
+    write(&store, &sample::journal(3, 6));
+    let mut agent = Agent::new(&store, 50);
+    for index in 0..4 {
+        agent.call(&[("file", &index.to_string()), ("same", "the same")]);
+    }
+    store.gc(Retention::keep_all().keep_boundaries(1), Collect::Now).unwrap();
+    let mut writer = Writer::create(&store, sample::session(60));
+    writer.append(sample::notes(["one", "two"])).unwrap();
+    let (session, fence) = (writer.session(), writer.lease.fence);
+    block_on(store.send(session, sample::item("waits"))).unwrap();
+    block_on(store.save_snapshot(session, fence, Position::new(2), b"a snapshot".to_vec())).unwrap();
+    drop(store);
+    fs::remove_dir_all(path.with_file_name("store-v1.db-locks")).unwrap();
+}
+
+fn digest(store: &SqliteStore) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for session in block_on(store.sessions()).unwrap() {
+        for record in read(store, session).unwrap() {
+            hasher.update(record.encode().unwrap().as_bytes());
+            hasher.update(b"\n");
+        }
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+#[test]
+fn stores_of_all_versions_are_read() {
+    for (name, sessions, expected) in FIXTURES {
+        let temporary = TempDir::new().unwrap();
+        let path = temporary.path().join(name);
+        fs::copy(directory().join(name), &path).unwrap();
+        let before = fs::read(&path).unwrap();
+
+        // The newest version can also be read where nothing may be written; older ones are brought up first.
+        if let Ok(store) = SqliteStore::open_read_only(&path) {
+            assert_eq!(digest(&store), *expected, "{name}");
+            drop(store);
+            assert_eq!(fs::read(&path).unwrap(), before, "reading {name} has changed it");
+        }
+        let store = SqliteStore::open(&path).unwrap();
+        let ids = block_on(store.sessions()).unwrap();
+        assert_eq!(ids.len(), *sessions, "{name}");
+        assert_eq!(digest(&store), *expected, "{name}");
+        for session in &ids {
+            JournalView::fold(&read(&store, *session).unwrap()).unwrap();
+        }
+        let report = store.verify().unwrap();
+        assert!(report.is_sound(), "{name}: {:?}", report.findings);
+
+        let session = sample::session(60);
+        let inbox = block_on(store.inbox(session)).unwrap();
+        assert_eq!(inbox.len(), 1);
+        assert_eq!(inbox[0].1, sample::item("waits"));
+        let snapshot = block_on(store.snapshot(session)).unwrap().unwrap();
+        assert_eq!((snapshot.position, &snapshot.bytes[..]), (Position::new(2), &b"a snapshot"[..]));
+        let pruned = Agent::tree_of(&[("file", "0"), ("same", "the same")]);
+        let error = block_on(store.object(pruned)).unwrap_err();
+        assert!(matches!(error, StoreError::Pruned { .. }), "{error:?}");
+        let shared = Object::blob(*b"the same");
+        assert_eq!(block_on(store.object(shared.id())).unwrap(), Some(shared));
+
+        // And it can be written.
+        let lease = claim(&store, session, Claim::IfFree).unwrap();
+        assert_eq!(lease.fence.0, 2);
+        let mut writer = Writer { store: &store, lease, next: block_on(store.head(session)).unwrap() };
+        let mut batch = sample::notes(["three"]);
+        batch.take(inbox[0].0);
+        writer.append(batch).unwrap();
+        assert_eq!(notes(&store, session), ["one", "two", "three"]);
+    }
+}

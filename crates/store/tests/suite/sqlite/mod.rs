@@ -1,0 +1,18 @@
+//! The store in SQLite keeps what the port promises, and what it promises beyond that.
+
+mod child;
+mod damage;
+mod fixtures;
+mod full;
+mod garbage;
+mod group;
+mod hammer;
+mod leases;
+mod opening;
+mod salvage;
+mod support;
+mod torn;
+
+mod conformance {
+    backstitch_testkit::store_conformance!(super::support::Temporary::new);
+}

@@ -1,0 +1,136 @@
+//! What is sound of a damaged store is saved, and what is not is named.
+
+use std::fs;
+
+use backstitch_core::journal::Position;
+use backstitch_core::ports::{Claim, Store as _, StoreError};
+use backstitch_store::{Collect, OpenError, Retention, SqliteStore};
+use backstitch_testkit::{block_on, sample};
+use rusqlite::Connection;
+
+use super::garbage::Agent;
+use super::support::{Temporary, Writer, claim, notes, read, write};
+
+#[test]
+fn a_sound_store_is_saved_as_a_whole() {
+    let store = Temporary::new();
+    let journals = [sample::every_kind(), sample::journal(3, 12)];
+    journals.iter().for_each(|journal| write(&*store, journal));
+    let mut agent = Agent::new(&store, 50);
+    let roots: Vec<_> = (0..4).map(|index: u8| agent.call(&[("file", &index.to_string())])).collect();
+    let _ = store.gc(Retention::keep_all(), Collect::DryRun);
+    let mut writer = Writer::create(&*store, sample::session(60));
+    writer.append(sample::notes(["one"])).unwrap();
+    let (session, fence) = (writer.session(), writer.lease.fence);
+    let item = block_on(store.send(session, sample::item("waits"))).unwrap();
+    block_on(store.save_snapshot(session, fence, Position::new(2), b"a snapshot".to_vec())).unwrap();
+
+    let to = store.path().with_file_name("new.db");
+    // The old store may be open and held.
+    let report = SqliteStore::salvage(store.path(), &to).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    let new = SqliteStore::open(&to).unwrap();
+    assert_eq!(block_on(new.sessions()).unwrap(), block_on(store.sessions()).unwrap());
+    for id in block_on(store.sessions()).unwrap() {
+        assert_eq!(read(&new, id).unwrap(), read(&*store, id).unwrap());
+    }
+    for object in journals.iter().flat_map(|journal| journal.objects()) {
+        // Objects that nobody names are not saved.
+        let found = block_on(new.object(object.id())).unwrap();
+        assert!(found.is_none_or(|found| found == *object));
+    }
+    for root in roots {
+        assert!(block_on(new.object(root.tree)).unwrap().is_some());
+    }
+    assert_eq!(block_on(new.inbox(session)).unwrap(), [(item, sample::item("waits"))]);
+    assert_eq!(block_on(new.snapshot(session)).unwrap().unwrap().bytes, b"a snapshot");
+    // Nobody holds anything, and whoever held something before cannot write.
+    let stale = block_on(new.append(session, writer.next, fence, sample::notes(["stale"])));
+    assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
+    let lease = claim(&new, session, Claim::IfFree).unwrap();
+    assert!(lease.fence > fence);
+    let report = new.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+}
+
+#[test]
+fn each_session_keeps_its_longest_sound_beginning() {
+    let store = Temporary::new();
+    let journals =
+        [sample::every_kind(), sample::journal(3, 12), sample::journal(4, 6), sample::journal(5, 6)];
+    journals.iter().for_each(|journal| write(&*store, journal));
+    let (directory, path) = store.close();
+    let raw = Connection::open(&path).unwrap();
+    let key = |session: i64, position: i64| (session << 32) | position;
+    raw.execute("UPDATE records SET record = record || ' ' WHERE id = ?1", [key(2, 9)]).unwrap();
+    raw.execute("DELETE FROM records WHERE id = ?1", [key(3, 4)]).unwrap();
+    raw.execute("DELETE FROM sessions WHERE id = 4", []).unwrap();
+    drop(raw);
+    let before = fs::read(&path).unwrap();
+
+    let to = directory.path().join("new.db");
+    let report = SqliteStore::salvage(&path, &to).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), before, "the old store is not changed");
+    let lengths: Vec<usize> = journals.iter().map(|journal| journal.records().len()).collect();
+    let saved: Vec<(u64, Option<(u64, u64)>)> = report
+        .sessions
+        .iter()
+        .map(|session| {
+            let lost = session.lost.as_ref().map(|lost| (lost.position.number(), lost.records));
+            (session.records, lost)
+        })
+        .collect();
+    let expected = [
+        (lengths[0] as u64, None),
+        (9, Some((9, lengths[1] as u64 - 9))),
+        (4, Some((4, lengths[2] as u64 - 5))),
+        // Its records tell what it is called.
+        (lengths[3] as u64, None),
+    ];
+    assert_eq!(saved, expected);
+    let new = SqliteStore::open(&to).unwrap();
+    for (journal, (kept, _)) in journals.iter().zip(expected) {
+        assert_eq!(read(&new, journal.session).unwrap(), journal.records()[..kept as usize]);
+    }
+    assert!(new.verify().unwrap().is_sound());
+    // And it goes on from there.
+    let session = journals[1].session;
+    let lease = claim(&new, session, Claim::IfFree).unwrap();
+    let mut writer = Writer { store: &new, lease, next: Position::new(9) };
+    writer.append(sample::notes(["on"])).unwrap();
+    assert_eq!(notes(&new, session).last().map(String::as_str), Some("on"));
+}
+
+#[test]
+fn objects_that_cannot_be_read_are_marked_as_lost() {
+    let store = Temporary::new();
+    let journal = sample::every_kind();
+    write(&*store, &journal);
+    let needed: Vec<_> = journal.records().iter().flat_map(|record| record.body.object_refs()).collect();
+    let (directory, path) = store.close();
+    let raw = Connection::open(&path).unwrap();
+    raw.execute("UPDATE objects SET content = x'0102' WHERE id = ?1", [&needed[0].as_bytes()[..]]).unwrap();
+    drop(raw);
+    let to = directory.path().join("new.db");
+    let report = SqliteStore::salvage(&path, &to).unwrap();
+    assert_eq!(report.lost_objects, [needed[0]]);
+    assert!(!report.is_complete());
+    let new = SqliteStore::open(&to).unwrap();
+    assert_eq!(read(&new, journal.session).unwrap(), journal.records());
+    let error = block_on(new.object(needed[0])).unwrap_err();
+    assert!(matches!(error, StoreError::LostObject { .. }), "{error:?}");
+}
+
+#[test]
+fn nothing_is_written_over() {
+    let store = Temporary::new();
+    let to = store.path().with_file_name("new.db");
+    fs::write(&to, "mine").unwrap();
+    let refused = SqliteStore::salvage(store.path(), &to);
+    assert!(matches!(refused, Err(OpenError::Exists { .. })), "{refused:?}");
+    assert_eq!(fs::read(&to).unwrap(), b"mine");
+    let missing =
+        SqliteStore::salvage(store.path().with_file_name("missing.db"), store.path().with_file_name("x.db"));
+    assert!(matches!(missing, Err(OpenError::NotFound { .. })), "{missing:?}");
+    assert!(!store.path().with_file_name("x.db").exists());
+}

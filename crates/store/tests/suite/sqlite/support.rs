@@ -1,0 +1,108 @@
+//! What the tests of this store share.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, Position, Record, RecordBody};
+use backstitch_core::ports::{Claim, Lease, Owner, Store, StoreError};
+use backstitch_store::{SqliteOptions, SqliteStore};
+use backstitch_testkit::sample::{self, Journal};
+use backstitch_testkit::{block_on, store};
+use tempfile::TempDir;
+
+/// A store in a directory that goes with it.
+pub(crate) struct Temporary {
+    store: SqliteStore,
+    directory: TempDir,
+}
+
+impl Temporary {
+    pub(crate) fn new() -> Self {
+        Self::with(SqliteOptions::default())
+    }
+
+    pub(crate) fn with(options: SqliteOptions) -> Self {
+        let directory = TempDir::new().expect("there is room for temporary files");
+        let store = SqliteStore::open_with(directory.path().join("store.db"), options);
+        Self { store: store.expect("a new store can be made"), directory }
+    }
+
+    /// Closes the store, and gives the directory with its file.
+    pub(crate) fn close(self) -> (TempDir, PathBuf) {
+        let path = self.store.path().to_owned();
+        drop(self.store);
+        (self.directory, path)
+    }
+}
+
+impl Deref for Temporary {
+    type Target = SqliteStore;
+
+    fn deref(&self) -> &SqliteStore {
+        &self.store
+    }
+}
+
+impl store::conformance::Made for Temporary {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+}
+
+pub(crate) fn claim(store: &dyn Store, session: SessionId, how: Claim) -> Result<Lease, StoreError> {
+    block_on(store.claim(session, Owner::new("tester"), how))
+}
+
+/// A session that is held, with the position that comes next.
+pub(crate) struct Writer<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) lease: Lease,
+    pub(crate) next: Position,
+}
+
+impl<'a> Writer<'a> {
+    /// Claims a session and creates it.
+    pub(crate) fn create(store: &'a dyn Store, session: SessionId) -> Self {
+        let lease = claim(store, session, Claim::IfFree).expect("a session that is free can be claimed");
+        let mut writer = Self { store, lease, next: Position::START };
+        let created = sample::created(session);
+        writer.append(Batch::at(created.created_at).with(created)).expect("a session can be created");
+        writer
+    }
+
+    pub(crate) fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
+        let Lease { session, fence, .. } = self.lease;
+        self.next = block_on(self.store.append(session, self.next, fence, batch))?;
+        Ok(self.next)
+    }
+
+    pub(crate) fn session(&self) -> SessionId {
+        self.lease.session
+    }
+}
+
+/// Appends a whole journal, and gives the session back.
+pub(crate) fn write(store: &dyn Store, journal: &Journal) {
+    let lease = claim(store, journal.session, Claim::IfFree).expect("a session that is free can be claimed");
+    let mut next = Position::START;
+    for batch in &journal.batches {
+        next = block_on(store.append(journal.session, next, lease.fence, batch.clone()))
+            .expect("a batch that fits is appended");
+    }
+    block_on(store.release(lease)).expect("what is held can be released");
+}
+
+pub(crate) fn read(store: &dyn Store, session: SessionId) -> Result<Vec<Record>, StoreError> {
+    block_on(store.read(session, Position::START, usize::MAX))
+}
+
+/// The texts of the notes of a session.
+pub(crate) fn notes(store: &dyn Store, session: SessionId) -> Vec<String> {
+    let records = read(store, session).expect("a session that exists can be read");
+    let notes = records.iter().filter_map(|record| match &record.body {
+        RecordBody::Note(note) => Some(note.text.clone()),
+        _ => None,
+    });
+    notes.collect()
+}

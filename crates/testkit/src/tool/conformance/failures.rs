@@ -1,0 +1,97 @@
+//! Every way to fail leaves state and files as they were, and adds one error to what the model is told.
+
+use serde_json::json;
+
+use super::super::Asked;
+use super::*;
+
+/// What a call may have done before it fails.
+fn mischief() -> Vec<(&'static str, Vec<Act>)> {
+    let change = || [Act::Append("more".into()), Act::ClearWhere("hem".into())];
+    let with = |acts: &[Act]| change().into_iter().chain(acts.iter().cloned()).collect();
+    vec![
+        ("nothing", vec![]),
+        ("state alone", with(&[])),
+        ("all tasks dropped", vec![Act::Clear]),
+        ("a file changed", with(&[Act::Write("file.txt".into(), "changed".into())])),
+        ("a file appended to", with(&[Act::Extend("file.txt".into(), " and more".into())])),
+        ("a file added", with(&[Act::Write("new/deep/file".into(), "new".into())])),
+        ("a directory deleted", with(&[Act::Delete("directory".into())])),
+        (
+            "a directory replaced by a file",
+            with(&[Act::Delete("directory".into()), Act::Write("directory".into(), "file".into())]),
+        ),
+        (
+            "a file replaced by a directory",
+            with(&[Act::Delete("file.txt".into()), Act::Write("file.txt/inside".into(), "file".into())]),
+        ),
+        ("a thousand files", with(&[Act::Fill("many".into(), 1_000)])),
+        ("everything deleted", with(&[Act::Delete("directory".into()), Act::Delete("file.txt".into())])),
+    ]
+}
+
+/// Each way to fail after each kind of mischief.
+pub fn every_failure_leaves_state_and_files_as_they_were(factory: &dyn CallerFactory) {
+    let caller = open(factory);
+    prepare(&*caller);
+    let before = caller.state();
+    for (index, (what, acts)) in mischief().into_iter().enumerate() {
+        // Each mischief ends in each way once; the slow way, which waits for a timeout, with some.
+        for outcome in Outcome::FAILURES {
+            if outcome == Outcome::Hang && index % 4 != 3 {
+                continue;
+            }
+            let told = caller.results().len();
+            let what = format!("{what}, then {outcome:?}");
+            assert_eq!(run(&*caller, acts.clone(), outcome).ending, Ending::Failed, "{what}");
+            assert_unchanged(&before, &*caller, &what);
+            let results = caller.results();
+            assert_eq!(results.len(), told + 1, "{what}");
+            assert!(results.last().unwrap().is_error, "{what}");
+        }
+    }
+    assert_eq!(run(&*caller, [Act::Append("at last".into())], Outcome::Success).ending, Ending::Succeeded);
+}
+
+/// Arguments that do not fit the schema are refused before anything runs.
+pub fn arguments_that_do_not_fit_change_nothing(factory: &dyn CallerFactory) {
+    let caller = open(factory);
+    prepare(&*caller);
+    let before = caller.state();
+    for arguments in [
+        json!({}),
+        json!({"acts": 1, "outcome": "success"}),
+        json!({"acts": [], "outcome": "success", "more": 1}),
+        json!({"acts": [{"write": ["file.txt", "changed"]}, {"unheard_of": 1}], "outcome": "success"}),
+    ] {
+        let told = caller.results().len();
+        let ends = caller.turn(vec![Asked::new("act", arguments.clone())]);
+        assert_eq!(ends[0].ending, Ending::Failed, "{arguments}");
+        assert_unchanged(&before, &*caller, "arguments that do not fit");
+        assert_eq!(caller.results().len(), told + 1, "{arguments}");
+        assert!(caller.results().last().unwrap().is_error, "{arguments}");
+    }
+}
+
+/// A tool that does not exist is an error that the model is told.
+pub fn unknown_tools_change_nothing(factory: &dyn CallerFactory) {
+    let caller = open(factory);
+    prepare(&*caller);
+    let before = caller.state();
+    let ends = caller.turn(vec![Asked::new("unheard_of", json!({}))]);
+    assert_eq!(ends[0].ending, Ending::Failed);
+    assert_unchanged(&before, &*caller, "an unknown tool");
+    assert!(caller.results().last().unwrap().is_error);
+}
+
+/// What a failing call logged is kept, and nothing else of it.
+pub fn logs_of_failing_calls_are_kept(factory: &dyn CallerFactory) {
+    let caller = open(factory);
+    prepare(&*caller);
+    let before = caller.state();
+    for outcome in [Outcome::Error, Outcome::Unsuccessful, Outcome::Panic, Outcome::Hang] {
+        run(&*caller, [Act::Append("more".into()), Act::Log(format!("{outcome:?}"))], outcome);
+    }
+    assert_eq!(remarks(&*caller), ["Error", "Unsuccessful", "Panic", "Hang"]);
+    assert_unchanged(&before, &*caller, "failing calls that log");
+}

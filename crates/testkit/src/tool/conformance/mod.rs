@@ -1,0 +1,127 @@
+//! What holds for every way of calling tools, over any files.
+//!
+//! One function is one property, and panics where it does not hold. A caller runs them all with
+//! [`tool_conformance!`](crate::tool_conformance), which makes each a test of its own. [`parity`] compares two callers.
+
+#![allow(clippy::unwrap_used, reason = "a property that does not hold panics")]
+
+mod acceptance;
+mod failures;
+mod random;
+
+pub use acceptance::*;
+pub use failures::*;
+pub use random::*;
+
+use backstitch_core::execution::snapshots_equivalent;
+use backstitch_core::filesystem::{FileOperations, FilePath};
+use backstitch_core::session::SlicePolicy;
+
+use super::{Act, CallerFactory, Ended, Ending, Outcome, Script, ToolCaller, act, think};
+use crate::sample::{Remark, Task};
+
+/// Calls a macro with the names of all properties.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_tool_property {
+    ([$($callback:tt)*] $($factory:expr)?) => {
+        $($callback)*! {
+            $($factory;)?
+            a_failing_tool_changes_nothing,
+            a_visibility_expansion_is_as_if_nothing_had_run,
+            state_goes_back_to_a_tool_boundary,
+            every_failure_leaves_state_and_files_as_they_were,
+            arguments_that_do_not_fit_change_nothing,
+            unknown_tools_change_nothing,
+            logs_of_failing_calls_are_kept,
+            calls_of_a_turn_see_files_in_their_order,
+            random_turns_do_as_the_model_does,
+        }
+    };
+}
+
+/// Makes a test of each property.
+///
+/// It takes an expression that gives a [`CallerFactory`](crate::tool::CallerFactory), and is called inside of a module of tests.
+#[macro_export]
+macro_rules! tool_conformance {
+    ($factory:expr) => {
+        $crate::each_tool_property!([$crate::tool_conformance_tests] $factory);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tool_conformance_tests {
+    ($factory:expr; $($name:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $crate::tool::conformance::$name(&$factory);
+            }
+        )*
+    };
+}
+
+fn open(factory: &dyn CallerFactory) -> Box<dyn ToolCaller> {
+    factory.open(vec![act(), think()])
+}
+
+/// Makes one call of `act`.
+fn run(caller: &dyn ToolCaller, acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Ended {
+    let mut ends = caller.turn(vec![Script::new(acts, outcome).asked("act")]);
+    assert_eq!(ends.len(), 1, "a turn of one call has one end");
+    ends.remove(0)
+}
+
+/// Something to lose: tasks, and files in several directories.
+fn prepare(caller: &dyn ToolCaller) {
+    let ended = run(
+        caller,
+        [
+            Act::Seed("plan".into()),
+            Act::Append("hem".into()),
+            Act::Write("file.txt".into(), "original".into()),
+            Act::Write("directory/below/deep.txt".into(), "deep".into()),
+            Act::Write("directory/other.txt".into(), "other".into()),
+        ],
+        Outcome::Success,
+    );
+    assert_eq!(ended.ending, Ending::Succeeded);
+}
+
+/// The keys of the tasks.
+fn tasks(caller: &dyn ToolCaller) -> Vec<String> {
+    let mut keys = Vec::new();
+    caller.look(&mut |session| {
+        assert_eq!(session.policy_of::<Task>(), SlicePolicy::State);
+        keys = session.all::<Task>().unwrap().iter().map(|task| task.key.clone()).collect();
+    });
+    keys
+}
+
+/// What was logged.
+fn remarks(caller: &dyn ToolCaller) -> Vec<String> {
+    let mut texts = Vec::new();
+    caller.look(&mut |session| {
+        texts = session.all::<Remark>().unwrap().iter().map(|remark| remark.text.clone()).collect();
+    });
+    texts
+}
+
+/// The text of a file, if it is there.
+fn file(caller: &dyn ToolCaller, path: &str) -> Option<String> {
+    caller.filesystem().read_text(&FilePath::new(path).unwrap()).ok()
+}
+
+/// Fails if a call did not leave state and files as they were, by content.
+#[track_caller]
+fn assert_unchanged(
+    before: &backstitch_core::execution::CompositeSnapshot,
+    caller: &dyn ToolCaller,
+    what: &str,
+) {
+    let after = caller.state();
+    assert!(after.resources.contains_key("workspace"), "the files are part of the state");
+    assert!(snapshots_equivalent(before, &after).unwrap(), "{what} left something behind");
+}

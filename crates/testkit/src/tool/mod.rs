@@ -1,0 +1,11 @@
+//! What every way of calling tools has to do.
+//!
+//! Whoever calls a tool, directly, from a loop, from a program, from outside, does it through one door, and so a call means the
+//! same for all of them. A [`ToolCaller`] is one such way over one kind of files; [`conformance`] is the suite that each passes.
+
+mod caller;
+pub mod conformance;
+mod script;
+
+pub use caller::{Asked, CallerFactory, Ended, Ending, ToolCaller};
+pub use script::{Act, Outcome, Script, act, think};

@@ -1,0 +1,196 @@
+//! A tool that does what its arguments say.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::journal::Effect;
+use backstitch_core::ports::{BoxFuture, Filesystem, FilesystemError, Recursion, WriteMode};
+use backstitch_core::session::{Draft, SessionError};
+use backstitch_core::tool::{
+    Tool, ToolContext, ToolError, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Asked;
+use crate::sample::{Remark, Task};
+
+/// One thing that a call does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Adds a task.
+    Append(String),
+    /// Puts this task in the place of all.
+    Seed(String),
+    /// Drops all tasks.
+    Clear,
+    /// Drops the tasks with this key.
+    ClearWhere(String),
+    /// Logs a remark.
+    Log(String),
+    /// Writes a file, with its text.
+    Write(String, String),
+    /// Appends to a file.
+    Extend(String, String),
+    /// Deletes a file or a directory with all that is in it, if it is there.
+    Delete(String),
+    /// Makes so many files in a directory.
+    Fill(String, usize),
+    /// Lets others go on.
+    Yield,
+}
+
+/// How a call ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It succeeds.
+    Success,
+    /// It returns an error.
+    Error,
+    /// It returns a result that says that it did not work.
+    Unsuccessful,
+    /// It finds its arguments to make no sense.
+    Validation,
+    /// It panics.
+    Panic,
+    /// It wants sections to be open.
+    Expansion,
+    /// It does not end, and is stopped.
+    Hang,
+}
+
+impl Outcome {
+    /// The ways to fail that the model is told of.
+    pub const FAILURES: [Self; 5] =
+        [Self::Error, Self::Unsuccessful, Self::Validation, Self::Panic, Self::Hang];
+}
+
+/// What a call does and how it ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// What it does.
+    pub acts: Vec<Act>,
+    /// How it ends.
+    pub outcome: Outcome,
+}
+
+impl Script {
+    /// These acts and this end.
+    pub fn new(acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Self {
+        Self { acts: acts.into_iter().collect(), outcome }
+    }
+
+    /// The call that does this, of the tool with files or of that without.
+    pub fn asked(&self, tool: &str) -> Asked {
+        Asked::new(tool, serde_json::to_value(self).expect("a script can be written"))
+    }
+}
+
+/// The tool `act`, which may change files.
+pub fn act() -> Tool {
+    scripted("act", WorkspaceUse::Write)
+}
+
+/// The tool `think`, which has no files, and so runs beside others.
+pub fn think() -> Tool {
+    scripted("think", WorkspaceUse::None)
+}
+
+fn scripted(name: &str, workspace: WorkspaceUse) -> Tool {
+    let builder = Tool::builder(name, "Does what it is told.").expect("this is a name");
+    builder
+        .effect(Effect::Workspace)
+        .workspace(workspace)
+        .timeout(Duration::from_millis(150))
+        .parameters(json!({
+            "type": "object",
+            "properties": {"acts": {"type": "array"}, "outcome": {"type": "string"}},
+            "required": ["acts", "outcome"],
+            "additionalProperties": false
+        }))
+        .build(Arc::new(Scripted))
+}
+
+struct Scripted;
+
+impl ToolHandler for Scripted {
+    fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            let script: Script = serde_json::from_value(Value::Object(arguments))?;
+            for act in &script.acts {
+                if *act == Act::Yield {
+                    YieldOnce(false).await;
+                } else {
+                    perform(&context, act)?;
+                }
+            }
+            match script.outcome {
+                Outcome::Success => Ok(ToolResult::ok("done")),
+                Outcome::Error => Err(ToolError::new("it did not work")),
+                Outcome::Unsuccessful => Ok(ToolResult::failed("it did not work")),
+                Outcome::Validation => Err(ToolError::Validation { message: "it makes no sense".into() }),
+                Outcome::Panic => panic!("it fell over"),
+                Outcome::Expansion => Err(ToolError::VisibilityExpansionRequired {
+                    sections: vec!["details".into()],
+                    reason: "they are closed".into(),
+                }),
+                Outcome::Hang => std::future::pending().await,
+            }
+        })
+    }
+}
+
+fn perform(context: &ToolContext, act: &Act) -> Result<(), ToolError> {
+    let task = |key: &str| Task { key: key.to_owned(), title: format!("Do {key}"), done: false };
+    let session = |work: &dyn Fn(&mut Draft) -> Result<(), SessionError>| {
+        context.session(|draft| work(draft)).map_err(ToolError::from)?.map_err(ToolError::from)
+    };
+    match act {
+        Act::Append(key) => session(&|draft| draft.append(task(key)).map(drop)),
+        Act::Seed(key) => session(&|draft| draft.seed([task(key)]).map(drop)),
+        Act::Clear => session(&|draft| draft.clear::<Task>().map(drop)),
+        Act::ClearWhere(key) => {
+            let key = key.clone();
+            session(&move |draft| {
+                let key = key.clone();
+                draft.clear_where(move |task: &Task| task.key == key).map(drop)
+            })
+        }
+        Act::Log(text) => session(&|draft| draft.append(Remark { text: text.clone() }).map(drop)),
+        Act::Write(path, text) => write(context, path, text, WriteMode::Overwrite),
+        Act::Extend(path, text) => write(context, path, text, WriteMode::Append),
+        Act::Delete(path) => match context.filesystem()?.delete(&FilePath::new(path)?, Recursion::All) {
+            Err(FilesystemError::NotFound { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        },
+        Act::Fill(directory, count) => (0..*count)
+            .try_for_each(|number| write(context, &format!("{directory}/{number}"), "x", WriteMode::Create)),
+        Act::Yield => Ok(()),
+    }
+}
+
+fn write(context: &ToolContext, path: &str, text: &str, mode: WriteMode) -> Result<(), ToolError> {
+    let files: Arc<dyn Filesystem> = context.filesystem()?;
+    Ok(files.write_bytes(&FilePath::new(path)?, text.as_bytes(), mode)?)
+}
+
+struct YieldOnce(bool);
+
+impl Future for YieldOnce {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.0 {
+            return Poll::Ready(());
+        }
+        self.0 = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
