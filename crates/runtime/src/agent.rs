@@ -108,6 +108,17 @@ impl Agent {
         self
     }
 
+    /// Registers more, after what is registered already.
+    #[must_use]
+    pub fn and_set_up(mut self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
+        let before = self.set_up;
+        self.set_up = Arc::new(move |session| {
+            before(session);
+            set_up(session);
+        });
+        self
+    }
+
     /// Says what the agent is, as data without secrets.
     #[must_use]
     pub fn with_definition(mut self, definition: Value) -> Self {

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod callers;
+mod checkpoints;
 mod counting;
 mod coverage;
 mod disk;
 mod driving;
 mod files;
 mod harness;
+mod history;
 mod mischief;
 mod processes;
 mod runner;

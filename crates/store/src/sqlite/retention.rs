@@ -110,7 +110,11 @@ impl Files {
                 settles = call.root.is_some();
                 self.open.remove(&call.call_id);
             }
-            RecordBody::Rewound(rewound) => self.rewinds.push((position, rewound.to)),
+            RecordBody::Rewound(rewound) => {
+                settles = rewound.root.is_some();
+                self.rewinds.push((position, rewound.to));
+            }
+            RecordBody::WorkspaceObserved(_) => settles = true,
             RecordBody::SessionCreated(created) => {
                 if let Origin::Fork { session, position } = created.origin {
                     self.fork = Some((session, position));

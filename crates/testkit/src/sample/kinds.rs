@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::Manifest;
+use backstitch_core::filesystem::format::Manifest;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
@@ -117,7 +117,7 @@ pub fn every_kind() -> Journal {
                 call_id,
                 outcome: CallOutcome::Succeeded,
                 root: Some(root),
-                coverage: Some(objects.empty.id()),
+                coverage: Some(objects.file.id()),
                 rescue,
                 left_out: vec![LeftOut { path: "yarn.bin".into(), bytes: Some(1 << 30) }],
                 elapsed_micros: 12,

@@ -1,0 +1,223 @@
+//! For people with their own storage: a loop that answers requests, and keeps a snapshot of each while it is on its way.
+//!
+//! A [`MainLoop`] makes a session and an agent for each request. With a [`CheckpointHandler`] it looks first whether an earlier
+//! attempt left a snapshot, goes on from it if so, saves one after each turn, and clears it when there is an answer. Whoever
+//! keeps sessions in a durable store needs none of this.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use backstitch_core::journal::InnerMessage;
+use backstitch_core::session::{BoxError, Session, SessionError, Snapshot, SnapshotRestoreError};
+
+use crate::agent::Agent;
+use crate::driver::{Answered, Mission, ResumeOptions};
+use crate::error::RuntimeError;
+use crate::runtime::{Runtime, SessionOptions};
+
+/// A loop that answers requests.
+pub trait MainLoop: Send + Sync {
+    /// What is asked.
+    type Request: Send + Sync;
+
+    /// Where sessions live while they are driven.
+    fn runtime(&self) -> &Runtime;
+
+    /// What a session for a request lives with.
+    fn create_session(&self, request: &Self::Request) -> SessionOptions;
+
+    /// Who answers a request, and what it is asked.
+    fn create_prompt(&self, request: &Self::Request) -> (Agent, Mission);
+
+    /// Where snapshots are kept, if they are.
+    fn checkpoints(&self) -> Option<Arc<dyn CheckpointHandler<Self::Request>>> {
+        None
+    }
+
+    /// Answers a request: from a snapshot of an earlier attempt if there is one, from the beginning otherwise.
+    fn execute(
+        &self,
+        request: Arc<Self::Request>,
+    ) -> impl Future<Output = Result<Answered, MainLoopError>> + Send
+    where
+        Self::Request: 'static,
+    {
+        async move {
+            let handler = self.checkpoints();
+            let (agent, mission) = self.create_prompt(&request);
+            let options = self.create_session(&request);
+            let agent = match &handler {
+                Some(handler) => saving(agent, handler.clone(), request.clone()),
+                None => agent,
+            };
+            let checkpoint = match &handler {
+                Some(handler) => handler.load(&request).map_err(MainLoopError::Checkpoint)?,
+                None => None,
+            };
+            let ended = match checkpoint {
+                Some(snapshot) => {
+                    let driver = self.runtime().adopt_snapshot(agent, &snapshot, options).await?;
+                    let ended = driver.resume(ResumeOptions::default()).await;
+                    driver.session().release().await?;
+                    ended?
+                }
+                None => {
+                    let driver = self.runtime().create(agent, options).await?;
+                    let ended = driver.start(mission).await;
+                    driver.session().release().await?;
+                    ended?
+                }
+            };
+            let answered = ended.answer()?;
+            if let Some(handler) = &handler {
+                handler.clear(&request).map_err(MainLoopError::Checkpoint)?;
+            }
+            Ok(answered)
+        }
+    }
+}
+
+/// A request could not be answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MainLoopError {
+    /// The session could not be driven to an answer.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A snapshot could not be loaded or cleared.
+    #[error(transparent)]
+    Checkpoint(CheckpointError),
+}
+
+/// The agent with an observer that saves a snapshot after each turn: when something was said.
+fn saving<R: Send + Sync + 'static>(
+    agent: Agent,
+    handler: Arc<dyn CheckpointHandler<R>>,
+    request: Arc<R>,
+) -> Agent {
+    agent.and_set_up(move |session: &mut Session| {
+        let (handler, request) = (handler.clone(), request.clone());
+        session.observe::<InnerMessage>(move |observation| {
+            let snapshot = observation.session.snapshot();
+            handler.save(&request, &snapshot).map_err(BoxError::from)
+        });
+    })
+}
+
+/// Where snapshots of requests are kept.
+pub trait CheckpointHandler<R>: Send + Sync {
+    /// The snapshot of an earlier attempt, if there is one.
+    fn load(&self, request: &R) -> Result<Option<Snapshot>, CheckpointError>;
+
+    /// Keeps a snapshot in place of the one before.
+    fn save(&self, request: &R, snapshot: &Snapshot) -> Result<(), CheckpointError>;
+
+    /// Forgets the snapshot of a request that was answered.
+    fn clear(&self, request: &R) -> Result<(), CheckpointError>;
+}
+
+/// A snapshot could not be kept or found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The file could not be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Where.
+        path: PathBuf,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is no snapshot: it is damaged, or of another program. Clear it to start again.
+    #[error("{path} is no snapshot that can be restored")]
+    Restore {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: SnapshotRestoreError,
+    },
+    /// The session cannot be written down.
+    #[error(transparent)]
+    Snapshot(#[from] SessionError),
+    /// The name of a request cannot be the name of a file.
+    #[error("{name:?} cannot be the name of a file")]
+    Name {
+        /// The name.
+        name: String,
+    },
+}
+
+/// Snapshots as files of a directory. A file is written whole or not at all: beside, synced, renamed.
+pub struct FileCheckpointHandler<N> {
+    directory: PathBuf,
+    name: N,
+}
+
+impl<N> FileCheckpointHandler<N> {
+    /// Keeps snapshots in a directory; `name` gives the name of a request, under which its file is found again.
+    pub fn new(directory: impl Into<PathBuf>, name: N) -> Self {
+        Self { directory: directory.into(), name }
+    }
+
+    fn path<R>(&self, request: &R) -> Result<PathBuf, CheckpointError>
+    where
+        N: Fn(&R) -> String,
+    {
+        let name = (self.name)(request);
+        let legal = !name.is_empty()
+            && name.len() <= 200
+            && !name.starts_with('.')
+            && name.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character));
+        match legal {
+            true => Ok(self.directory.join(format!("{name}.json"))),
+            false => Err(CheckpointError::Name { name }),
+        }
+    }
+}
+
+impl<R, N> CheckpointHandler<R> for FileCheckpointHandler<N>
+where
+    N: Fn(&R) -> String + Send + Sync,
+{
+    fn load(&self, request: &R) -> Result<Option<Snapshot>, CheckpointError> {
+        let path = self.path(request)?;
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let snapshot = Snapshot::from_json(&text);
+                snapshot.map(Some).map_err(|source| CheckpointError::Restore { path, source })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(CheckpointError::File { path, source }),
+        }
+    }
+
+    fn save(&self, request: &R, snapshot: &Snapshot) -> Result<(), CheckpointError> {
+        let (path, text) = (self.path(request)?, snapshot.to_json()?);
+        write_whole(&self.directory, &path, text.as_bytes())
+            .map_err(|source| CheckpointError::File { path, source })
+    }
+
+    fn clear(&self, request: &R) -> Result<(), CheckpointError> {
+        let path = self.path(request)?;
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(CheckpointError::File { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write_whole(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    let beside = path.with_extension("json.new");
+    let mut file = File::create(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)?;
+    File::open(directory)?.sync_all()
+}

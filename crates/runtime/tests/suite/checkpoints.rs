@@ -1,0 +1,113 @@
+//! The usage examples of the specifications: an observer that writes checkpoints, and a main loop with a handler.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use backstitch_core::journal::{Effect, InnerMessage};
+use backstitch_core::session::Snapshot;
+use backstitch_core::view::Transcript;
+use backstitch_runtime::{
+    Agent, CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Mission,
+    ResumeOptions, Runtime, SessionOptions, Tools,
+};
+use backstitch_store::MemoryStore;
+use serde_json::json;
+
+use crate::driving::{keep, reply, scripted};
+use crate::harness::Finding;
+
+#[tokio::test]
+async fn an_observer_of_messages_writes_a_checkpoint_that_another_process_resumes_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("checkpoint.json");
+    let ran = Arc::default();
+    let tools = Tools::new([keep(Effect::Workspace, Arc::clone(&ran))]).unwrap();
+    let written = path.clone();
+    let agent = scripted(vec![reply("a", &[("keep", json!({"text": "x"}))])])
+        .with_tools(tools.clone())
+        .with_set_up(move |session| {
+            let path = written.clone();
+            session.observe::<InnerMessage>(move |observation| {
+                Ok(std::fs::write(&path, observation.session.snapshot().to_json()?)?)
+            });
+        });
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    driver.start("sew").await.unwrap_err();
+
+    let snapshot = Snapshot::from_json(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
+    let longer = scripted(vec![reply("a", &[("keep", json!({"text": "x"}))]), reply("done", &[])]);
+    let options = SessionOptions::default();
+    let driver = elsewhere.adopt_snapshot(longer.with_tools(tools), &snapshot, options).await.unwrap();
+    let state = driver.session().state().await;
+    let transcript = Transcript::of(&state.execution.session).unwrap();
+    let evaluation = transcript.latest_evaluation_id().unwrap();
+    assert_eq!(transcript.pending_tool_calls(evaluation), []);
+    assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 1);
+    drop(state);
+    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+struct Review {
+    runtime: Runtime,
+    handler: Arc<FileCheckpointHandler<fn(&String) -> String>>,
+    replies: usize,
+    ran: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl MainLoop for Review {
+    type Request = String;
+
+    fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    fn create_session(&self, _: &String) -> SessionOptions {
+        SessionOptions::default()
+    }
+
+    fn create_prompt(&self, request: &String) -> (Agent, Mission) {
+        let turn = |text: &str| reply(text, &[("keep", json!({"text": text}))]);
+        let mut replies = vec![turn("one"), turn("two"), reply("reviewed", &[])];
+        replies.truncate(self.replies);
+        let tools = Tools::new([keep(Effect::Workspace, self.ran.clone())]).unwrap();
+        (scripted(replies).with_tools(tools), format!("review {request}").into())
+    }
+
+    fn checkpoints(&self) -> Option<Arc<dyn CheckpointHandler<String>>> {
+        Some(self.handler.clone())
+    }
+}
+
+#[tokio::test]
+async fn a_main_loop_loads_first_saves_after_each_turn_and_clears_on_success() {
+    let directory = tempfile::tempdir().unwrap();
+    let name: fn(&String) -> String = |request| request.clone();
+    let handler = Arc::new(FileCheckpointHandler::new(directory.path(), name));
+    let ran: Arc<std::sync::atomic::AtomicUsize> = Arc::default();
+    let review = |replies| Review {
+        runtime: Runtime::new(Arc::new(MemoryStore::new())),
+        handler: handler.clone(),
+        replies,
+        ran: ran.clone(),
+    };
+    let request = Arc::new("seam-7".to_owned());
+    // The script breaks off after two turns: the process is as good as dead, and its store is gone.
+    let error = review(2).execute(request.clone()).await.unwrap_err();
+    assert!(matches!(error, MainLoopError::Runtime(_)), "{error}");
+    assert!(directory.path().join("seam-7.json").exists());
+    let answered = review(3).execute(request.clone()).await.unwrap();
+    assert_eq!((answered.text.as_str(), ran.load(Ordering::SeqCst)), ("reviewed", 2));
+    assert!(!directory.path().join("seam-7.json").exists());
+
+    // A damaged checkpoint is said to be one, and clearing it starts again.
+    std::fs::write(directory.path().join("seam-7.json"), "{").unwrap();
+    let error = review(3).execute(request.clone()).await.unwrap_err();
+    assert!(matches!(error, MainLoopError::Checkpoint(CheckpointError::Restore { .. })), "{error}");
+    handler.clear(&request).unwrap();
+    assert!(review(3).execute(request).await.is_ok());
+    let error = review(3).execute(Arc::new("../seam".to_owned())).await.unwrap_err();
+    assert!(matches!(error, MainLoopError::Checkpoint(CheckpointError::Name { .. })), "{error}");
+}
