@@ -12,6 +12,8 @@ mod lisp;
 mod measure;
 mod report;
 mod tools;
+#[cfg(unix)]
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -23,6 +25,8 @@ const GROUPS: &[Group] = &[
     ("core", "sessions, ids, records and folds; in memory", core::run),
     ("tools", "a tool call as a transaction; in memory, without files", tools::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
+    #[cfg(unix)]
+    ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];
 
 fn main() -> ExitCode {

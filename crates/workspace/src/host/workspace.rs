@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use backstitch_core::filesystem::FilePath;
+use backstitch_core::filesystem::format::{damaged, fetch};
+use backstitch_core::filesystem::{FilePath, format};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
@@ -27,8 +28,6 @@ use super::scan::ScanLimits;
 use super::{root, sweep, sys};
 use crate::coverage::Coverage;
 use crate::options::OpenOptions;
-use backstitch_core::filesystem::format;
-use backstitch_core::filesystem::format::{damaged, fetch};
 
 /// A host directory as a workspace. It is held as long as this value lives.
 pub struct HostWorkspace {

@@ -97,6 +97,22 @@ fn each_kind_of_change_is_undone() {
     });
 }
 
+/// Few files, many and very many are made durable in different ways.
+#[test]
+fn many_files_come_back() {
+    for count in [3, 300, 1_500] {
+        let place = Place::new();
+        (0..count).for_each(|number| place.write(format!("d{}/f{number}", number % 50), format!("{number}")));
+        let workspace = place.open();
+        let root = place.capture(&workspace);
+        let before = place.picture();
+        place.shell("rm -r d0; for f in d*/*; do echo changed > $f; done; touch new");
+        workspace.restore(root).unwrap();
+        assert_eq!(place.picture(), before, "{count}");
+        assert_eq!(place.capture(&workspace), root, "{count}");
+    }
+}
+
 #[test]
 fn deep_trees_come_back() {
     let place = Place::new();

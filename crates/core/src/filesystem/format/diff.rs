@@ -12,7 +12,7 @@ use super::names::{join, shown};
 use super::stored::{Contents, Folder, Item, MAX_DEPTH, Root};
 
 /// Trees can name one directory often, so small objects can stand for more than can be told.
-const MOST_CHANGES: usize = 4 * 1024 * 1024;
+const MOST_CHANGES: usize = 1024 * 1024;
 
 /// What differs between two roots, in the order of the paths' bytes. Both must be stored with all their trees.
 pub fn diff(

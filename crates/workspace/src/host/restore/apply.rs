@@ -39,7 +39,6 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             restore,
             root,
             hoisted: Vec::new(),
-
             sync: Sync::new(device),
             progress,
             temporaries: 0,
@@ -155,8 +154,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         mode: u32,
     ) -> Result<(), WorkspaceError> {
         let failed = |error| refused(path, error);
-        let before = sys::look(directory, name).map_err(failed)?;
-        self.clear_directory(directory, name, path)?;
+        let before = self.clear_directory(directory, name, path)?;
         let content = fetch(self.restore.objects, id, ObjectKind::Blob)?;
         let temporary = self.temporary();
         self.tick(path, RestoreAction::Write)?;
@@ -185,7 +183,9 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
 
     fn fill(&mut self, file: OwnedFd, bytes: &[u8], path: &[u8]) -> Result<OwnedFd, WorkspaceError> {
         let mut file = std::fs::File::from(file);
-        let (first, rest) = bytes.split_at(bytes.len() / 2);
+        // Whoever watches may interrupt in the middle of a file; otherwise there is no middle.
+        let middle = if self.progress.is_some() { bytes.len() / 2 } else { 0 };
+        let (first, rest) = bytes.split_at(middle);
         file.write_all(first).map_err(|error| refused(path, error))?;
         self.tick(path, RestoreAction::Complete)?;
         file.write_all(rest).map_err(|error| refused(path, error))?;
@@ -206,16 +206,16 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         })
     }
 
-    /// A directory cannot be replaced by a rename.
+    /// Deletes a directory, which cannot be replaced by a rename. Gives what was there.
     fn clear_directory(
         &mut self,
         directory: BorrowedFd<'_>,
         name: &[u8],
         path: &[u8],
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<Option<Found>, WorkspaceError> {
         let found = sys::look(directory, name).map_err(|error| refused(path, error))?;
         if found.is_none_or(|found| found.kind != Kind::Directory) || self.remove(directory, name, path)? {
-            return Ok(());
+            return Ok(found);
         }
         let reason = "it is a directory that holds something that is not covered".to_owned();
         Err(WorkspaceError::Blocked { path: shown(path), reason })

@@ -61,8 +61,7 @@ impl Restore<'_> {
         wanted: Folder<'_>,
         depth: usize,
     ) -> Result<Plan, WorkspaceError> {
-        let present = Folder { tree: node.tree, modes: node.modes, overlay };
-        if node.flags.sealed && !node.flags.partial && present == wanted {
+        if is_same(node, overlay, wanted) {
             return Ok(Plan::default());
         }
         check_depth(path, depth)?;
@@ -102,6 +101,9 @@ impl Restore<'_> {
                 return self.file(path, (leaf.id, leaf.mode), (*id, *mode));
             }
             (Entry::Link(leaf), Some(Item::Link { id })) if leaf.id == *id => return Ok(None),
+            (Entry::Directory(node), Some(Item::Directory(folder))) if is_same(node, overlay, *folder) => {
+                return Ok(None);
+            }
             (Entry::Directory(node), Some(Item::Directory(folder))) => {
                 let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
                 let plan = self.directory(below.as_fd(), path, node, overlay, *folder, depth + 1)?;
@@ -263,6 +265,12 @@ impl Restore<'_> {
     pub(super) fn changes(&mut self, path: &[u8], change: ChangeKind) {
         self.changed.push(PathChange { path: shown(path), change });
     }
+}
+
+/// Whether a directory is known to be what is wanted, without looking into it.
+fn is_same(node: &Node, overlay: Option<&Overlay>, wanted: Folder<'_>) -> bool {
+    let present = Folder { tree: node.tree, modes: node.modes, overlay };
+    node.flags.sealed && !node.flags.partial && present == wanted
 }
 
 fn check_depth(path: &[u8], depth: usize) -> Result<(), WorkspaceError> {

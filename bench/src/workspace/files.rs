@@ -1,0 +1,53 @@
+//! A directory with many small files, some of which change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files.
+pub(super) struct Files {
+    root: PathBuf,
+    count: usize,
+    round: usize,
+}
+
+impl Files {
+    pub(super) fn make(root: PathBuf, count: usize) -> Self {
+        let files = Self { root, count, round: 0 };
+        (0..count).for_each(|number| files.write(number));
+        files
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Changes some files, far apart, so that most are in directories of their own.
+    pub(super) fn change(&mut self, count: usize) {
+        self.round += 1;
+        (0..count).for_each(|at| self.write((at * 97 + self.round * 31) % self.count));
+    }
+
+    fn write(&self, number: usize) {
+        let directory = self.root.join(format!("d{}/e{}", number % 20, number / 20 % 20));
+        fs::create_dir_all(&directory).expect("a directory can be made");
+        let round = self.round;
+        let line =
+            format!("file {number} in round {round}: a line of text that is about as long as lines are\n");
+        fs::write(directory.join(format!("file{number}.txt")), line.repeat(10 + number % 40))
+            .expect("a file can be written");
+    }
+}
+
+/// The least that finding changes can cost: each name, and what the system knows of it.
+pub(super) fn walk(directory: &Path) -> u64 {
+    let mut count = 0;
+    for entry in fs::read_dir(directory).expect("a directory can be read") {
+        let entry = entry.expect("a name can be read");
+        let found = entry.metadata().expect("what is there has a stat");
+        count += 1;
+        if found.is_dir() && entry.file_name() != ".git" {
+            count += walk(&entry.path());
+        }
+    }
+    count
+}

@@ -1,0 +1,151 @@
+//! Snapshots and restores of a directory, beside a bare walk and beside git, in one run and one directory.
+//!
+//! What is compared is interleaved, round by round, and ratios are medians over the rounds: the disk is shared with whatever
+//! else runs. A snapshot leaves out storing its objects, which is the store's part; a restore is durable when it returns. Git
+//! syncs all that it stores. Where there is no `git`, that is said, and there are no rows for it.
+
+mod files;
+mod git;
+mod objects;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::ports::Workspace as _;
+use backstitch_workspace::{HostWorkspace, OpenOptions};
+use serde_json::json;
+
+use crate::measure::{Samples, Scope};
+use crate::report::Report;
+use files::Files;
+use git::Git;
+use objects::MemoryObjects;
+
+const FILES: usize = 10_000;
+const ROUNDS: usize = 11;
+
+/// After so long a file that was written is not looked at again because of its time alone.
+const SETTLED: Duration = Duration::from_millis(120);
+
+/// What is measured in each round.
+#[derive(Default)]
+struct Measured {
+    walk: Samples,
+    unchanged: Samples,
+    one: Samples,
+    hundred: Samples,
+    restore: Samples,
+    commit_one: Samples,
+    commit_hundred: Samples,
+    reset: Samples,
+}
+
+pub(crate) fn run(report: &mut Report) {
+    let keep = tempfile::tempdir().expect("a temporary directory can be made");
+    let files = Files::make(keep.path().join("work"), FILES);
+    let git = Git::init(files.root());
+    if let Err(reason) = &git {
+        eprintln!("workspace: no rows for git: {reason}");
+    }
+    let objects: Arc<MemoryObjects> = Arc::default();
+    let mut options = OpenOptions::new(files.root(), keep.path().join("store"), objects.clone());
+    options.locks = Some(keep.path().join("locks"));
+    let workspace = HostWorkspace::open(options).expect("the directory can be a workspace");
+    let mut bench = Bench { files, workspace, objects, git: git.ok(), measured: Measured::default() };
+    bench.settle();
+    for _ in 0..ROUNDS {
+        bench.round();
+    }
+    bench.print(report);
+}
+
+struct Bench {
+    files: Files,
+    workspace: HostWorkspace,
+    objects: Arc<MemoryObjects>,
+    git: Option<Git>,
+    measured: Measured,
+}
+
+impl Bench {
+    /// All files are known, and none is so new that it is read again.
+    fn settle(&self) {
+        self.snapshot(&mut Samples::default());
+        std::thread::sleep(SETTLED);
+        self.snapshot(&mut Samples::default());
+    }
+
+    fn round(&mut self) {
+        let mut measured = std::mem::take(&mut self.measured);
+        let git = self.git.take();
+        let walk = |samples: &mut Samples, root: &Path| {
+            samples.measure(Scope::Thread, || files::walk(root));
+        };
+        walk(&mut measured.walk, self.files.root());
+        self.snapshot(&mut measured.unchanged);
+
+        self.files.change(1);
+        walk(&mut measured.walk, self.files.root());
+        self.snapshot(&mut measured.one);
+        if let Some(git) = &git {
+            measured.commit_one.measure(Scope::Children, || git.commit());
+        }
+
+        self.files.change(100);
+        let base = self.snapshot(&mut measured.hundred);
+        if let Some(git) = &git {
+            measured.commit_hundred.measure(Scope::Children, || git.commit());
+        }
+
+        self.files.change(100);
+        let restored = measured
+            .restore
+            .measure(Scope::Process, || self.workspace.restore(base).expect("it can be restored"));
+        assert_eq!(restored.changed.len(), 100);
+        if let Some(git) = &git {
+            self.files.change(100);
+            measured.reset.measure(Scope::Children, || git.reset());
+        }
+        std::thread::sleep(SETTLED);
+        self.snapshot(&mut Samples::default());
+        (self.measured, self.git) = (measured, git);
+    }
+
+    fn snapshot(&self, samples: &mut Samples) -> WorkspaceRoot {
+        let captured =
+            samples.measure(Scope::Thread, || self.workspace.capture().expect("it can be captured"));
+        self.objects.keep(captured.objects);
+        captured.root
+    }
+
+    fn print(&self, report: &mut Report) {
+        let measured = &self.measured;
+        let params = |changed: usize| json!({ "files": FILES, "changed": changed });
+        report.time("workspace_walk_and_stat", json!({ "files": FILES }), &measured.walk.timing());
+        for (changed, samples) in [(0, &measured.unchanged), (1, &measured.one), (100, &measured.hundred)] {
+            report.time("workspace_snapshot", params(changed), &samples.timing());
+            let ratio = samples.timing().median / measured.walk.timing().median;
+            report.value("workspace_snapshot_per_walk_and_stat", params(changed), 100.0 * ratio, "%");
+            let ratio = samples.timing().cpu / measured.walk.timing().cpu;
+            report.value("workspace_snapshot_per_walk_and_stat_cpu", params(changed), 100.0 * ratio, "%");
+        }
+        report.time("workspace_restore", params(100), &measured.restore.timing());
+        if self.git.is_none() {
+            return;
+        }
+        let mut git = Report::of("git");
+        git.time("add_and_commit", params(1), &measured.commit_one.timing());
+        git.time("add_and_commit", params(100), &measured.commit_hundred.timing());
+        git.time("reset_hard", params(100), &measured.reset.timing());
+        for (changed, ours, theirs) in
+            [(1, &measured.one, &measured.commit_one), (100, &measured.hundred, &measured.commit_hundred)]
+        {
+            let ratio = ours.median_ratio(theirs);
+            report.value("workspace_snapshot_per_git_add_and_commit", params(changed), 100.0 * ratio, "%");
+        }
+        let ratio = measured.restore.median_ratio(&measured.reset);
+        report.value("workspace_restore_per_git_reset_hard", params(100), 100.0 * ratio, "%");
+    }
+}
