@@ -11,6 +11,7 @@ mod core;
 mod lisp;
 mod measure;
 mod report;
+mod store;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ type Group = (&'static str, &'static str, fn(&mut Report));
 
 const GROUPS: &[Group] = &[
     ("core", "sessions, ids, records and folds; in memory", core::run),
+    ("store", "the SQLite store, beside bare SQLite", store::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
 ];
 
