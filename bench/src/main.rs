@@ -14,6 +14,7 @@ mod report;
 mod tools;
 #[cfg(unix)]
 mod workspace;
+mod store;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ type Group = (&'static str, &'static str, fn(&mut Report));
 const GROUPS: &[Group] = &[
     ("core", "sessions, ids, records and folds; in memory", core::run),
     ("tools", "a tool call as a transaction; in memory, without files", tools::run),
+    ("store", "the SQLite store, beside bare SQLite", store::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),

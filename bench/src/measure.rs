@@ -153,6 +153,64 @@ fn children() -> Option<Duration> {
 struct Elapsed {
     wall: Duration,
     cpu: Duration,
+/// How long something took, by the clock and by the processor.
+#[derive(Clone, Copy)]
+pub(crate) struct Elapsed {
+    pub(crate) wall: Duration,
+    pub(crate) cpu: Duration,
+}
+
+/// Measures one run of something, on this thread.
+pub(crate) fn once<T>(run: impl FnOnce() -> T) -> (T, Elapsed) {
+    let clock = Stopwatch::start();
+    let value = run();
+    (value, clock.elapsed())
+}
+
+/// Two things that were measured in turns, so that what disturbs one disturbs the other.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    pairs: Vec<(Elapsed, Elapsed)>,
+}
+
+impl Pairs {
+    pub(crate) fn add(&mut self, one: Elapsed, other: Elapsed) {
+        self.pairs.push((one, other));
+    }
+
+    /// The median of the ratios of wall time.
+    pub(crate) fn wall_ratio(&self) -> f64 {
+        median(
+            self.pairs.iter().map(|(one, other)| one.wall.as_secs_f64() / other.wall.as_secs_f64().max(1e-9)),
+        )
+    }
+
+    /// The ratio of all processor time.
+    pub(crate) fn cpu_ratio(&self) -> f64 {
+        let sum = |part: fn(&(Elapsed, Elapsed)) -> Elapsed| {
+            self.pairs.iter().map(|pair| part(pair).cpu.as_secs_f64()).sum::<f64>()
+        };
+        sum(|pair| pair.0) / sum(|pair| pair.1).max(1e-9)
+    }
+
+    /// The medians of the one and of the other, in nanoseconds: wall time and processor time.
+    pub(crate) fn medians(&self) -> [(f64, f64); 2] {
+        let of = |part: fn(&(Elapsed, Elapsed)) -> Elapsed| {
+            let wall = median(self.pairs.iter().map(|pair| part(pair).wall.as_nanos() as f64));
+            (wall, median(self.pairs.iter().map(|pair| part(pair).cpu.as_nanos() as f64)))
+        };
+        [of(|pair| pair.0), of(|pair| pair.1)]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 struct Stopwatch {

@@ -42,6 +42,11 @@ impl Report {
     }
 }
 
+/// A ratio, to the hundredth.
+pub(crate) fn ratio(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
 /// Tenths are as fine as any of these measurements is.
 fn rounded(value: f64) -> Value {
     json!((value * 10.0).round() / 10.0)

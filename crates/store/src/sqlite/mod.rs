@@ -124,22 +124,16 @@ impl SqliteStore {
 
     /// Says that it is the store's own limit that was reached, if it was.
     fn explain(&self, error: StoreError) -> StoreError {
-        let (StoreError::Full { source, .. }, Some(most)) = (&error, self.options.max_bytes) else {
-            return error;
+        let is_full = |source: &BoxError| {
+            let error = source.downcast_ref::<rusqlite::Error>();
+            error.and_then(rusqlite::Error::sqlite_error_code) == Some(rusqlite::ErrorCode::DiskFull)
         };
-        let is_write = source.as_ref().is_none_or(|source| source.is::<rusqlite::Error>());
-        let size = std::fs::metadata(&self.path).map_or(0, |file| file.len());
-        match is_write {
-            true => StoreError::Full {
-                reason: format!(
-                    "its file may have {most} bytes and has {size}: collect garbage, or allow it more"
-                ),
-                source: match error {
-                    StoreError::Full { source, .. } => source,
-                    _ => None,
-                },
-            },
-            false => error,
+        match (error, self.options.max_bytes) {
+            (StoreError::Full { source: Some(source), .. }, Some(most)) if is_full(&source) => {
+                let reason = format!("its file may have {most} bytes: collect garbage, or allow it more");
+                StoreError::Full { reason, source: Some(source) }
+            }
+            (error, _) => error,
         }
     }
 

@@ -1,0 +1,96 @@
+//! Appends: one session, and ten at once.
+
+use std::thread;
+
+use backstitch_core::journal::{Batch, Position};
+use backstitch_core::ports::Store;
+use backstitch_testkit::{block_on, sample};
+use serde_json::json;
+
+use super::bare::Bare;
+use super::{claim, open, temporary};
+use crate::measure::{Pairs, once};
+use crate::report::{Report, ratio};
+
+const TURNS: usize = 400;
+
+pub(crate) fn run(report: &mut Report) {
+    let (alone, sync) = one_session(report);
+    ten_sessions(report, alone, sync);
+}
+
+/// The batches of a conversation, each beside a bare commit of its rows. Gives appends a second, and what a bare commit
+/// takes, in seconds.
+fn one_session(report: &mut Report) -> (f64, f64) {
+    let journal = sample::conversation(TURNS);
+    let directory = temporary();
+    let (store, bare) = (open(&directory), Bare::new());
+    let lease = claim(&store, journal.session);
+    let mut next = Position::START;
+    let mut pairs = Pairs::default();
+    let before = store.counters();
+    for batch in &journal.batches {
+        let (records, _) = batch.clone().into_records(next);
+        let texts: Vec<String> =
+            records.iter().map(|record| record.encode().expect("it can be stored")).collect();
+        let batch = batch.clone();
+        let append = || block_on(store.append(journal.session, next, lease.fence, batch)).expect("it fits");
+        let (after, ours) = once(append);
+        let ((), theirs) = once(|| bare.commit(next.number() as i64, &texts));
+        next = after;
+        pairs.add(ours, theirs);
+    }
+    let counted = store.counters();
+    let [(wall, cpu), (bare_wall, bare_cpu)] = pairs.medians();
+    let params = |cpu: f64| json!({ "sessions": 1, "batches": pairs.len(), "records": next.number(), "cpu": cpu.round() });
+    report.value("store.append", params(cpu), wall, "ns");
+    report.value("limit.bare_commit_of_the_rows", params(bare_cpu), bare_wall, "ns");
+    let params = json!({ "of": "wall, median of interleaved pairs" });
+    report.value("store.append_to_bare_commit", params, ratio(pairs.wall_ratio()), "ratio");
+    let params = json!({ "of": "processor time, sum" });
+    report.value("store.append_to_bare_commit", params, ratio(pairs.cpu_ratio()), "ratio");
+    let syncs = (counted.commits - before.commits) as f64 / TURNS as f64;
+    let params = json!({ "batches_per_turn": journal.batches.len() as f64 / TURNS as f64, "checkpoints": counted.checkpoints });
+    report.value("store.syncs_per_turn", params, ratio(syncs), "syncs");
+    (1e9 / wall, bare_wall / 1e9)
+}
+
+/// Ten sessions on ten threads, each as fast as it can.
+fn ten_sessions(report: &mut Report, alone: f64, sync: f64) {
+    const SESSIONS: u64 = 10;
+    const APPENDS: usize = 200;
+    let directory = temporary();
+    let store = open(&directory);
+    let leases: Vec<_> = (0..SESSIONS).map(|seed| claim(&store, sample::session(seed))).collect();
+    for lease in &leases {
+        let created = sample::created(lease.session);
+        let batch = Batch::at(created.created_at).with(created);
+        block_on(store.append(lease.session, Position::START, lease.fence, batch)).expect("it fits");
+    }
+    let batches = &sample::conversation(60).batches;
+    let before = store.counters();
+    let ((), elapsed) = once(|| {
+        thread::scope(|scope| {
+            for lease in &leases {
+                let store = &store;
+                scope.spawn(move || {
+                    let mut next = Position::new(1);
+                    for batch in batches.iter().skip(1).cycle().take(APPENDS) {
+                        let append = store.append(lease.session, next, lease.fence, batch.clone());
+                        next = block_on(append).expect("it fits");
+                    }
+                });
+            }
+        });
+    });
+    let after = store.counters();
+    let appends = (after.appends - before.appends) as f64;
+    let commits = (after.commits - before.commits) as f64;
+    let rate = appends / elapsed.wall.as_secs_f64();
+    let params = json!({ "sessions": 1 });
+    report.value("store.appends_per_second", params, alone, "appends/s");
+    let params = json!({ "sessions": SESSIONS, "appends": appends, "to_one_session": ratio(rate / alone), "bare_sync_ms": ratio(sync * 1e3) });
+    report.value("store.appends_per_second", params, rate, "appends/s");
+    let params = json!({ "sessions": SESSIONS, "commits": commits });
+    report.value("store.appends_per_sync", params, ratio(appends / commits), "appends");
+}

@@ -1,0 +1,65 @@
+//! What sessions take in memory: how much the process grows with many of them.
+
+use backstitch_core::journal::Position;
+use backstitch_core::ports::Store;
+use backstitch_core::view::JournalView;
+use backstitch_testkit::{block_on, sample};
+use serde_json::json;
+
+use super::{claim, open, temporary, write};
+use crate::report::Report;
+
+pub(crate) fn run(report: &mut Report) {
+    loaded(report);
+    idle(report);
+}
+
+/// Views of a session with 100 messages, read again for each.
+fn loaded(report: &mut Report) {
+    const COPIES: usize = 300;
+    let journal = sample::conversation(33);
+    let directory = temporary();
+    let store = open(&directory);
+    write(&store, &journal);
+    let view = || {
+        let records =
+            block_on(store.read(journal.session, Position::START, usize::MAX)).expect("it can be read");
+        JournalView::fold(&records).expect("it can be folded")
+    };
+    // The first ones pay for what all share.
+    let warm: Vec<JournalView> = (0..20).map(|_| view()).collect();
+    let messages = warm[0].transcript().map_or(0, |transcript| transcript.all().len());
+    let Some(before) = resident() else { return };
+    let views: Vec<JournalView> = (0..COPIES).map(|_| view()).collect();
+    let Some(after) = resident() else { return };
+    let each = (after.saturating_sub(before)) as f64 / COPIES as f64 / 1024.0;
+    report.value(
+        "session.memory_loaded",
+        json!({ "messages": messages, "sessions": views.len() }),
+        each,
+        "KiB",
+    );
+    drop(warm);
+}
+
+/// Sessions that are held, and nothing else.
+fn idle(report: &mut Report) {
+    const SESSIONS: u64 = 800;
+    let directory = temporary();
+    let store = open(&directory);
+    let warm = claim(&store, sample::session(SESSIONS));
+    let Some(before) = resident() else { return };
+    let leases: Vec<_> = (0..SESSIONS).map(|seed| claim(&store, sample::session(seed))).collect();
+    let Some(after) = resident() else { return };
+    let each = (after.saturating_sub(before)) as f64 / SESSIONS as f64 / 1024.0;
+    report.value("session.memory_idle", json!({ "sessions": leases.len() }), each, "KiB");
+    drop(warm);
+}
+
+/// How many bytes of this process are in memory, where that can be asked.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
