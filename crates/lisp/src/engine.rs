@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::compile::{Builtins, Code, Program, Surroundings, compile_library, compile_program};
 use crate::error::Result;
 use crate::inputs::Inputs;
+use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::reader::{ReadLimits, read_all, repair};
 use crate::value::Value;
@@ -76,7 +77,7 @@ impl Engine {
     /// Reads and compiles a program. The names in it are resolved against the memory, data and tools of the inputs.
     pub fn compile(&self, source: &str, inputs: &Inputs) -> Result<Program> {
         let source: Arc<str> = repair(source).into();
-        let forms = read_all(&source, &self.0.read_limits)?;
+        let forms = read_all(&source, &self.0.read_limits.with_bytes(longest_source(&inputs.limits)))?;
         let around = Surroundings { builtins: &self.0.builtins, data: &inputs.data, tools: &inputs.tools };
         compile_program(source, &forms, around, inputs.memory.names.clone())
     }
@@ -124,4 +125,10 @@ impl EngineInner {
     pub(crate) fn first_stamp(&self) -> u64 {
         1 << 20
     }
+}
+
+/// How long a source may be, in bytes: a byte of it may become a form of some eighty, and what a program takes to be read
+/// should stay within what it may take to run.
+fn longest_source(limits: &Limits) -> usize {
+    (limits.memory_bytes / 64).max(64 << 10)
 }

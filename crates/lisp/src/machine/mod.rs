@@ -138,6 +138,7 @@ impl Machine {
                         self.fibers.iter().flatten().chain(
                             self.forks.iter().flat_map(|fork| fork.waiting.iter().map(|(_, fiber)| fiber)),
                         ),
+                        self.forks.iter().flat_map(|fork| fork.results.iter().flatten().flatten()),
                     );
                     if !may_go_on && let Some(fiber) = &mut self.fibers[index] {
                         fiber.pending = Pending::Raise(self.shared.meter.exceeded().into());

@@ -1,5 +1,6 @@
 //! The tests of the language, in one binary.
 
+mod allocations;
 mod dates;
 mod differential;
 mod errors;
@@ -7,6 +8,7 @@ mod format;
 mod forms;
 mod generate;
 mod json;
+mod killers;
 mod limits;
 mod maps;
 mod math;
