@@ -13,7 +13,7 @@ use crate::value::{List, Map, Pattern, Ratio, Set, Value};
 
 /// Reads the one value that an EDN text holds. Its errors are located.
 pub fn read_edn(text: &str, limits: &Limits) -> Result<Value> {
-    let depth = usize::try_from(limits.nesting_depth).unwrap_or(usize::MAX);
+    let depth = usize::try_from(limits.deepest()).unwrap_or(usize::MAX);
     let reading = ReadLimits::default().with_bytes(limits.memory_bytes).with_depth(depth);
     let forms = read_all(text, &reading)?;
     let value = match &forms[..] {

@@ -184,9 +184,18 @@ impl Emitter {
                 if !known_pure(&function, &arguments) {
                     self.impure = true;
                 }
-                self.node(*function)?;
-                let count = self.all(arguments)?;
-                self.push(Op::Call(count), span);
+                match function.kind {
+                    NodeKind::Constant(key @ Value::Keyword(_)) if arguments.len() == 1 => {
+                        self.all(arguments)?;
+                        let key = self.constant(key);
+                        self.push(Op::Lookup(key), span);
+                    }
+                    _ => {
+                        self.node(*function)?;
+                        let count = self.all(arguments)?;
+                        self.push(Op::Call(count), span);
+                    }
+                }
             }
             NodeKind::CallNative(native, arguments) => self.call_native(native, arguments, span)?,
             NodeKind::CallTool(name, arguments) => {
@@ -297,9 +306,17 @@ impl Emitter {
         Ok(())
     }
 
-    fn call_native(&mut self, native: &'static Native, arguments: Vec<Node>, span: Span) -> Result<()> {
+    fn call_native(&mut self, native: &'static Native, mut arguments: Vec<Node>, span: Span) -> Result<()> {
         if !native_is_pure(native, &arguments) {
             self.impure = true;
+        }
+        if let [first, Node { kind: NodeKind::Constant(Value::Integer(value)), .. }] = &mut arguments[..]
+            && let Some(op) = with_integer(native.name, *value)
+        {
+            let first = std::mem::replace(first, Node { kind: NodeKind::Constant(Value::Nil), span });
+            self.node(first)?;
+            self.push(op, span);
+            return Ok(());
         }
         let short = match (native.name, arguments.len()) {
             ("+", 2) => Some(Op::Add),
@@ -374,6 +391,20 @@ impl Emitter {
         }
         Ok(())
     }
+}
+
+/// The instruction for a call whose second argument is a constant, if there is one.
+fn with_integer(name: &str, value: i64) -> Option<Op> {
+    Some(match name {
+        "+" => Op::AddInteger(value),
+        "-" => Op::SubtractInteger(value),
+        "*" => Op::MultiplyInteger(value),
+        "<" => Op::LessInteger(value),
+        "<=" => Op::LessOrEqualInteger(value),
+        ">" => Op::GreaterInteger(value),
+        ">=" => Op::GreaterOrEqualInteger(value),
+        _ => return None,
+    })
 }
 
 /// Whether calling this node can do nothing but compute.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(crate) use analyse::{Analyser, Surroundings};
 pub(crate) use builtins::Builtins;
-pub(crate) use code::{Body, Capture, Code, Function, NO_DOC, Op, Origin};
+pub(crate) use code::{Body, Capture, Case, Code, Function, Op, Origin, Proto};
 pub(crate) use library::compile_library;
 pub(crate) use names::Names;
 use node::{Node, NodeKind};

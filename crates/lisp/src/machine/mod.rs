@@ -20,6 +20,7 @@ mod outcome;
 mod random;
 mod realise;
 mod request;
+mod run;
 mod shared;
 mod thunks;
 mod tools;

@@ -18,15 +18,8 @@ const CHUNK: usize = 64;
 /// The frame that runs a thunk.
 pub(super) fn run(cell: Arc<LazyCell>, thunk: Box<Thunk>, foreign: bool) -> Box<dyn Work> {
     let room = room(&thunk);
-    Box::new(RunThunk {
-        cell,
-        others: Vec::new(),
-        thunk: Some(thunk),
-        foreign,
-        room,
-        items: Vec::new(),
-        current: None,
-    })
+    let items = Vec::with_capacity(room.min(thunk.left()));
+    Box::new(RunThunk { cell, others: Vec::new(), thunk: Some(thunk), foreign, room, items, current: None })
 }
 
 /// How many items the cell of a thunk may get at once.
@@ -164,7 +157,12 @@ fn sequence(mut items: Vec<Value>, rest: Value) -> Value {
     match items.len() {
         0 => rest,
         1 => Value::List(List::cons(items.remove(0), rest)),
-        _ => Sequence::chunk(Vector::from(items), 0, rest).map_or(Value::Nil, Value::Sequence),
+        length => {
+            if items.capacity() > 2 * length {
+                items.shrink_to_fit();
+            }
+            Sequence::chunk(Vector::from(items), 0, rest).map_or(Value::Nil, Value::Sequence)
+        }
     }
 }
 
@@ -204,6 +202,38 @@ impl Work for RunThunk {
                 Turn::Again => {}
             }
         }
+    }
+
+    fn again(&mut self, host: &mut Host<'_>, result: &mut Value, wanted: usize) -> bool {
+        /// A step, the turn that takes the result and the turn that takes the next item.
+        const FUEL: u64 = 3;
+        if wanted != 1 || !host.shared.meter.has_fuel(FUEL) {
+            return false;
+        }
+        let Some(thunk) = &mut self.thunk else { return false };
+        // A cell that is full is for a step, and so are the end and a cell that has to be realised.
+        let has_room = self.items.len() + 1 < self.room;
+        let (source, keeps) = match &mut **thunk {
+            Thunk::Map { source, .. } => (source, true),
+            Thunk::Filter { source, wanted, .. } => (source, result.is_truthy() == *wanted),
+            Thunk::Keep { source, .. } => (source, !result.is_nil()),
+            _ => return false,
+        };
+        if keeps && !has_room {
+            return false;
+        }
+        let Next::Item(item) = source.next() else { return false };
+        host.shared.meter.spend(FUEL);
+        let before = self.current.replace(item.clone());
+        if keeps {
+            host.shared.meter.note(48);
+            self.items.push(match &**thunk {
+                Thunk::Filter { .. } => before.unwrap_or_default(),
+                _ => std::mem::take(result),
+            });
+        }
+        host.stack.push(item);
+        true
     }
 
     fn failed(&mut self, error: &Error) -> Option<Step> {
@@ -264,6 +294,14 @@ impl Thunk {
             Thunk::Repeat { count, .. } => *count == 0,
             Thunk::Concat { current, sources } => current.left() == Some(0) && sources.left() == Some(0),
             _ => false,
+        }
+    }
+
+    /// How many items there will be, as far as that is known.
+    fn left(&self) -> usize {
+        match self {
+            Thunk::Map { source, .. } | Thunk::Filter { source, .. } => source.left().unwrap_or(0),
+            _ => 0,
         }
     }
 

@@ -250,8 +250,8 @@ impl<'a> Parser<'a> {
                     format!("a map literal holds keys and values in pairs, this one {} forms", inside.len());
                 return Err(Error::new(ErrorKind::Parse, message).at(span));
             }
-            FrameKind::Map => refuse_duplicate(duplicates::find(inside, 2), self.source, "key of this map")?,
-            FrameKind::Set => refuse_duplicate(duplicates::find(inside, 1), self.source, "item of this set")?,
+            FrameKind::Map => refuse_duplicate(duplicates::find(inside, 2), self.source, "a key of this map")?,
+            FrameKind::Set => refuse_duplicate(duplicates::find(inside, 1), self.source, "an item of this set")?,
             _ => {}
         }
         let items = Forms::split_off(&mut self.items, base);
@@ -500,7 +500,7 @@ fn metadata_rule(metadata: &Form) -> Result<bool> {
 fn refuse_duplicate(duplicate: Option<&Form>, source: &str, what: &str) -> Result<()> {
     let Some(form) = duplicate else { return Ok(()) };
     let shown: String = form.span.text(source).unwrap_or_default().chars().take(40).collect();
-    Err(Error::new(ErrorKind::Parse, format!("`{shown}` is written twice as a {what}")).at(form.span))
+    Err(Error::new(ErrorKind::Parse, format!("`{shown}` is written twice as {what}")).at(form.span))
 }
 
 fn name_error(what: &str, token: &str, fault: NameFault) -> Error {

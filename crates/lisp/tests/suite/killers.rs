@@ -3,7 +3,7 @@
 //! Each of them ends with a typed error, or finishes, and never holds more than twice its limit and 16 MiB, its source and
 //! compiled form included.
 
-use backstitch_lisp::{Inputs, Limits, Outcome};
+use backstitch_lisp::{Inputs, Limits, Outcome, Tools, store_memory};
 
 use crate::allocations::most_held;
 use crate::support::engine;
@@ -175,4 +175,137 @@ fn nested_source_and_values() {
         "(reduce (fn [s _] (map inc s)) (range) (range 10000000))",
         "(count (first (reduce (fn [s _] (concat s [1])) [] (range 10000000))))",
     ]);
+}
+
+#[test]
+fn what_is_shared_is_not_written_out() {
+    // Sixty levels of pairs take sixty cells, and 2^60 leaves when they are printed.
+    let tower = "(reduce (fn [x _] [x x]) 1 (range 60))";
+    let sources: Vec<String> = [
+        "(str T)",
+        "(pr-str T)",
+        "(println T)",
+        "(json/write-str T)",
+        "(format \"%s\" T)",
+        "(= T T)",
+        "(hash T)",
+        "(compare T T)",
+        "#{T 1}",
+        "{T 1}",
+        "(vec (flatten T))",
+        "(count (tree-seq vector? seq T))",
+        "(clojure.walk/postwalk identity T)",
+        "(clojure.string/join \",\" [T])",
+        "(sort-by identity [T T])",
+        "(frequencies [T T])",
+        "(case T 1 2 3)",
+    ]
+    .iter()
+    .map(|source| source.replace('T', tower))
+    .collect();
+    all_are_stopped(&sources.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn sequences_that_multiply() {
+    all_are_stopped(&[
+        "(reduce (fn [s _] (repeat 1000 s)) 1 (range 1000))",
+        "(flatten (reduce (fn [s _] (repeat 1000 s)) 1 (range 100)))",
+        "(str (reduce (fn [s _] (repeat 1000 s)) 1 (range 100)))",
+        "(vec (mapcat (fn [i] (repeat i i)) (range)))",
+        "(map str (map str (map (fn [i] (apply str (repeat i \\a))) (range))))",
+        "(doall (map (fn [i] (map str (repeat 1000 i))) (range)))",
+        "(vec (apply concat (repeat (range 1000))))",
+        "(for [a (range 1000) b (range 1000) c (range 1000)] [a b c])",
+        "(range 9000000000000000000)",
+        "(vec (range))",
+        "(let [s (range 1000000)] [(apply list s) (vec s) (set s)])",
+        "(let [s (lazy-seq (map vector (range 1000000)))] (count s) (first s))",
+    ]);
+}
+
+#[test]
+fn regular_expressions_that_explode() {
+    // These are linear here: some of them simply give their answer. What counts is that none takes room or time beyond limits.
+    for source in [
+        "(re-matches #\"(a+)+$\" (str (apply str (repeat 100000 \"a\")) \"b\"))",
+        "(re-find #\"(a|aa)+$\" (str (apply str (repeat 100000 \"a\")) \"b\"))",
+        "(re-find #\"(.*a){12}\" (apply str (repeat 20000 \"ab\")))",
+        "(re-seq #\"(x+x+)+y\" (apply str (repeat 10000 \"x\")))",
+        "(re-pattern \"((a{100}){100}){100}\")",
+        "(re-pattern (apply str (repeat 100000 \"(\")))",
+        "(re-pattern (apply str (repeat 10000 \"\\\\w{100}\")))",
+        "(re-matches (re-pattern (apply str (repeat 1000 \"a?\"))) (apply str (repeat 1000 \"a\")))",
+        "(clojure.string/replace (apply str (repeat 100000 \"a\")) #\"a*?\" \"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\")",
+        "(clojure.string/split (apply str (repeat 100000 \"a\")) #\"\")",
+    ] {
+        for memory_bytes in [1 << 20, 8 << 20] {
+            run(source, memory_bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_holds_itself_is_let_go() {
+    // Each of these would leak or never end if values could be cyclic. Run a hundred times, they hold what one of them holds.
+    for source in [
+        "(def a (atom nil)) (reset! a a) (def b (atom a)) (reset! a [b a]) (count @a)",
+        "(def a (atom nil)) (reset! a (fn [] (a) @a)) 1",
+        "(def f (atom nil)) (reset! f (fn [n] (if (zero? n) 0 (@f (dec n))))) (@f 100)",
+        "(def s (lazy-seq (cons 1 (map inc s)))) (def n (reduce + (take 100 s))) (def s nil)",
+        "(def s (lazy-seq (cons (fn [] s) s))) (def n (count (take 10 s))) (def s nil)",
+        "(letfn [(f [n] (if (zero? n) [f g] (g (dec n)))) (g [n] (f n))] (f 100))",
+        "(let [a (atom [])] (swap! a conj a) (swap! a conj (lazy-seq [a])) (count @a))",
+        "(let [v (volatile! nil)] (vreset! v [v]) (count @v))",
+    ] {
+        run(source, 1 << 20).unwrap();
+        let (once, _) = most_held(|| run(source, 1 << 20).unwrap());
+        let (often, ends) = most_held(|| (0..100).map(|_| run(source, 1 << 20).unwrap()).collect::<Vec<_>>());
+        assert!(often < 2 * once + (64 << 10), "{often} after {once}: {source}");
+        assert!(ends.iter().all(|end| *end == "done"), "{source} {}", ends[0]);
+    }
+}
+
+#[test]
+fn what_is_nested_and_long_is_dropped_on_another_thread() {
+    // The programs stop before their end, and what they hold is dropped on a thread with a small stack.
+    for source in [
+        "(def v (reduce (fn [v _] [v]) [] (range 190))) (tool/wait {}) v",
+        "(def f (reduce (fn [f _] (fn [] f)) nil (range 190))) (tool/wait {}) f",
+        "(let [l (reduce (fn [l i] (cons i l)) nil (range 200000))] (tool/wait {}) l)",
+        "(let [s (reduce (fn [s _] (map inc s)) [1] (range 50000))] (tool/wait {}) s)",
+        "(let [s (iterate inc 0)] (nth s 100000) (tool/wait {}) s)",
+        "(let [s (reduce (fn [s i] (lazy-seq (cons i s))) nil (range 50000))] (tool/wait {}) s)",
+        "((fn f [n] (if (zero? n) (tool/wait {}) (inc (f (dec n))))) 4000)",
+    ] {
+        let inputs = Inputs { tools: Tools::new().with("wait", ["why"]), ..Inputs::default() };
+        let program = engine().compile(source, &inputs).unwrap();
+        let mut machine = engine().start(&program, inputs);
+        let Outcome::Suspended(_) = machine.run() else { panic!("{source} does not wait") };
+        let drop_it = move || drop(machine);
+        std::thread::Builder::new().stack_size(128 << 10).spawn(drop_it).unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn no_limit_on_nesting_allows_more_than_the_stack_does() {
+    let mut limits = Limits::default();
+    limits.nesting_depth = u32::MAX;
+    for source in [
+        "(reduce (fn [v _] [v]) [] (range 1000000))",
+        "(def v (reduce (fn [v _] [v]) [] (range 990))) [(= v v) (hash v) (count (pr-str v)) (compare v v) (count (str v))]",
+        "(def v (reduce (fn [v _] {:a v}) {} (range 990))) [(= v v) (hash v) (count (json/write-str v)) (count #{v [v]})]",
+        "(def f (reduce (fn [f _] (fn [] f)) nil (range 990)))",
+        "(clojure.walk/postwalk identity (reduce (fn [v _] [v]) [] (range 400)))",
+    ] {
+        let inputs = Inputs { limits: limits.clone(), ..Inputs::default() };
+        let work = move || {
+            let program = engine().compile(source, &inputs).unwrap();
+            let Outcome::Finished(finished) = engine().start(&program, inputs).run() else {
+                panic!("it waits")
+            };
+            let _ = (format!("{:?}", finished.result), store_memory(&finished.memory, &Limits::default()));
+        };
+        std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
+    }
 }
