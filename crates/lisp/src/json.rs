@@ -101,8 +101,20 @@ fn number_value(number: &Number) -> Value {
     Value::Float(number.as_f64().unwrap_or(f64::NAN))
 }
 
+/// How many values a JSON document may hold that is made of a value.
+const MOST_VALUES: u64 = 1 << 20;
+
 /// The JSON of a value. A schema of the value, as JSON, says how its keys are spelt.
+///
+/// A few values that share their parts may unfold into billions, so there is a bound on how many there may be.
 pub fn to_json(value: &Value, schema: Option<&Json>) -> Result<Json> {
+    if value.shape().weight() > MOST_VALUES {
+        return Err(Error::new(
+            ErrorKind::SizeExceeded,
+            format!("as JSON the value would have more than {MOST_VALUES} parts"),
+        )
+        .hint("leave out what is not needed"));
+    }
     json_of(value, schema)
 }
 

@@ -8,9 +8,7 @@ use std::borrow::Cow;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use backstitch_lisp::{
-    Completeness, Engine, Inputs, Memory, ReadLimits, Value, completeness, to_edn, type_label,
-};
+use backstitch_lisp::{Completeness, Engine, Inputs, Memory, ReadLimits, Value, completeness, type_label};
 use rustyline::error::ReadlineError;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
@@ -116,7 +114,10 @@ impl Repl {
         }
         match finished.result {
             Ok(value) => {
-                println!("{}", to_edn(&value));
+                match program::edn(&value) {
+                    Ok(text) => println!("{text}"),
+                    Err(error) => eprintln!("{}", error.render()),
+                }
                 self.memory = finished.memory;
                 self.history.push(value);
                 let surplus = self.history.len().saturating_sub(REMEMBERED);

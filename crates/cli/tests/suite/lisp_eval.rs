@@ -175,3 +175,12 @@ fn programs_do_not_see_one_another() {
 fn nothing_in_nothing_out() {
     assert_eq!(answers(&[]), Vec::<Json>::new());
 }
+
+#[test]
+fn a_value_that_unfolds_without_end_is_an_error() {
+    let tower = "(reduce (fn [x _] [x x]) 1 (range 60))";
+    let value = answer(json!({"program": tower}));
+    assert_eq!(value["error"]["kind"], "size_exceeded", "{value}");
+    let memory = answer(json!({"program": format!("(def t {tower}) 1")}));
+    assert_eq!(memory["error"]["kind"], "size_exceeded", "{memory}");
+}

@@ -15,7 +15,6 @@ mod library;
 mod liveness;
 mod names;
 mod node;
-mod quote;
 mod scope;
 
 use std::sync::Arc;
@@ -67,6 +66,7 @@ pub(crate) fn compile_function(
     names: Names,
 ) -> Result<(Arc<Code>, Names)> {
     let mut analyser = Analyser::new(around, names, Some(source.clone()));
+    analyser.is_stored = true;
     let code = function_of(&mut analyser, form, captured).map_err(|error| error.locate(&source))?;
     Ok((code, analyser.names))
 }

@@ -134,7 +134,7 @@ impl Count {
 }
 
 /// Where a value is stored, if it is stored anywhere.
-fn address(value: &Value) -> Option<usize> {
+pub(super) fn address(value: &Value) -> Option<usize> {
     Some(match value {
         Value::BigInteger(number) => Arc::as_ptr(number).addr(),
         Value::Ratio(ratio) => Arc::as_ptr(ratio).addr(),

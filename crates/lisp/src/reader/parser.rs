@@ -250,8 +250,12 @@ impl<'a> Parser<'a> {
                     format!("a map literal holds keys and values in pairs, this one {} forms", inside.len());
                 return Err(Error::new(ErrorKind::Parse, message).at(span));
             }
-            FrameKind::Map => refuse_duplicate(duplicates::find(inside, 2), self.source, "a key of this map")?,
-            FrameKind::Set => refuse_duplicate(duplicates::find(inside, 1), self.source, "an item of this set")?,
+            FrameKind::Map => {
+                refuse_duplicate(duplicates::find(inside, 2), self.source, "a key of this map")?
+            }
+            FrameKind::Set => {
+                refuse_duplicate(duplicates::find(inside, 1), self.source, "an item of this set")?
+            }
             _ => {}
         }
         let items = Forms::split_off(&mut self.items, base);

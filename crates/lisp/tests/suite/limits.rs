@@ -97,6 +97,8 @@ fn what_is_shared_cannot_unfold() {
     ends_one_of(&format!("(println {tower})"), &["fuel_exceeded", "size_exceeded"]);
     ends_one_of(&format!("(count (flatten {tower}))"), &["fuel_exceeded", "size_exceeded"]);
     ends_one_of(&format!("(hash {tower})"), &["fuel_exceeded", "size_exceeded"]);
+    // The way to an atom is looked for once in each part.
+    ends("(def t (reduce (fn [x _] [x x]) (atom 1) (range 60)))", "done");
     ends_one_of(
         &format!("#{{{tower} (vec {tower})}}"),
         &["fuel_exceeded", "size_exceeded", "invalid_argument"],
