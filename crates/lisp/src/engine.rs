@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::inputs::Inputs;
 use crate::limits::Limits;
 use crate::machine::Machine;
-use crate::reader::{ReadLimits, read_all, repair};
+use crate::reader::{Name, ReadLimits, read_all, repair};
 use crate::value::Value;
 
 /// The language with its library. Cloning is cheap, and one engine may serve any number of programs at once.
@@ -94,9 +94,18 @@ impl Engine {
         names
     }
 
-    /// What a name of the library stands for, in a line for people; `None` when there is no such name.
+    /// What a name of the library stands for, in a line for people; `None` when there is no such name. The name may be
+    /// written as in a program: `str/join`, `java.time.LocalDate/parse`.
     pub fn doc(&self, name: &str) -> Option<String> {
-        Some(match self.0.builtins.get(name)? {
+        let builtins = &self.0.builtins;
+        let value = match Name::new(name) {
+            name if crate::compile::is_internal(name.name()) => None,
+            name => match name.namespace() {
+                Some(namespace) => builtins.qualified(namespace, name.name()),
+                None => builtins.bare(name.full()),
+            },
+        };
+        Some(match value? {
             Value::Native(native) => {
                 let counts = match (native.arity.least, native.arity.most) {
                     (least, Some(most)) if least == most => format!("{least}"),

@@ -94,16 +94,17 @@ fn engine() -> &'static Engine {
 }
 
 fn limits() -> Limits {
-    let mut limits = Limits::default();
-    limits.fuel = 30_000;
-    limits.memory_bytes = EVALUATOR_MEMORY;
-    limits.stack_depth = 300;
-    limits.collection_size = 5_000;
-    limits.string_bytes = 50_000;
-    limits.number_bits = 5_000;
-    limits.tool_calls = 20;
-    limits.parallelism = 3;
-    limits
+    Limits {
+        fuel: 30_000,
+        memory_bytes: EVALUATOR_MEMORY,
+        stack_depth: 300,
+        collection_size: 5_000,
+        string_bytes: 50_000,
+        number_bits: 5_000,
+        tool_calls: 20,
+        parallelism: 3,
+        ..Limits::default()
+    }
 }
 
 /// Runs a program. The newest or the oldest request is answered first.

@@ -50,15 +50,12 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
 
 fn evaluate(engine: &Engine, case: Case) -> Json {
     let id = case.id.clone();
-    let outcome = inputs(&case).and_then(|inputs| program::evaluate(engine, &case.program, inputs));
+    let inputs = inputs(&case);
+    let given = inputs.as_ref().ok().map(|inputs| inputs.memory.clone());
+    let outcome = inputs.and_then(|inputs| program::evaluate(engine, &case.program, inputs));
     let (finished, mut value) = program::written(outcome);
-    let memory = finished.as_ref().map(|finished| {
-        let definitions = finished.memory.definitions().into_iter();
-        let memory: Map = definitions
-            .map(|definition| (Value::Keyword(Keyword::new(&*definition.name)), definition.value.clone()))
-            .collect();
-        program::edn(&Value::Map(memory))
-    });
+    // A program that never ran leaves what it was given.
+    let memory = finished.as_ref().map(|finished| &finished.memory).or(given.as_ref()).map(memory_text);
     if let Some(Err(error)) = &memory {
         value = Err(error.clone());
     }
@@ -68,6 +65,14 @@ fn evaluate(engine: &Engine, case: Case) -> Json {
         answer["memory"] = memory.into();
     }
     answer
+}
+
+fn memory_text(memory: &Memory) -> Result<String, Error> {
+    let definitions = memory.definitions().into_iter();
+    let memory: Map = definitions
+        .map(|definition| (Value::Keyword(Keyword::new(&*definition.name)), definition.value.clone()))
+        .collect();
+    program::edn(&Value::Map(memory))
 }
 
 fn inputs(case: &Case) -> Result<Inputs, Error> {

@@ -19,7 +19,7 @@ use super::{Given, now_millis, program};
 const REMEMBERED: usize = 3;
 
 const HELP: &str = "\
-:doc NAME   what a name stands for
+:doc NAME   what a name stands for; (doc NAME) does the same
 :names      every name of the library
 :defs       what was defined here
 :quit       leave, as Ctrl-D does";
@@ -72,7 +72,12 @@ pub(super) fn run(given: &Given) -> anyhow::Result<ExitCode> {
 
 /// What a command says; `None` when the line is a program.
 fn command(repl: &Repl, line: &str) -> Option<Cow<'static, str>> {
-    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    // As in Clojure's own REPL, though a program cannot call it.
+    let line = line
+        .strip_prefix("(doc ")
+        .and_then(|rest| rest.strip_suffix(')'))
+        .map_or(line.into(), |name| format!(":doc {name}"));
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
     Some(match command {
         ":quit" | ":exit" => ":quit".into(),
         ":help" => HELP.into(),
@@ -87,9 +92,17 @@ fn command(repl: &Repl, line: &str) -> Option<Cow<'static, str>> {
 }
 
 fn doc(repl: &Repl, name: &str) -> String {
-    if let Some(definition) = repl.memory.get(name) {
+    if let Some(definition) = repl.memory.get(name.strip_prefix("user/").unwrap_or(name)) {
         let doc = definition.doc.as_deref().unwrap_or("no docstring");
-        return format!("{name}: {}\n  {doc}", type_label(&definition.value));
+        let what = match &definition.value {
+            Value::Closure(function) => {
+                let arities: Vec<String> =
+                    function.parameters().map(|parameters| format!("({name} {parameters})")).collect();
+                arities.join(" ")
+            }
+            other => type_label(other).to_string(),
+        };
+        return format!("{name}: {what}\n  {doc}");
     }
     match repl.engine.doc(name) {
         Some(doc) => format!("{name}: {doc}"),

@@ -92,6 +92,13 @@ fn a_program_that_fails_leaves_the_memory_as_it_was() {
 }
 
 #[test]
+fn a_program_that_does_not_compile_leaves_the_memory_too() {
+    let answer = answer(json!({"program": "(def total (nope 1))", "memory": "{:total 10}"}));
+    assert_eq!(answer["error"]["kind"], "unbound_var");
+    assert_eq!(answer["memory"], "{:total 10}");
+}
+
+#[test]
 fn memory_must_be_a_map_of_names() {
     for (memory, message) in [
         ("[1 2]", "memory is the text of a map"),

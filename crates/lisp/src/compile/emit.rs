@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::code::{Body, Capture, Case, NO_DOC, Op, Proto};
 use super::node::{Binding, FunctionNode, Node, NodeKind, Slot};
+use super::purity::{known_pure, native_is_pure};
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Effects, Native};
+use crate::library::Native;
 use crate::reader::Span;
 use crate::value::Value;
 
@@ -405,34 +406,6 @@ fn with_integer(name: &str, value: i64) -> Option<Op> {
         ">=" => Op::GreaterOrEqualInteger(value),
         _ => return None,
     })
-}
-
-/// Whether calling this node can do nothing but compute.
-fn known_pure(function: &Node, arguments: &[Node]) -> bool {
-    match &function.kind {
-        NodeKind::Constant(Value::Closure(closure)) => {
-            let bodies = &closure.code().functions[closure.member()];
-            let pure = |body: &Body| body.pure;
-            bodies.fixed.iter().all(pure) && bodies.variadic.iter().all(pure)
-        }
-        NodeKind::Constant(Value::Keyword(_) | Value::Map(_) | Value::Set(_)) => true,
-        NodeKind::Constant(Value::Native(native)) => native_is_pure(native, arguments),
-        _ => false,
-    }
-}
-
-fn native_is_pure(native: &Native, arguments: &[Node]) -> bool {
-    match native.effects {
-        Effects::Pure => true,
-        Effects::Acts => false,
-        Effects::Calls => arguments.first().is_some_and(|function| match &function.kind {
-            NodeKind::Function(function) => function.code.functions.iter().all(|function| {
-                function.fixed.iter().all(|body| body.pure) && function.variadic.iter().all(|body| body.pure)
-            }),
-            NodeKind::Constant(Value::Native(inner)) => inner.effects == Effects::Pure,
-            _ => known_pure(function, &[]),
-        }),
-    }
 }
 
 impl Capture {

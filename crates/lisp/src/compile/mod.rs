@@ -15,12 +15,13 @@ mod library;
 mod liveness;
 mod names;
 mod node;
+mod purity;
 mod scope;
 
 use std::sync::Arc;
 
 pub(crate) use analyse::{Analyser, Surroundings};
-pub(crate) use builtins::Builtins;
+pub(crate) use builtins::{Builtins, is_internal};
 pub(crate) use code::{Body, Capture, Case, Code, Function, Op, Origin, Proto};
 pub(crate) use library::compile_library;
 pub(crate) use names::Names;

@@ -5,14 +5,20 @@ use backstitch_lisp::fuzzing;
 
 use crate::allocations::most_held;
 
-/// How many mutations are run. `BACKSTITCH_FUZZ_INPUTS` in the environment asks for another number.
-fn inputs(usual: u64) -> u64 {
-    std::env::var("BACKSTITCH_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+/// A number from the environment, or the usual one.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests may ask for more")]
+fn asked(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// The seed of the first input. `BACKSTITCH_FUZZ_SEED` in the environment asks for another.
+/// How many mutations are run. `BACKSTITCH_FUZZ_INPUTS` asks for another number.
+fn inputs(usual: u64) -> u64 {
+    asked("BACKSTITCH_FUZZ_INPUTS", usual)
+}
+
+/// The seed of the first input. `BACKSTITCH_FUZZ_SEED` asks for another.
 fn first_seed() -> u64 {
-    std::env::var("BACKSTITCH_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+    asked("BACKSTITCH_FUZZ_SEED", 1)
 }
 
 /// Programs, and what reads like one.
