@@ -9,11 +9,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::library::{compile_pattern, parse_tagged};
 use crate::limits::Limits;
 use crate::reader::{Form, FormKind, ReadLimits, read_all};
-use crate::value::{List, Map, Pattern, Ratio, Set, Value};
+use crate::value::{Map, Pattern, Ratio, Set, Value};
 
 /// Reads the one value that an EDN text holds. Its errors are located.
 pub fn read_edn(text: &str, limits: &Limits) -> Result<Value> {
-    let depth = usize::try_from(limits.nesting_depth).unwrap_or(usize::MAX);
+    let depth = usize::try_from(limits.deepest()).unwrap_or(usize::MAX);
     let reading = ReadLimits::default().with_bytes(limits.memory_bytes).with_depth(depth);
     let forms = read_all(text, &reading)?;
     let value = match &forms[..] {
@@ -32,23 +32,8 @@ pub fn read_edn(text: &str, limits: &Limits) -> Result<Value> {
 pub(crate) fn form_to_value(form: &Form) -> Result<Value> {
     let items = |forms: &[Form]| forms.iter().map(form_to_value).collect::<Result<Vec<Value>>>();
     Ok(match &form.kind {
-        FormKind::Nil => Value::Nil,
-        FormKind::Boolean(value) => Value::Boolean(*value),
-        FormKind::Integer(value) => Value::Integer(*value),
-        FormKind::BigInteger(value) => Value::BigInteger(value.clone()),
-        FormKind::Ratio(value) => {
-            Value::Ratio(Arc::new(Ratio { numerator: value.0.clone(), denominator: value.1.clone() }))
-        }
-        FormKind::Double(value) => Value::Float(*value),
-        FormKind::Character(value) => Value::Character(*value),
-        FormKind::String(text) => Value::string(&**text),
-        FormKind::Regex(source) => {
-            let regex = compile_pattern(source).map_err(|error| error.at(form.span))?;
-            Value::Regex(Arc::new(Pattern { source: (&**source).into(), regex }))
-        }
-        FormKind::Keyword(name) => Value::keyword(name.full()),
         FormKind::Symbol(name) => Value::symbol(name.full()),
-        FormKind::List(forms) => Value::List(List::from(items(forms)?)),
+        FormKind::List(forms) => Value::list(items(forms)?),
         FormKind::Vector(forms) => Value::vector(items(forms)?),
         FormKind::Map(forms) => {
             let mut map = Map::new();
@@ -58,8 +43,35 @@ pub(crate) fn form_to_value(form: &Form) -> Result<Value> {
             Value::Map(map)
         }
         FormKind::Set(forms) => Value::Set(items(forms)?.into_iter().collect::<Set>()),
+        _ => literal(form)?.unwrap_or_default(),
+    })
+}
+
+/// The value of a form that means itself, or nothing for symbols and collections.
+pub(crate) fn literal(form: &Form) -> Result<Option<Value>> {
+    Ok(Some(match &form.kind {
+        FormKind::Nil => Value::Nil,
+        FormKind::Boolean(value) => Value::Boolean(*value),
+        FormKind::Integer(value) => Value::Integer(*value),
+        FormKind::BigInteger(value) => Value::BigInteger(value.clone()),
+        FormKind::Ratio(parts) => {
+            Value::Ratio(Arc::new(Ratio { numerator: parts.0.clone(), denominator: parts.1.clone() }))
+        }
+        FormKind::Double(value) => Value::Float(*value),
+        FormKind::Character(value) => Value::Character(*value),
+        FormKind::String(text) => Value::string(&**text),
+        FormKind::Keyword(name) => Value::keyword(name.full()),
+        FormKind::Regex(source) => {
+            let regex = compile_pattern(source).map_err(|error| error.at(form.span))?;
+            Value::Regex(Arc::new(Pattern { source: (&**source).into(), regex }))
+        }
         FormKind::Tagged(tag, text) => {
             Value::Temporal(Arc::new(parse_tagged(*tag, text).map_err(|error| error.at(form.span))?))
         }
-    })
+        FormKind::Symbol(_)
+        | FormKind::List(_)
+        | FormKind::Vector(_)
+        | FormKind::Map(_)
+        | FormKind::Set(_) => return Ok(None),
+    }))
 }

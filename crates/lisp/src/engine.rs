@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::compile::{Builtins, Code, Program, Surroundings, compile_library, compile_program};
 use crate::error::Result;
 use crate::inputs::Inputs;
+use crate::limits::Limits;
 use crate::machine::Machine;
-use crate::reader::{ReadLimits, read_all, repair};
+use crate::reader::{Name, ReadLimits, read_all, repair};
 use crate::value::Value;
 
 /// The language with its library. Cloning is cheap, and one engine may serve any number of programs at once.
@@ -76,7 +77,7 @@ impl Engine {
     /// Reads and compiles a program. The names in it are resolved against the memory, data and tools of the inputs.
     pub fn compile(&self, source: &str, inputs: &Inputs) -> Result<Program> {
         let source: Arc<str> = repair(source).into();
-        let forms = read_all(&source, &self.0.read_limits)?;
+        let forms = read_all(&source, &self.0.read_limits.with_bytes(longest_source(&inputs.limits)))?;
         let around = Surroundings { builtins: &self.0.builtins, data: &inputs.data, tools: &inputs.tools };
         compile_program(source, &forms, around, inputs.memory.names.clone())
     }
@@ -93,9 +94,18 @@ impl Engine {
         names
     }
 
-    /// What a name of the library stands for, in a line for people; `None` when there is no such name.
+    /// What a name of the library stands for, in a line for people; `None` when there is no such name. The name may be
+    /// written as in a program: `str/join`, `java.time.LocalDate/parse`.
     pub fn doc(&self, name: &str) -> Option<String> {
-        Some(match self.0.builtins.get(name)? {
+        let builtins = &self.0.builtins;
+        let value = match Name::new(name) {
+            name if crate::compile::is_internal(name.name()) => None,
+            name => match name.namespace() {
+                Some(namespace) => builtins.qualified(namespace, name.name()),
+                None => builtins.bare(name.full()),
+            },
+        };
+        Some(match value? {
             Value::Native(native) => {
                 let counts = match (native.arity.least, native.arity.most) {
                     (least, Some(most)) if least == most => format!("{least}"),
@@ -124,4 +134,10 @@ impl EngineInner {
     pub(crate) fn first_stamp(&self) -> u64 {
         1 << 20
     }
+}
+
+/// How long a source may be, in bytes: a byte of it may become a form of some eighty, and what a program takes to be read
+/// should stay within what it may take to run.
+fn longest_source(limits: &Limits) -> usize {
+    (limits.memory_bytes / 64).max(64 << 10)
 }

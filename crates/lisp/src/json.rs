@@ -9,6 +9,7 @@
 //! error: infinities and NaN, functions, atoms, two keys that become one, a sequence that has not been realised.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use num_bigint::BigInt;
 use serde_json::{Map as Object, Number, Value as Json};
@@ -21,8 +22,7 @@ use crate::value::{Cursor, Map, Next, Value};
 
 /// The value of a JSON document.
 pub fn from_json(json: &Json, limits: &Limits) -> Result<Value> {
-    let value = value_of(json, Keys::Keywords, 0, limits)?;
-    Ok(value)
+    value_of(json, 0, limits, &mut KeyMaker::new(Keys::Keywords))
 }
 
 /// What the keys of objects become.
@@ -34,7 +34,37 @@ pub(crate) enum Keys {
     Strings,
 }
 
-pub(crate) fn value_of(json: &Json, keys: Keys, depth: u32, limits: &Limits) -> Result<Value> {
+/// Makes the keys of the objects of a document. The rows of a table have the same keys, and share them.
+pub(crate) struct KeyMaker {
+    keys: Keys,
+    known: HashMap<Box<str>, Value>,
+}
+
+impl KeyMaker {
+    /// How many keys are remembered. A document with more of them is no table.
+    const MOST_KNOWN: usize = 1024;
+
+    pub(crate) fn new(keys: Keys) -> Self {
+        Self { keys, known: HashMap::new() }
+    }
+
+    /// The key of this name.
+    pub(crate) fn key(&mut self, name: &str) -> Value {
+        if let Some(known) = self.known.get(name) {
+            return known.clone();
+        }
+        let key = match self.keys {
+            Keys::Keywords if is_keyword_name(name) => Value::keyword(name),
+            _ => Value::string(name),
+        };
+        if self.known.len() < Self::MOST_KNOWN {
+            self.known.insert(name.into(), key.clone());
+        }
+        key
+    }
+}
+
+fn value_of(json: &Json, depth: u32, limits: &Limits, keys: &mut KeyMaker) -> Result<Value> {
     limits.check_depth(depth)?;
     Ok(match json {
         Json::Null => Value::Nil,
@@ -47,22 +77,18 @@ pub(crate) fn value_of(json: &Json, keys: Keys, depth: u32, limits: &Limits) -> 
         Json::Array(items) => {
             limits.check_collection(items.len())?;
             let items: Result<Vec<Value>> =
-                items.iter().map(|item| value_of(item, keys, depth + 1, limits)).collect();
+                items.iter().map(|item| value_of(item, depth + 1, limits, keys)).collect();
             Value::vector(items?)
         }
         Json::Object(entries) => {
             limits.check_collection(entries.len())?;
             let mut map = Map::new();
             for (key, item) in entries {
-                map.insert(key_value(key, keys), value_of(item, keys, depth + 1, limits)?);
+                map.insert(keys.key(key), value_of(item, depth + 1, limits, keys)?);
             }
-            Value::Map(if keys == Keys::Keywords { map.flexible() } else { map })
+            Value::Map(map.flexible())
         }
     })
-}
-
-fn key_value(key: &str, keys: Keys) -> Value {
-    if keys == Keys::Keywords && is_keyword_name(key) { Value::keyword(key) } else { Value::string(key) }
 }
 
 fn number_value(number: &Number) -> Value {
@@ -75,8 +101,20 @@ fn number_value(number: &Number) -> Value {
     Value::Float(number.as_f64().unwrap_or(f64::NAN))
 }
 
+/// How many values a JSON document may hold that is made of a value.
+const MOST_VALUES: u64 = 1 << 20;
+
 /// The JSON of a value. A schema of the value, as JSON, says how its keys are spelt.
+///
+/// A few values that share their parts may unfold into billions, so there is a bound on how many there may be.
 pub fn to_json(value: &Value, schema: Option<&Json>) -> Result<Json> {
+    if value.shape().weight() > MOST_VALUES {
+        return Err(Error::new(
+            ErrorKind::SizeExceeded,
+            format!("as JSON the value would have more than {MOST_VALUES} parts"),
+        )
+        .hint("leave out what is not needed"));
+    }
     json_of(value, schema)
 }
 

@@ -12,7 +12,8 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// How deep calls may be nested.
     pub stack_depth: usize,
-    /// How deep values may be nested, functions that capture functions included.
+    /// How deep values may be nested, functions that capture functions included. More than [`Limits::DEEPEST_NESTING`] is
+    /// never allowed.
     pub nesting_depth: u32,
     /// Items of one collection.
     pub collection_size: usize,
@@ -28,7 +29,7 @@ pub struct Limits {
     pub print_characters: usize,
     /// Calls of tools.
     pub tool_calls: usize,
-    /// Branches of one `pmap` or `pcalls`.
+    /// Branches of one `pmap` or `pcalls` that run at once; the others wait for their turn.
     pub parallelism: usize,
 }
 
@@ -52,6 +53,10 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The deepest nesting of values that any limit allows. Comparing, printing and dropping values recurse as deep as they are
+    /// nested, and this fits on the stack of any thread.
+    pub const DEEPEST_NESTING: u32 = 1_000;
+
     pub(crate) fn check_collection(&self, length: usize) -> Result<()> {
         if length > self.collection_size {
             return Err(self.collection_too_large());
@@ -87,9 +92,14 @@ impl Limits {
         Ok(())
     }
 
+    /// How deep values may be nested.
+    pub(crate) fn deepest(&self) -> u32 {
+        self.nesting_depth.min(Self::DEEPEST_NESTING)
+    }
+
     pub(crate) fn check_depth(&self, depth: u32) -> Result<()> {
-        if depth > self.nesting_depth {
-            let limit = self.nesting_depth;
+        let limit = self.deepest();
+        if depth > limit {
             return Err(Error::new(
                 ErrorKind::NestingExceeded,
                 format!("a value would be nested more than {limit} deep"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::compile::Names;
-use crate::value::{AtomRef, Value};
+use crate::value::{AtomRef, Stamp, Value};
 
 /// A definition: the value a name has now.
 #[derive(Clone, Debug)]
@@ -106,13 +106,20 @@ impl Memory {
         self.atoms.values().map(|(atom, value)| (atom, value))
     }
 
+    /// Makes sure that no new function or atom gets a stamp that is taken.
+    pub(crate) fn note_stamp(&mut self, stamp: u64) {
+        if !Stamp(stamp).is_of_branch() {
+            self.next_stamp = self.next_stamp.max(stamp + 1);
+        }
+    }
+
     /// Puts an atom back that was stored: the same number gives the same atom.
     pub fn restore_atom(&mut self, number: u64, value: Value) -> AtomRef {
         let atom = match self.atoms.get(&number) {
             Some((atom, _)) => atom.clone(),
             None => AtomRef::new(number),
         };
-        self.next_stamp = self.next_stamp.max(number.saturating_add(1));
+        self.note_stamp(number);
         self.atoms.insert(number, (atom.clone(), value));
         atom
     }

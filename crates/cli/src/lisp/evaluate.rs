@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use backstitch_lisp::{
-    Engine, Error, ErrorKind, Inputs, Keyword, Limits, Map, Memory, Value, from_json, read_edn, to_edn,
+    Engine, Error, ErrorKind, Inputs, Keyword, Limits, Map, Memory, Value, from_json, read_edn,
 };
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -50,24 +50,29 @@ pub(super) fn run() -> anyhow::Result<ExitCode> {
 
 fn evaluate(engine: &Engine, case: Case) -> Json {
     let id = case.id.clone();
-    let finished = inputs(&case).and_then(|inputs| program::evaluate(engine, &case.program, inputs));
-    let (finished, error) = match finished {
-        Ok(finished) => {
-            let error = finished.result.as_ref().err().cloned();
-            (Some(finished), error)
-        }
-        Err(error) => (None, Some(error)),
-    };
-    let mut answer = program::answer(finished.as_ref(), error.as_ref());
+    let inputs = inputs(&case);
+    let given = inputs.as_ref().ok().map(|inputs| inputs.memory.clone());
+    let outcome = inputs.and_then(|inputs| program::evaluate(engine, &case.program, inputs));
+    let (finished, mut value) = program::written(outcome);
+    // A program that never ran leaves what it was given.
+    let memory = finished.as_ref().map(|finished| &finished.memory).or(given.as_ref()).map(memory_text);
+    if let Some(Err(error)) = &memory {
+        value = Err(error.clone());
+    }
+    let mut answer = program::answer(finished.as_ref(), &value);
     answer["id"] = id;
-    if let Some(finished) = finished {
-        let definitions = finished.memory.definitions().into_iter();
-        let memory: Map = definitions
-            .map(|definition| (Value::Keyword(Keyword::new(&*definition.name)), definition.value.clone()))
-            .collect();
-        answer["memory"] = to_edn(&Value::Map(memory)).into();
+    if let Some(Ok(memory)) = memory {
+        answer["memory"] = memory.into();
     }
     answer
+}
+
+fn memory_text(memory: &Memory) -> Result<String, Error> {
+    let definitions = memory.definitions().into_iter();
+    let memory: Map = definitions
+        .map(|definition| (Value::Keyword(Keyword::new(&*definition.name)), definition.value.clone()))
+        .collect();
+    program::edn(&Value::Map(memory))
 }
 
 fn inputs(case: &Case) -> Result<Inputs, Error> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use backstitch_lisp::{Engine, Error, Finished, Inputs, Outcome, Request, Signal, Value, to_edn};
+use backstitch_lisp::{Engine, Error, Finished, Inputs, Outcome, Request, Signal, Value, to_edn_within};
 use serde_json::{Value as Json, json};
 
 use super::{Given, now_millis};
@@ -19,26 +19,19 @@ pub(super) fn run(file: &Path, given: &Given, as_json: bool) -> anyhow::Result<E
     }
     let inputs =
         Inputs { data: given.data()?, limits: given.limits(), now: now_millis(), ..Inputs::default() };
-    let (finished, error) = match evaluate(&Engine::new(), &source, inputs) {
-        Ok(finished) => {
-            let error = finished.result.as_ref().err().cloned();
-            (Some(finished), error)
-        }
-        Err(error) => (None, Some(error)),
-    };
+    let (finished, value) = written(evaluate(&Engine::new(), &source, inputs));
     if as_json {
-        println!("{}", answer(finished.as_ref(), error.as_ref()));
+        println!("{}", answer(finished.as_ref(), &value));
     } else {
         for print in finished.iter().flat_map(|finished| &finished.prints) {
             println!("{print}");
         }
-        match (&finished, &error) {
-            (_, Some(error)) => eprintln!("{}", error.render()),
-            (Some(Finished { result: Ok(value), .. }), None) => println!("{}", to_edn(value)),
-            _ => {}
+        match &value {
+            Ok(text) => println!("{text}"),
+            Err(error) => eprintln!("{}", error.render()),
         }
     }
-    let failed = error.is_some() || finished.is_some_and(|finished| finished.signal == Some(Signal::Fail));
+    let failed = value.is_err() || finished.is_some_and(|finished| finished.signal == Some(Signal::Fail));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -63,12 +56,31 @@ pub(super) fn evaluate(engine: &Engine, source: &str, inputs: Inputs) -> Result<
     }
 }
 
+/// The most bytes that a value is written out with. Parts that are shared in memory are not shared in text.
+const LONGEST_TEXT: usize = 64 << 20;
+
+/// A value as EDN text, if that is not too long.
+pub(super) fn edn(value: &Value) -> Result<String, Error> {
+    to_edn_within(value, LONGEST_TEXT)
+}
+
+/// What a program left, if it ran, and its value as EDN text or why there is none.
+pub(super) fn written(outcome: Result<Finished, Error>) -> (Option<Finished>, Result<String, Error>) {
+    match outcome {
+        Ok(finished) => {
+            let value = finished.result.as_ref().map_err(Error::clone).and_then(edn);
+            (Some(finished), value)
+        }
+        Err(error) => (None, Err(error)),
+    }
+}
+
 /// What a program gave, as JSON.
-pub(super) fn answer(finished: Option<&Finished>, error: Option<&Error>) -> Json {
+pub(super) fn answer(finished: Option<&Finished>, value: &Result<String, Error>) -> Json {
     let mut answer = json!({"v": 1});
-    match (finished.map(|finished| &finished.result), error) {
-        (Some(Ok(value)), None) => answer["value"] = to_edn(value).into(),
-        (_, Some(error)) => {
+    match value {
+        Ok(text) => answer["value"] = text.as_str().into(),
+        Err(error) => {
             answer["error"] = json!({
                 "kind": error.kind().name(),
                 "message": error.message(),
@@ -77,7 +89,6 @@ pub(super) fn answer(finished: Option<&Finished>, error: Option<&Error>) -> Json
                 "hint": error.advice(),
             });
         }
-        _ => {}
     }
     answer["prints"] = finished.map(|finished| finished.prints.clone()).unwrap_or_default().into();
     if let Some(signal) = finished.and_then(|finished| finished.signal) {

@@ -8,9 +8,7 @@ use std::borrow::Cow;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use backstitch_lisp::{
-    Completeness, Engine, Inputs, Memory, ReadLimits, Value, completeness, to_edn, type_label,
-};
+use backstitch_lisp::{Completeness, Engine, Inputs, Memory, ReadLimits, Value, completeness, type_label};
 use rustyline::error::ReadlineError;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
@@ -21,7 +19,7 @@ use super::{Given, now_millis, program};
 const REMEMBERED: usize = 3;
 
 const HELP: &str = "\
-:doc NAME   what a name stands for
+:doc NAME   what a name stands for; (doc NAME) does the same
 :names      every name of the library
 :defs       what was defined here
 :quit       leave, as Ctrl-D does";
@@ -74,7 +72,12 @@ pub(super) fn run(given: &Given) -> anyhow::Result<ExitCode> {
 
 /// What a command says; `None` when the line is a program.
 fn command(repl: &Repl, line: &str) -> Option<Cow<'static, str>> {
-    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    // As in Clojure's own REPL, though a program cannot call it.
+    let line = line
+        .strip_prefix("(doc ")
+        .and_then(|rest| rest.strip_suffix(')'))
+        .map_or(line.into(), |name| format!(":doc {name}"));
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
     Some(match command {
         ":quit" | ":exit" => ":quit".into(),
         ":help" => HELP.into(),
@@ -89,9 +92,17 @@ fn command(repl: &Repl, line: &str) -> Option<Cow<'static, str>> {
 }
 
 fn doc(repl: &Repl, name: &str) -> String {
-    if let Some(definition) = repl.memory.get(name) {
+    if let Some(definition) = repl.memory.get(name.strip_prefix("user/").unwrap_or(name)) {
         let doc = definition.doc.as_deref().unwrap_or("no docstring");
-        return format!("{name}: {}\n  {doc}", type_label(&definition.value));
+        let what = match &definition.value {
+            Value::Closure(function) => {
+                let arities: Vec<String> =
+                    function.parameters().map(|parameters| format!("({name} {parameters})")).collect();
+                arities.join(" ")
+            }
+            other => type_label(other).to_string(),
+        };
+        return format!("{name}: {what}\n  {doc}");
     }
     match repl.engine.doc(name) {
         Some(doc) => format!("{name}: {doc}"),
@@ -116,7 +127,10 @@ impl Repl {
         }
         match finished.result {
             Ok(value) => {
-                println!("{}", to_edn(&value));
+                match program::edn(&value) {
+                    Ok(text) => println!("{text}"),
+                    Err(error) => eprintln!("{}", error.render()),
+                }
                 self.memory = finished.memory;
                 self.history.push(value);
                 let surplus = self.history.len().saturating_sub(REMEMBERED);

@@ -92,6 +92,13 @@ fn a_program_that_fails_leaves_the_memory_as_it_was() {
 }
 
 #[test]
+fn a_program_that_does_not_compile_leaves_the_memory_too() {
+    let answer = answer(json!({"program": "(def total (nope 1))", "memory": "{:total 10}"}));
+    assert_eq!(answer["error"]["kind"], "unbound_var");
+    assert_eq!(answer["memory"], "{:total 10}");
+}
+
+#[test]
 fn memory_must_be_a_map_of_names() {
     for (memory, message) in [
         ("[1 2]", "memory is the text of a map"),
@@ -174,4 +181,13 @@ fn programs_do_not_see_one_another() {
 #[test]
 fn nothing_in_nothing_out() {
     assert_eq!(answers(&[]), Vec::<Json>::new());
+}
+
+#[test]
+fn a_value_that_unfolds_without_end_is_an_error() {
+    let tower = "(reduce (fn [x _] [x x]) 1 (range 60))";
+    let value = answer(json!({"program": tower}));
+    assert_eq!(value["error"]["kind"], "size_exceeded", "{value}");
+    let memory = answer(json!({"program": format!("(def t {tower}) 1")}));
+    assert_eq!(memory["error"]["kind"], "size_exceeded", "{memory}");
 }

@@ -63,9 +63,13 @@ fn prints_come_before_the_value() {
 
 #[test]
 fn doc_describes_names() {
-    let shown =
-        lines("(defn area \"Width times height.\" [w h] (* w h))\n:doc area\n:doc count\n:doc nope\n");
-    assert_eq!(shown[1..3], ["area: #fn[...]", "  Width times height."]);
+    let shown = lines(
+        "(defn area \"Width times height.\" [w h] (* w h))\n:doc area\n:doc count\n:doc nope\n(doc area)\n(doc str/join)\n:doc mapv*\n",
+    );
+    assert_eq!(shown[1..3], ["area: (area [w h])", "  Width times height."]);
+    assert_eq!(shown[5..7], shown[1..3]);
+    assert!(shown[7].starts_with("str/join: a function of the library"), "{shown:?}");
+    assert_eq!(shown[8], "there is no \"mapv*\"; :names lists what there is");
     assert!(shown[3].starts_with("count: a function of the library"), "{shown:?}");
     assert_eq!(shown[4], "there is no \"nope\"; :names lists what there is");
 }

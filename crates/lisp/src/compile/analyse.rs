@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::builtins::Builtins;
+use super::builtins::{Builtins, INTERNAL, is_internal};
+use super::forms::unsupported;
 use super::names::Names;
 use super::node::{Node, NodeKind, Slot};
-use super::quote::literal;
 use super::scope::{Level, is_local, resolve};
+use crate::edn::literal;
 use crate::error::{Error, ErrorKind, Result, did_you_mean};
 use crate::inputs::Tools;
 use crate::reader::{Form, FormKind, Name, Span};
@@ -29,7 +30,8 @@ pub(crate) struct Analyser<'a> {
     /// The text of the program; nothing when the library itself is compiled.
     pub(crate) source: Option<Arc<str>>,
     pub(crate) levels: Vec<Level>,
-    pub(crate) aliases: Vec<(Box<str>, Box<str>)>,
+    /// Whether a stored function is compiled, which may name tools and data that are not there at the moment.
+    pub(crate) is_stored: bool,
     /// Code of the library, numbered as it is compiled.
     pub(crate) library_code: Vec<Arc<super::Code>>,
     /// Names that the library defines as it is compiled.
@@ -40,9 +42,9 @@ pub(crate) struct Analyser<'a> {
 
 impl<'a> Analyser<'a> {
     pub(crate) fn new(around: Surroundings<'a>, names: Names, source: Option<Arc<str>>) -> Self {
-        let (levels, aliases) = (Vec::new(), Vec::new());
-        let (library_code, library_names) = (Vec::new(), Vec::new());
-        Self { around, names, source, levels, aliases, library_code, library_names, depth: 0, gensyms: 0 }
+        let (levels, library_code, library_names) = (Vec::new(), Vec::new(), Vec::new());
+        let is_stored = false;
+        Self { around, names, source, levels, is_stored, library_code, library_names, depth: 0, gensyms: 0 }
     }
 
     /// The innermost function.
@@ -152,11 +154,13 @@ impl<'a> Analyser<'a> {
     /// The tool that a name in call position stands for.
     fn tool_name(&self, name: &Name) -> Option<Box<str>> {
         match name.namespace() {
+            Some("tool") if self.is_stored => Some(name.name().into()),
             Some("tool") => self.around.tools.find(name.name()).map(Into::into),
             Some(_) => None,
             None => {
                 let known = self.names.globals.number(name.full()).is_some()
-                    || self.around.builtins.bare(name.full()).is_some()
+                    || self.names.referred.contains_key(name.full())
+                    || self.written_builtin(name.full()).is_some()
                     || self.data_key(name.full()).is_some();
                 if known { None } else { self.around.tools.find(name.full()).map(Into::into) }
             }
@@ -184,11 +188,23 @@ impl<'a> Analyser<'a> {
         if let Some(number) = self.names.globals.number(text) {
             return Ok(Node::new(NodeKind::Global(number), span));
         }
-        if let Some(value) = self.builtin(text) {
+        if let Some(full) = self.names.referred.get(text).cloned() {
+            let full = Name::new(&*full);
+            return self.qualified(full.namespace().unwrap_or_default(), &full, span);
+        }
+        if let Some(value) = self.written_builtin(text) {
             return Ok(Node::constant(value, span));
         }
         let tool = self.around.tools.find(text).map(str::to_owned);
-        match (tool, self.data_key(text)) {
+        let data = self.data_key(text);
+        if self.is_stored && (tool.is_some() == data.is_some()) {
+            // It was one of the two when the function was made. What is missing is missed when it is used.
+            return Ok(match self.names.data.number(text) {
+                Some(number) => Node::new(NodeKind::Data(number), span),
+                None => Node::constant(Value::Tool(Symbol::new(text)), span),
+            });
+        }
+        match (tool, data) {
             (Some(tool), None) => Ok(Node::constant(Value::Tool(Symbol::new(tool)), span)),
             (None, Some(_)) => {
                 let number = self.names.data.number_or_add(text);
@@ -203,7 +219,15 @@ impl<'a> Analyser<'a> {
         }
     }
 
-    /// What a bare name of the library means.
+    /// What a bare name that stands in the source means: as [`Analyser::builtin`], but for what the library keeps for itself.
+    fn written_builtin(&self, name: &str) -> Option<Value> {
+        if self.source.is_some() && is_internal(name) {
+            return None;
+        }
+        self.builtin(name)
+    }
+
+    /// What a bare name of the library means, those that no program can write included.
     pub(crate) fn builtin(&self, name: &str) -> Option<Value> {
         if self.source.is_none()
             && let Some((_, value)) = self.library_names.iter().rev().find(|(other, _)| **other == *name)
@@ -237,18 +261,20 @@ impl<'a> Analyser<'a> {
             }
             "tool" => match self.around.tools.find(short) {
                 Some(tool) => Ok(Node::constant(Value::Tool(Symbol::new(tool)), span)),
+                None if self.is_stored => Ok(Node::constant(Value::Tool(Symbol::new(short)), span)),
                 None => Err(self.around.tools.unknown(short)),
             },
             _ => {
-                let alias = self.aliases.iter().rev().find(|(alias, _)| **alias == *namespace);
-                let namespace = alias.map_or(namespace, |(_, namespace)| namespace);
-                if canonical_is_core(namespace)
-                    && let Some(value) = self.builtin(short)
-                {
-                    return Ok(Node::constant(value, span));
-                }
-                match self.around.builtins.qualified(namespace, short) {
-                    Some(value) => Ok(Node::constant(value.clone(), span)),
+                let alias = self.names.aliases.get(namespace).cloned();
+                let namespace = alias.as_deref().unwrap_or(namespace);
+                let found = match namespace {
+                    INTERNAL => self.builtin(short),
+                    _ if canonical_is_core(namespace) => self.written_builtin(short),
+                    _ if self.source.is_some() && is_internal(short) => None,
+                    _ => self.around.builtins.qualified(namespace, short).cloned(),
+                };
+                match found {
+                    Some(value) => Ok(Node::constant(value, span)),
                     None => Err(self.unknown_in(namespace, short)),
                 }
             }
@@ -278,7 +304,7 @@ impl<'a> Analyser<'a> {
             return error.hint(format!("did you mean {}?", longer.join(" or ")));
         }
         match did_you_mean(name, known.iter().copied()) {
-            Some(hint) => error.hint(hint),
+            Some(hint) => error.hint(hint.replace(" `", &format!(" `{namespace}/"))),
             None => error.hint(format!("{prefix} has {}", known.join(", "))),
         }
     }
@@ -293,7 +319,18 @@ impl<'a> Analyser<'a> {
                 return error.hint(format!("did you mean `{alias}/{name}`?"));
             }
         }
-        let mut known: Vec<&str> = self.around.builtins.names().filter(|name| !name.contains('/')).collect();
+        if let Some(unsupported) = unsupported(name) {
+            return unsupported;
+        }
+        // Whoever writes a small letter first does not mean a class.
+        let is_class = name.starts_with(char::is_uppercase);
+        let mut known: Vec<&str> = self
+            .around
+            .builtins
+            .names()
+            .filter(|known| !known.contains('/') && !known.starts_with('.') && !known.ends_with('.'))
+            .filter(|known| known.starts_with(char::is_uppercase) == is_class)
+            .collect();
         known.extend(self.names.globals.iter().map(|name| &**name));
         known.extend(self.around.tools.names());
         known.extend(self.around.data.keys().filter_map(|key| match key {

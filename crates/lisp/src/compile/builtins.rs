@@ -72,10 +72,18 @@ impl Builtins {
         self.values.keys().any(|name| name.starts_with(&prefix))
     }
 
-    /// Every name there is.
+    /// Every name that a program may write.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.values.keys().map(|name| &**name).filter(|name| !name.contains('*') || name.len() < 3)
+        self.values.keys().map(|name| &**name).filter(|name| !is_internal(name))
     }
+}
+
+/// The namespace in which forms that are made of other forms find what is internal. No program can write it.
+pub(crate) const INTERNAL: &str = ":internal";
+
+/// Whether a name is that of a part which the library keeps for itself.
+pub(crate) fn is_internal(name: &str) -> bool {
+    name.len() > 2 && name.ends_with('*') && name != "list*"
 }
 
 /// The namespace that this one is another spelling of.

@@ -36,6 +36,8 @@ pub(crate) enum Op {
     /// `or`: leaves a true value and jumps, or drops a false one.
     JumpIfTrueOrPop(u32),
     Call(u16),
+    /// Calls a constant keyword with one argument: two instructions in one.
+    Lookup(u32),
     CallNative(&'static Native, u16),
     CallTool(u32, u16),
     Return,
@@ -55,6 +57,14 @@ pub(crate) enum Op {
     Greater,
     GreaterOrEqual,
     Equal,
+    /// These have a constant as their second operand: two instructions in one.
+    AddInteger(i64),
+    SubtractInteger(i64),
+    MultiplyInteger(i64),
+    LessInteger(i64),
+    LessOrEqualInteger(i64),
+    GreaterInteger(i64),
+    GreaterOrEqualInteger(i64),
     Increment,
     Decrement,
     Not,

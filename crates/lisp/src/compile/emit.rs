@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::code::{Body, Capture, Case, NO_DOC, Op, Proto};
 use super::node::{Binding, FunctionNode, Node, NodeKind, Slot};
+use super::purity::{known_pure, native_is_pure};
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Effects, Native};
+use crate::library::Native;
 use crate::reader::Span;
 use crate::value::Value;
 
@@ -184,9 +185,18 @@ impl Emitter {
                 if !known_pure(&function, &arguments) {
                     self.impure = true;
                 }
-                self.node(*function)?;
-                let count = self.all(arguments)?;
-                self.push(Op::Call(count), span);
+                match function.kind {
+                    NodeKind::Constant(key @ Value::Keyword(_)) if arguments.len() == 1 => {
+                        self.all(arguments)?;
+                        let key = self.constant(key);
+                        self.push(Op::Lookup(key), span);
+                    }
+                    _ => {
+                        self.node(*function)?;
+                        let count = self.all(arguments)?;
+                        self.push(Op::Call(count), span);
+                    }
+                }
             }
             NodeKind::CallNative(native, arguments) => self.call_native(native, arguments, span)?,
             NodeKind::CallTool(name, arguments) => {
@@ -297,9 +307,17 @@ impl Emitter {
         Ok(())
     }
 
-    fn call_native(&mut self, native: &'static Native, arguments: Vec<Node>, span: Span) -> Result<()> {
+    fn call_native(&mut self, native: &'static Native, mut arguments: Vec<Node>, span: Span) -> Result<()> {
         if !native_is_pure(native, &arguments) {
             self.impure = true;
+        }
+        if let [first, Node { kind: NodeKind::Constant(Value::Integer(value)), .. }] = &mut arguments[..]
+            && let Some(op) = with_integer(native.name, *value)
+        {
+            let first = std::mem::replace(first, Node { kind: NodeKind::Constant(Value::Nil), span });
+            self.node(first)?;
+            self.push(op, span);
+            return Ok(());
         }
         let short = match (native.name, arguments.len()) {
             ("+", 2) => Some(Op::Add),
@@ -376,32 +394,18 @@ impl Emitter {
     }
 }
 
-/// Whether calling this node can do nothing but compute.
-fn known_pure(function: &Node, arguments: &[Node]) -> bool {
-    match &function.kind {
-        NodeKind::Constant(Value::Closure(closure)) => {
-            let bodies = &closure.code().functions[closure.member()];
-            let pure = |body: &Body| body.pure;
-            bodies.fixed.iter().all(pure) && bodies.variadic.iter().all(pure)
-        }
-        NodeKind::Constant(Value::Keyword(_) | Value::Map(_) | Value::Set(_)) => true,
-        NodeKind::Constant(Value::Native(native)) => native_is_pure(native, arguments),
-        _ => false,
-    }
-}
-
-fn native_is_pure(native: &Native, arguments: &[Node]) -> bool {
-    match native.effects {
-        Effects::Pure => true,
-        Effects::Acts => false,
-        Effects::Calls => arguments.first().is_some_and(|function| match &function.kind {
-            NodeKind::Function(function) => function.code.functions.iter().all(|function| {
-                function.fixed.iter().all(|body| body.pure) && function.variadic.iter().all(|body| body.pure)
-            }),
-            NodeKind::Constant(Value::Native(inner)) => inner.effects == Effects::Pure,
-            _ => known_pure(function, &[]),
-        }),
-    }
+/// The instruction for a call whose second argument is a constant, if there is one.
+fn with_integer(name: &str, value: i64) -> Option<Op> {
+    Some(match name {
+        "+" => Op::AddInteger(value),
+        "-" => Op::SubtractInteger(value),
+        "*" => Op::MultiplyInteger(value),
+        "<" => Op::LessInteger(value),
+        "<=" => Op::LessOrEqualInteger(value),
+        ">" => Op::GreaterInteger(value),
+        ">=" => Op::GreaterOrEqualInteger(value),
+        _ => return None,
+    })
 }
 
 impl Capture {

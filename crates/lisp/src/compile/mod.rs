@@ -15,14 +15,14 @@ mod library;
 mod liveness;
 mod names;
 mod node;
-mod quote;
+mod purity;
 mod scope;
 
 use std::sync::Arc;
 
 pub(crate) use analyse::{Analyser, Surroundings};
-pub(crate) use builtins::Builtins;
-pub(crate) use code::{Body, Capture, Code, Function, NO_DOC, Op, Origin};
+pub(crate) use builtins::{Builtins, is_internal};
+pub(crate) use code::{Body, Capture, Case, Code, Function, Op, Origin, Proto};
 pub(crate) use library::compile_library;
 pub(crate) use names::Names;
 use node::{Node, NodeKind};
@@ -67,6 +67,7 @@ pub(crate) fn compile_function(
     names: Names,
 ) -> Result<(Arc<Code>, Names)> {
     let mut analyser = Analyser::new(around, names, Some(source.clone()));
+    analyser.is_stored = true;
     let code = function_of(&mut analyser, form, captured).map_err(|error| error.locate(&source))?;
     Ok((code, analyser.names))
 }

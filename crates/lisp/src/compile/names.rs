@@ -1,4 +1,4 @@
-//! The numbers of definitions and data items.
+//! The numbers of definitions and data items, and what `require` has made known.
 //!
 //! A global is a number into the memory. Names are numbered in the order in which they were first met and keep their
 //! number for the life of a memory, so that code compiled for one program still means the same in the next.
@@ -44,4 +44,7 @@ impl Numbering {
 pub(crate) struct Names {
     pub(crate) globals: Numbering,
     pub(crate) data: Numbering,
+    /// What `require` has made known: `alias` for a namespace, and `name` for `namespace/name`.
+    pub(crate) aliases: OrdMap<Arc<str>, Arc<str>>,
+    pub(crate) referred: OrdMap<Arc<str>, Arc<str>>,
 }

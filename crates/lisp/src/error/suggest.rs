@@ -12,8 +12,8 @@ fn closest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>, most: usi
         return Vec::new();
     }
     let allowed = match wanted.len() {
-        0..=2 => 1,
-        3..=5 => 2,
+        0..=3 => 1,
+        4..=5 => 2,
         length => length / 3,
     };
     let mut found: Vec<(usize, &str)> = known

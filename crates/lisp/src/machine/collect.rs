@@ -126,7 +126,7 @@ impl Count {
                 self.look(inner);
             }
             // Compiled patterns are held to a size of their own; see the regex library.
-            Value::Regex(pattern) => self.bytes += 4096 + 64 * pattern.source.len(),
+            Value::Regex(pattern) => self.bytes += pattern.regex.bytes(),
             Value::Temporal(_) => self.bytes += 64,
             _ => {}
         }
@@ -134,7 +134,7 @@ impl Count {
 }
 
 /// Where a value is stored, if it is stored anywhere.
-fn address(value: &Value) -> Option<usize> {
+pub(super) fn address(value: &Value) -> Option<usize> {
     Some(match value {
         Value::BigInteger(number) => Arc::as_ptr(number).addr(),
         Value::Ratio(ratio) => Arc::as_ptr(ratio).addr(),
@@ -157,7 +157,13 @@ fn address(value: &Value) -> Option<usize> {
 }
 
 /// Counts what is alive and tells the meter. Gives whether the program may go on.
-pub(super) fn collect<'a>(shared: &mut Shared, fibers: impl Iterator<Item = &'a Fiber>) -> bool {
+///
+/// `results` are those of branches that are done, whose fibers are gone.
+pub(super) fn collect<'a>(
+    shared: &mut Shared,
+    fibers: impl Iterator<Item = &'a Fiber>,
+    results: impl Iterator<Item = &'a Value>,
+) -> bool {
     // What the host has given is not the program's doing: it is marked as seen and not counted.
     let mut count = Count { seen: HashSet::new(), pending: Vec::new(), vectors: Vec::new(), bytes: 0 };
     for value in shared.data.values().chain(&shared.history).chain(shared.journal.values()) {
@@ -180,6 +186,7 @@ pub(super) fn collect<'a>(shared: &mut Shared, fibers: impl Iterator<Item = &'a 
         count.bytes += fiber.strand.prints.iter().map(|text| text.len() + 32).sum::<usize>();
         fiber.each(&mut |value| count.look(value));
     }
+    results.for_each(|value| count.look(value));
     for definition in shared.memory.slots.iter().flatten() {
         count.look(&definition.value);
         count.bytes += 128;

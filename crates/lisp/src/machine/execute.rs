@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use super::fiber::{CodeFrame, Exit, Fiber, Frame, Pending, Strand};
-use super::instructions::{Flow, charge_keys};
+use super::instructions::charge_keys;
+use super::run::Flow;
 use super::shared::Shared;
 use super::work::{Host, Step, Work};
 use crate::error::{Error, ErrorKind, Result};

@@ -94,8 +94,9 @@ pub(crate) struct Strand {
 
 impl Strand {
     pub(crate) fn stamp(&mut self) -> Stamp {
-        self.next_stamp += 1;
-        Stamp(self.next_stamp - 1)
+        let stamp = Stamp(self.next_stamp);
+        self.next_stamp = self.next_stamp.wrapping_add(1);
+        stamp
     }
 
     /// The name of the next request.

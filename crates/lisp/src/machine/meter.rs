@@ -49,6 +49,19 @@ impl Meter {
         }
     }
 
+    /// Whether there is so much fuel left.
+    #[inline]
+    pub(crate) fn has_fuel(&self, units: u64) -> bool {
+        self.fuel >= units
+    }
+
+    /// Uses up fuel that is known to be there.
+    #[inline]
+    pub(crate) fn spend(&mut self, units: u64) {
+        debug_assert!(self.has_fuel(units));
+        self.fuel = self.fuel.saturating_sub(units);
+    }
+
     #[cold]
     fn out_of_fuel(&mut self) -> Error {
         self.fuel = 0;

@@ -20,6 +20,7 @@ mod outcome;
 mod random;
 mod realise;
 mod request;
+mod run;
 mod shared;
 mod thunks;
 mod tools;
@@ -138,6 +139,7 @@ impl Machine {
                         self.fibers.iter().flatten().chain(
                             self.forks.iter().flat_map(|fork| fork.waiting.iter().map(|(_, fiber)| fiber)),
                         ),
+                        self.forks.iter().flat_map(|fork| fork.results.iter().flatten().flatten()),
                     );
                     if !may_go_on && let Some(fiber) = &mut self.fibers[index] {
                         fiber.pending = Pending::Raise(self.shared.meter.exceeded().into());
@@ -230,16 +232,14 @@ impl Machine {
         }
         let number = strand.forks;
         strand.forks += 1;
+        let fork_stamp = strand.stamp();
         let ancestors: Arc<[u32]> = strand.ancestors.iter().copied().chain([parent]).collect();
         let count = branches.len();
         let mut waiting = std::collections::VecDeque::with_capacity(count);
         for (place, (function, arguments)) in branches.into_iter().enumerate() {
             let place = place as u32;
             let path: Arc<[(u32, u32)]> = strand.branches.iter().copied().chain([(number, place)]).collect();
-            // Stamps of different branches must differ whatever the branches do and in whichever order they run.
-            let next_stamp = path.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, (fork, branch)| {
-                (hash ^ (u64::from(*fork) << 32 | u64::from(*branch))).wrapping_mul(0x0000_0100_0000_01b3)
-            }) | 1 << 63;
+            let next_stamp = Stamp::first_of_branch(fork_stamp, &path);
             let branch = Strand {
                 id: 0,
                 ancestors: ancestors.clone(),

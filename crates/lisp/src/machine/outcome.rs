@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::collect::address;
 use super::request::Request;
 use super::work::Signal;
 use crate::error::Error;
@@ -58,10 +59,15 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
         return;
     }
     let mut kept = HashSet::new();
+    // What is shared is looked at once: unfolded it may be more than anybody can walk.
+    let mut seen = HashSet::new();
     let mut pending: Vec<Value> =
         memory.slots.iter().flatten().map(|definition| definition.value.clone()).collect();
     pending.extend(result.cloned());
     while let Some(value) = pending.pop() {
+        if address(&value).is_some_and(|address| !seen.insert(address)) {
+            continue;
+        }
         match &value {
             Value::Atom(atom) => {
                 if kept.insert(atom.number())

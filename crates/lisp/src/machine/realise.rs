@@ -104,6 +104,15 @@ impl SpineWalk {
     /// Goes on to the next pending cell, if there is one.
     fn advance(&mut self, shared: &mut Shared) -> Result<Option<Arc<LazyCell>>> {
         loop {
+            // Items that lie ready need not be looked at one by one.
+            if let Cursor::Items(items, at, _) = &mut self.cursor {
+                let left = items.len().saturating_sub(*at);
+                if self.count + left <= shared.limits.collection_size {
+                    shared.meter.work(left as u64)?;
+                    self.count += left;
+                    *at = items.len();
+                }
+            }
             match self.cursor.next() {
                 Next::Item(_) => {
                     self.count += 1;

@@ -88,6 +88,13 @@ pub(crate) trait Work: Send + Sync {
         false
     }
 
+    /// Takes the result of [`Work::function`] and puts the arguments of its next call on the stack, if that is all there is to
+    /// do and there are as many arguments as `wanted`. Gives whether it has. If not, nothing has changed, and the result is given
+    /// to [`Work::step`]. What is charged is what a step would have charged.
+    fn again(&mut self, _host: &mut Host<'_>, _result: &mut Value, _wanted: usize) -> bool {
+        false
+    }
+
     /// The function the frame calls over and over.
     fn function(&self) -> Option<&Value> {
         None

@@ -20,12 +20,23 @@ pub(crate) use number::double_text;
 pub use sample::{Truncation, to_clojure};
 pub(crate) use temporal::temporal_text;
 
+use crate::error::Result;
 use crate::value::Value;
 
 /// The value in full, as `pr-str` writes it. It is the text that reads back as an equal value.
+///
+/// A few values that share their parts may be written as more text than there is room for. What a program has made is
+/// better written with [`to_edn_within`].
 pub fn to_edn(value: &Value) -> String {
     let mut text = String::new();
     // Without a bound there is nothing to fail at.
     let _ = print(value, Style::Readable, usize::MAX, &mut text);
     text
+}
+
+/// The value in full, as [`to_edn`] writes it, or an error if that takes more than so many bytes.
+pub fn to_edn_within(value: &Value, most: usize) -> Result<String> {
+    let mut text = String::new();
+    print(value, Style::Readable, most, &mut text)?;
+    Ok(text)
 }

@@ -108,7 +108,7 @@ impl FunctionReader<'_> {
         let (true, Some(member)) = (fits, member) else {
             return Err(damaged("a function that captures other values than its text says"));
         };
-        memory.next_stamp = memory.next_stamp.max(stamp.saturating_add(1));
+        memory.note_stamp(stamp);
         Ok(Closure::new(code, member, captured.into(), Stamp(stamp)))
     }
 

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::inputs::Inputs;
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::value::Value;
+use crate::value::{Stamp, Value};
 
 /// A value takes this many bytes at least, so memory bounds the parts a document may have.
 const BYTES_OF_CELL: usize = 16;
@@ -59,7 +59,7 @@ pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
     }
     let names: Vec<&str> = memory.names.globals.iter().map(|name| &**name).collect();
     let data: Vec<&str> = memory.names.data.iter().map(|name| &**name).collect();
-    Ok(json!({
+    let mut document = json!({
         "version": VERSION,
         "nodes": writer.into_nodes(),
         "names": names,
@@ -67,7 +67,13 @@ pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
         "definitions": definitions,
         "atoms": atoms,
         "next_stamp": memory.next_stamp,
-    }))
+    });
+    for (field, known) in [("aliases", &memory.names.aliases), ("referred", &memory.names.referred)] {
+        if !known.is_empty() {
+            document[field] = known.iter().map(|(name, means)| (name.to_string(), json!(&**means))).collect();
+        }
+    }
+    Ok(document)
 }
 
 /// The memory of a document. Functions in it are compiled against the data and tools of the inputs.
@@ -81,7 +87,16 @@ pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Resu
     for name in texts(document, "data")? {
         memory.names.data.number_or_add(name);
     }
-    memory.next_stamp = field(document, "next_stamp")?.as_u64().ok_or_else(|| damaged("no next stamp"))?;
+    let names = &mut memory.names;
+    for (field, known) in [("aliases", &mut names.aliases), ("referred", &mut names.referred)] {
+        for (name, means) in document.get(field).and_then(Json::as_object).into_iter().flatten() {
+            let means = means.as_str().ok_or_else(|| damaged("a name that stands for no name"))?;
+            known.insert(name.as_str().into(), means.into());
+        }
+    }
+    let next_stamp = field(document, "next_stamp")?.as_u64();
+    memory.next_stamp =
+        next_stamp.filter(|stamp| !Stamp(*stamp).is_of_branch()).ok_or_else(|| damaged("no next stamp"))?;
     let mut definitions = Vec::new();
     let mut cells = Vec::new();
     {

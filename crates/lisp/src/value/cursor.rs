@@ -106,6 +106,22 @@ impl Cursor {
         }
     }
 
+    /// The item before this place, if the cursor can go back to it.
+    #[inline]
+    pub(crate) fn before(&self) -> Option<&Value> {
+        match self {
+            Cursor::Items(items, at, _) => at.checked_sub(1).and_then(|before| items.get(before)),
+            _ => None,
+        }
+    }
+
+    /// Goes back to what [`Cursor::before`] gives.
+    pub(crate) fn step_back(&mut self) {
+        if let Cursor::Items(_, at, _) = self {
+            *at = at.saturating_sub(1);
+        }
+    }
+
     /// How many items are left, if that is known without walking.
     pub fn left(&self) -> Option<usize> {
         match self {

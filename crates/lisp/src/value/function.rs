@@ -10,6 +10,29 @@ use crate::compile::{Body, Code, Function};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Stamp(pub(crate) u64);
 
+impl Stamp {
+    /// What the stamps of branches of `pmap` and `pcalls` begin with. Those of the program itself count up and never get there.
+    const BRANCH: u64 = 1 << 63;
+
+    /// The first stamp of a branch. Stamps of different branches differ whatever the branches do and in whichever order they
+    /// run, and those of different forks because `fork` is a stamp of its own.
+    pub(crate) fn first_of_branch(fork: Stamp, path: &[(u32, u32)]) -> u64 {
+        const PRIME: u64 = 0x0000_0100_0000_01b3;
+        let start = (0xcbf2_9ce4_8422_2325 ^ fork.0).wrapping_mul(PRIME);
+        let hash = path.iter().fold(start, |hash, (fork, branch)| {
+            (hash ^ (u64::from(*fork) << 32 | u64::from(*branch))).wrapping_mul(PRIME)
+        });
+        // Mixed once more, because the last steps of the path must reach all bits.
+        let mixed = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ (mixed >> 32)) | Self::BRANCH
+    }
+
+    /// Whether this is a stamp of a branch.
+    pub(crate) fn is_of_branch(self) -> bool {
+        self.0 >= Self::BRANCH
+    }
+}
+
 /// A function: code and the values of the names around it that it uses.
 pub struct Closure {
     code: Arc<Code>,

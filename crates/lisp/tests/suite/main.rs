@@ -1,19 +1,21 @@
 //! The tests of the language, in one binary.
 
+mod allocations;
 mod dates;
 mod differential;
 mod errors;
 mod format;
 mod forms;
+mod fuzz;
 mod generate;
 mod json;
+mod killers;
 mod limits;
 mod maps;
 mod math;
 mod namespaces;
 mod printer;
 mod reader;
-mod reader_mutation;
 mod reference;
 mod regex;
 mod repair;

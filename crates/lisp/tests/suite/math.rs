@@ -125,3 +125,45 @@ fn bits() {
     fails("(bit-and nil 1)", "type_error");
     fails("(bit-not)", "arity_error");
 }
+
+#[test]
+fn a_ratio_becomes_a_double_of_sixteen_digits() {
+    // Clojure divides with sixteen digits, so the last one is not always that of the nearest double.
+    gives(
+        "[(double 1/3) (double 2/3) (double 1/7)]",
+        "[0.3333333333333333 0.6666666666666667 0.1428571428571429]",
+    );
+    gives("[(+ 1/3 1.0) (* 2/3 1.0)]", "[1.3333333333333333 0.6666666666666667]");
+    gives("(double 100000000000000000000/3)", "3.333333333333333E19");
+    gives("(== (double 12345678901234567890/7) 1.763668414462081E18)", "true");
+}
+
+#[test]
+fn the_least_of_one_value_is_that_value() {
+    gives("[(min nil) (max nil) (min \"a\") (max \"a\")]", "[nil nil \"a\" \"a\"]");
+    fails("(min 1 nil)", "type_error");
+    fails("(max nil 1)", "type_error");
+    fails("(min)", "arity_error");
+}
+
+#[test]
+fn division_of_doubles_by_ratios_is_whole() {
+    gives("[(quot 1.1 -7/2) (quot 7.5 1/2) (quot -7 2.0)]", "[0.0 15.0 -3.0]");
+    gives("[(rem 1.1 -7/2) (mod 1.1 -7/2)]", "[1.1 -2.4]");
+    gives("[(quot 7/2 2) (rem 7/2 2)]", "[1N 3/2]");
+    fails("(quot 1.0 0)", "arithmetic_error");
+}
+
+#[test]
+fn big_integers_of_doubles_are_those_of_their_text() {
+    gives("[(bigint 1.9) (bigint -1.9) (bigint 0.1) (bigint 1/2)]", "[1N -1N 0N 0N]");
+    gives(
+        "[(bigint 1e20) (bigint 1.1e22) (bigint 1e15)]",
+        "[100000000000000000000N 11000000000000000000000N 1000000000000000N]",
+    );
+    gives("(= (bigint 1.5e300) (* 15 (reduce *' (repeat 299 10))))", "true");
+    gives("(bigint 9.007199254740993e15)", "9007199254740992N");
+    fails("(bigint ##NaN)", "invalid_argument");
+    fails("(bigint ##Inf)", "invalid_argument");
+    fails("(bigint nil)", "type_error");
+}

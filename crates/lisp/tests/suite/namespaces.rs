@@ -84,6 +84,7 @@ fn unknown_names_are_explained() {
     fails("(foo.bar/baz 1)", "no namespace");
     fails("(clojure.string/upper 1)", "upper-case");
     fails("(.nope \"a\")", "there is no method");
+    fails("(str/uper-case 1)", "did you mean `str/upper-case` or `str/lower-case`?");
     gives("data/missing", "nil");
 }
 
@@ -139,4 +140,36 @@ fn memory_grows_and_failures_roll_back() {
     assert_eq!(to_edn(&kept.result.unwrap()), "(2 3)");
     let again = run_on(kept.memory, "(f)");
     assert_eq!(to_edn(&again.result.unwrap()), "(2 3)");
+}
+
+#[test]
+fn what_the_library_keeps_for_itself_has_no_name() {
+    for name in ["mapv*", "clojure.core/into*", "for-concat*", "str/replace-plain*", "sort*", "core/range*"] {
+        let error = run(&format!("({name} 1 [2])"), Inputs::default()).unwrap_err();
+        assert!(!error.contains("did you mean `mapv*`"), "{error}");
+        assert!(
+            ["unbound_var", "parse_error", "unsupported"].iter().any(|kind| error.starts_with(kind)),
+            "{error}"
+        );
+    }
+    gives("(list* 1 [2])", "(1 2)");
+    gives("(defn sort* [x] [:mine x]) (sort* 1)", "[:mine 1]");
+    let names = engine().names();
+    assert!(names.iter().all(|name| !name.ends_with('*') || *name == "*" || *name == "list*"), "{names:?}");
+}
+
+#[test]
+fn hints_offer_what_can_be_written() {
+    let hint = |source: &str| run(source, Inputs::default()).unwrap_err();
+    // Neither a class nor a method nor an internal name, where none is meant.
+    for source in ["(strin 1)", "(lon 1)", "(mapvv 1)", "(range* 1)", "(trim* 1)", "(date 1)", "(dat 1)"] {
+        let error = hint(source);
+        let offered = error.split("did you mean").nth(1).unwrap_or("");
+        let names: Vec<&str> = offered.split('`').skip(1).step_by(2).collect();
+        assert!(names.iter().all(|name| !name.starts_with('.') && !name.ends_with(['.', '*'])), "{error}");
+        assert!(names.iter().all(|name| !name.starts_with(char::is_uppercase)), "{error}");
+    }
+    assert!(hint("(instance? Strin \"a\")").contains("`String`"));
+    assert!(hint("(re-groups 1)").contains("re-find"));
+    assert!(hint("(map re-matcher [1])").contains("re-seq"));
 }

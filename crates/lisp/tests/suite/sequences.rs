@@ -138,3 +138,36 @@ fn sorting() {
     gives("(sort [nil 1])", "(nil 1)");
     gives("(reverse (sort (map (fn [x] (mod (* x 7919) 101)) (range 5))))", "(82 63 41 22 0)");
 }
+
+#[test]
+fn an_index_beyond_any_length() {
+    fails("(nth [1 2] 4294967296)", "index_out_of_bounds");
+    fails("(nth [1 2] 9223372036854775808)", "invalid_argument");
+    fails("(nth [1 2] 9223372036854775808 :none)", "invalid_argument");
+    fails("(nth '(1 2) 9223372036854775808)", "invalid_argument");
+    gives("[(nth [1 2] 1N) (nth [1 2] 1.9) (nth [1 2] 3/2) (nth [1 2] 7 :none)]", "[2 2 2 :none]");
+}
+
+#[test]
+fn a_function_that_fails_is_tried_again_where_it_failed() {
+    // What was computed ahead stands, and so does what comes behind it, whatever the source of the items.
+    for source in [
+        "[\"1\" \"2\" \"x\" \"4\"]",
+        "(list \"1\" \"2\" \"x\" \"4\")",
+        "(cons \"1\" [\"2\" \"x\" \"4\"])",
+        "(concat [\"1\" \"2\"] (rest [\"0\" \"x\" \"4\"]))",
+        "(rest [\"0\" \"1\" \"2\" \"x\" \"4\"])",
+        "(map str [1 2 'x 4])",
+    ] {
+        let program = format!(
+            "(let [s (map (fn [t] (Integer/parseInt t)) {source}) again (fn [] (try (nth s 2) (catch Exception e :failed)))]
+               [(first s) (second s) (again) (again) (take 2 s)])"
+        );
+        gives(&program, "[1 2 :failed :failed (1 2)]");
+    }
+    gives(
+        "(map :id (filter (fn [r] (:ok r)) (cons {:id 0 :ok true} (rest [{:id 1 :ok true} {:id 2} {:id 3 :ok true}]))))",
+        "(0 3)",
+    );
+    gives("(map :id (remove :ok (concat [{:id 0}] (rest [{:id 1} {:id 2 :ok 1} {:id 3}]))))", "(0 3)");
+}

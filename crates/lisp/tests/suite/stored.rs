@@ -215,7 +215,7 @@ fn damaged_documents_are_refused() {
         json!(["fn", {}]),
         json!(["fn", {"text": "(+ 1 2)", "names": [], "member": 0, "stamp": 1}]),
         json!(["fn", {"text": "(fn [x", "names": [], "member": 0, "stamp": 1}]),
-        json!(["fn", {"text": "(fn [x] (no-such x))", "names": [], "member": 0, "stamp": 1}]),
+        json!(["fn", {"text": "(fn [x] (no/such x))", "names": [], "member": 0, "stamp": 1}]),
         json!(["fn", {"text": "(fn [x] x) (fn [y] y)", "names": [], "member": 0, "stamp": 1}]),
         json!(["fn", {"text": "(fn [x] x)", "names": [], "member": 7, "stamp": 1}]),
         json!(["fn", {"text": "(fn [x] y)", "names": ["y"], "member": 0, "stamp": 1}]),
@@ -290,4 +290,53 @@ fn edn_and_stored_forms_agree() {
     let value = read_edn("{:a [1 (2 3) #{4}]}", &Limits::default()).unwrap();
     let document = store_value(&value, &Limits::default()).unwrap();
     assert_eq!(restore_value(&document, engine(), &mut Inputs::default()).unwrap(), value);
+}
+
+#[test]
+fn aliases_outlive_the_program_that_required_them() {
+    let before = "(require '[clojure.string :as s :refer [join]] '[clojure.set :as sets])
+                  (defn shout [x] (s/upper-case (join \"-\" x)))";
+    survives(before, "(shout [\"a\" \"b\"])", "\"A-B\"");
+    survives(before, "[(s/trim \" x \") (sets/union #{1} #{2}) (join [1 2])]", "[\"x\" #{1 2} \"12\"]");
+}
+
+#[test]
+fn functions_may_name_tools_and_data_that_are_gone() {
+    let tools = || backstitch_lisp::Tools::new().with("price", ["item"]).with("send_mail", ["to"]);
+    let data = || [(Value::keyword("rate"), Value::Integer(3))].into_iter().collect();
+    let source = "(defn a [x] (tool/price x)) (defn b [x] (price x)) (defn c [x] (map tool/send-mail x)) (defn d [x] (* rate x))
+                  (defn e [] 5)";
+    let before = Inputs { tools: tools(), data: data(), ..Inputs::default() };
+    let program = engine().compile(source, &before).unwrap();
+    let Outcome::Finished(finished) = engine().start(&program, before).run() else { panic!("it waits") };
+    let document = store_memory(&finished.memory, &Limits::default()).unwrap();
+    // Without them everything comes back, and only a use of what is gone fails.
+    let memory = restore_memory(&document, engine(), &Inputs::default()).unwrap();
+    assert_eq!(store_memory(&memory, &Limits::default()).unwrap(), document);
+    let ends = |source: &str| match run(source, memory.clone()).result {
+        Ok(value) => to_edn(&value),
+        Err(error) => error.kind().name().to_owned(),
+    };
+    assert_eq!(ends("(e)"), "5");
+    for source in ["(a 1)", "(b 1)", "(c [1])"] {
+        assert_eq!(ends(source), "unknown_tool", "{source}");
+    }
+    assert_eq!(ends("(d 2)"), "type_error");
+    // With them it is as it was.
+    let after = Inputs { tools: tools(), data: data(), ..Inputs::default() };
+    let memory = restore_memory(&document, engine(), &after).unwrap();
+    let after = Inputs { memory, ..after };
+    let program = engine().compile("(d 2)", &after).unwrap();
+    let Outcome::Finished(finished) = engine().start(&program, after).run() else { panic!("it waits") };
+    assert_eq!(finished.result.unwrap(), Value::Integer(6));
+}
+
+#[test]
+fn what_branches_make_is_never_made_twice() {
+    let first = leave_behind("(def a (first (pmap atom [1]))) (def f (first (pmap (fn [x] (fn [] x)) [1])))");
+    let second = run(
+        "(def b (first (pmap atom [2]))) (def g (first (pmap (fn [x] (fn [] x)) [2]))) [@a @b (= a b) (= f g) (f) (g)]",
+        first,
+    );
+    assert_eq!(to_edn(&second.result.unwrap()), "[1 2 false false 1 2]");
 }

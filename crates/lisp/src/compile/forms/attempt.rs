@@ -1,6 +1,6 @@
 //! `try`, `catch`, `finally`, `assert`.
 
-use super::{invalid, list};
+use super::{internal, invalid};
 use crate::compile::analyse::Analyser;
 use crate::compile::node::{Node, NodeKind};
 use crate::error::Result;
@@ -65,8 +65,7 @@ impl Analyser<'_> {
         };
         let text = self.source.as_deref().and_then(|source| test.span.text(source)).unwrap_or("").to_owned();
         let text = Form::new(FormKind::String(text.into()), test.span);
-        let fail =
-            list("clojure.core/assertion-failed*", std::iter::once(text).chain(message.cloned()), span);
+        let fail = internal("assertion-failed*", std::iter::once(text).chain(message.cloned()), span);
         let test = self.form(test, false)?;
         let fail = self.form(&fail, false)?;
         Ok(Node::new(NodeKind::If(Box::new([test, Node::constant(Value::Nil, span), fail])), span))

@@ -1,9 +1,9 @@
 //! `if`, `when`, `cond`, `condp`, `case`, `and`, `or`.
 
-use super::{invalid, list};
+use super::{internal, invalid, list};
 use crate::compile::analyse::Analyser;
 use crate::compile::node::{Node, NodeKind};
-use crate::compile::quote::quote;
+use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Span};
 use crate::value::Value;
@@ -95,8 +95,7 @@ impl Analyser<'_> {
                 [] => {}
             }
         }
-        let mut form =
-            otherwise.unwrap_or_else(|| list("clojure.core/no-matching-clause*", [symbol(&v)], span));
+        let mut form = otherwise.unwrap_or_else(|| internal("no-matching-clause*", [symbol(&v)], span));
         for (test, result, arrow) in steps.into_iter().rev() {
             let call = Form::list([symbol(&p), test.clone(), symbol(&v)], test.span);
             form = if arrow {
@@ -123,8 +122,8 @@ impl Analyser<'_> {
         for pair in pairs {
             // A list stands for each of its items.
             let constants = match &pair[0].kind {
-                FormKind::List(items) => items.iter().map(quote).collect::<Result<Vec<_>>>()?,
-                _ => vec![quote(&pair[0])?],
+                FormKind::List(items) => items.iter().map(form_to_value).collect::<Result<Vec<_>>>()?,
+                _ => vec![form_to_value(&pair[0])?],
             };
             for constant in &constants {
                 if compiled.iter().any(|(others, _)| others.contains(constant)) {

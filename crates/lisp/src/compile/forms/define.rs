@@ -143,9 +143,18 @@ impl Analyser<'_> {
                 .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
             }
             for pair in items[1..].windows(2) {
-                let is_as = matches!(&pair[0].kind, FormKind::Keyword(name) if name.full() == "as");
-                if let (true, Some(alias)) = (is_as, pair[1].as_symbol()) {
-                    self.aliases.push((alias.full().into(), namespace.full().into()));
+                let FormKind::Keyword(option) = &pair[0].kind else { continue };
+                match (option.full(), pair[1].as_symbol(), pair[1].as_vector()) {
+                    ("as", Some(alias), _) => {
+                        self.names.aliases.insert(alias.full().into(), namespace.full().into());
+                    }
+                    ("refer" | "only", _, Some(names)) => {
+                        for name in names.iter().filter_map(Form::as_symbol) {
+                            let full = format!("{}/{}", namespace.full(), name.full());
+                            self.names.referred.insert(name.full().into(), full.into());
+                        }
+                    }
+                    _ => {}
                 }
             }
         }

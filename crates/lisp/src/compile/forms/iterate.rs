@@ -1,6 +1,6 @@
 //! `for`, `doseq`, `dotimes`, `while`, `lazy-seq`.
 
-use super::{invalid, list};
+use super::{internal, invalid, list};
 use crate::compile::analyse::Analyser;
 use crate::compile::functions::Written;
 use crate::compile::node::{Node, NodeKind};
@@ -151,7 +151,7 @@ fn for_parts(parts: &[Part<'_>], body: &Form, span: Span) -> Form {
     }
     let inner = for_step(rest, body, span);
     let function = list("clojure.core/fn", [Form::vector([(*pattern).clone()], span), inner], span);
-    list("clojure.core/for-concat*", [function, (*source).clone()], span)
+    internal("for-concat*", [function, (*source).clone()], span)
 }
 
 /// What one item of a level gives: a sequence, or the mark that ends the level.

@@ -12,9 +12,10 @@ mod iterate;
 mod thread;
 
 use super::analyse::Analyser;
+use super::builtins::INTERNAL;
 use super::node::{Node, NodeKind};
-use super::quote::quote;
 use super::scope::is_local;
+use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, Name, Span};
 
@@ -52,6 +53,11 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("slurp", "there are no files; use a tool"),
     ("spit", "there are no files; use a tool"),
     ("with-open", "there are no files; use a tool"),
+    (
+        "re-matcher",
+        "a matcher would change with each use; use `re-seq` for all matches or `re-find` for the first",
+    ),
+    ("re-groups", "`re-find`, `re-matches` and `re-seq` give the groups themselves"),
     ("monitor-enter", "there are no threads"),
 ];
 
@@ -78,7 +84,7 @@ impl Analyser<'_> {
         let arguments = &items[1..];
         Ok(Some(match name {
             "quote" => match arguments {
-                [form] => Node::constant(quote(form)?, span),
+                [form] => Node::constant(form_to_value(form)?, span),
                 _ => return Err(invalid("(quote form)")),
             },
             "do" => self.body(arguments, span, tail)?,
@@ -128,15 +134,12 @@ impl Analyser<'_> {
             "new" => self.form_new(arguments, span)?,
             "." => self.form_dot(arguments, span)?,
             "task" => self.form_task(arguments, span)?,
-            "time" | "doall*" if arguments.len() == 1 => self.form(&arguments[0], tail)?,
+            "time" if arguments.len() == 1 => self.form(&arguments[0], tail)?,
             _ => {
-                if let Some((_, advice)) = UNSUPPORTED.iter().find(|(other, _)| *other == name)
-                    && self.builtin(name).is_none()
-                {
-                    return Err(Error::new(ErrorKind::Unsupported, format!("`{name}` is not supported"))
-                        .hint(*advice));
-                }
-                return Ok(None);
+                return match unsupported(name) {
+                    Some(error) if self.builtin(name).is_none() => Err(error),
+                    _ => Ok(None),
+                };
             }
         }))
     }
@@ -149,6 +152,12 @@ impl Analyser<'_> {
     }
 }
 
+/// The error for a name that Clojure has and this language does not.
+pub(in crate::compile) fn unsupported(name: &str) -> Option<Error> {
+    let (_, advice) = UNSUPPORTED.iter().find(|(other, _)| *other == name)?;
+    Some(Error::new(ErrorKind::Unsupported, format!("`{name}` is not supported")).hint(*advice))
+}
+
 /// When a binding form takes its first branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Test {
@@ -159,6 +168,11 @@ pub(super) enum Test {
 /// The error for a form that is not written as it must be.
 pub(super) fn invalid(expected: &str) -> Error {
     Error::new(ErrorKind::InvalidForm, format!("expected {expected}"))
+}
+
+/// The list form of a call of what the library keeps for itself.
+pub(super) fn internal(name: &str, arguments: impl IntoIterator<Item = Form>, span: Span) -> Form {
+    list(&format!("{INTERNAL}/{name}"), arguments, span)
 }
 
 /// A list form of a head and arguments.

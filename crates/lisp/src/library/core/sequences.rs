@@ -250,6 +250,10 @@ fn last(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
 pub(crate) fn integer(name: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),
+        // `mod` and its like leave small numbers big that come from big ones.
+        Value::BigInteger(value) => num_traits::ToPrimitive::to_i64(&**value).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArgument, format!("{name}: {value} is beyond 64 bits"))
+        }),
         Value::Float(value) if value.is_finite() => Ok(*value as i64),
         Value::Ratio(ratio) => Ok(num_traits::ToPrimitive::to_i64(&ratio.truncate()).unwrap_or(i64::MAX)),
         other => Err(type_error(name, "an integer", other)),

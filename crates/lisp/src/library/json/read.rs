@@ -5,9 +5,8 @@
 use num_bigint::BigInt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::Keys;
+use crate::json::{KeyMaker, Keys};
 use crate::limits::Limits;
-use crate::reader::is_keyword_name;
 use crate::value::{Map, Value, number};
 
 /// Beyond this depth recursion is refused whatever the limits say.
@@ -16,13 +15,13 @@ const DEEPEST: u32 = 500;
 pub(super) struct JsonReader<'a> {
     text: &'a str,
     at: usize,
-    keys: Keys,
+    keys: KeyMaker,
     limits: &'a Limits,
 }
 
 impl<'a> JsonReader<'a> {
     pub(super) fn new(text: &'a str, keys: Keys, limits: &'a Limits) -> Self {
-        Self { text, at: 0, keys, limits }
+        Self { text, at: 0, keys: KeyMaker::new(keys), limits }
     }
 
     /// The one value of the text.
@@ -133,12 +132,7 @@ impl<'a> JsonReader<'a> {
                 }
                 self.at += 1;
                 let value = self.value(depth + 1)?;
-                let key = if self.keys == Keys::Keywords && is_keyword_name(&key) {
-                    Value::keyword(key)
-                } else {
-                    Value::from(key)
-                };
-                map.insert(key, value);
+                map.insert(self.keys.key(&key), value);
                 self.limits.check_collection(map.len())?;
                 if !self.goes_on(b'}')? {
                     break;

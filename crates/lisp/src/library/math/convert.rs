@@ -98,10 +98,7 @@ fn big_integer(context: &mut CallContext<'_>, function: &str, arguments: &[Value
         Value::Integer(value) => BigInt::from(*value),
         Value::BigInteger(_) => return Ok(arguments[0].clone()),
         Value::Ratio(ratio) => ratio.truncate(),
-        Value::Float(value) if value.is_finite() => match number::num_rational(value.trunc()) {
-            Err(whole) => whole,
-            Ok(ratio) => ratio.truncate(),
-        },
+        Value::Float(value) if value.is_finite() => whole(value.trunc()),
         Value::Float(_) => {
             return Err(Error::new(ErrorKind::InvalidArgument, format!("{function}: infinite or NaN")));
         }
@@ -146,4 +143,15 @@ fn rationalize(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
         }
     };
     context.number(value)
+}
+
+/// The integer that a double without a fraction is when it is written down: Clojure takes the shortest digits that mean
+/// the double, not the double's exact value.
+fn whole(value: f64) -> BigInt {
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let exponent: usize = exponent.parse().unwrap_or(0);
+    let zeros = "0".repeat(exponent.saturating_sub(fraction.len()));
+    format!("{whole}{fraction}{zeros}").parse().unwrap_or_default()
 }

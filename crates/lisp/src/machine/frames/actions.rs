@@ -214,7 +214,7 @@ fn swap_in_place(
         return None;
     }
     // A result that is nested too deep is refused after the value has been changed, so it must not come to that.
-    if more.iter().any(|value| value.depth() + 2 > host.shared.limits.nesting_depth) {
+    if more.iter().any(|value| value.depth() + 2 > host.shared.limits.deepest()) {
         return None;
     }
     let cell = &mut host.shared.memory.atoms.get_mut(&atom.number())?.1;

@@ -104,6 +104,18 @@ impl Work for Reduce {
         }
     }
 
+    #[inline]
+    fn again(&mut self, host: &mut Host<'_>, result: &mut Value, wanted: usize) -> bool {
+        if wanted != 2 || matches!(result, Value::Reduced(_)) || !host.shared.meter.has_fuel(1) {
+            return false;
+        }
+        let Next::Item(item) = self.source.next() else { return false };
+        host.shared.meter.spend(1);
+        host.stack.push(std::mem::take(result));
+        host.stack.push(item);
+        true
+    }
+
     fn function(&self) -> Option<&Value> {
         Some(&self.function)
     }
@@ -221,6 +233,30 @@ impl Work for Collect {
                 return Ok(Step::Return(Value::Nil));
             }
         }
+    }
+
+    fn again(&mut self, host: &mut Host<'_>, result: &mut Value, wanted: usize) -> bool {
+        let limit = host.shared.limits.collection_size;
+        if wanted != 1 || self.keep == Keep::Nothing || self.items.len() >= limit {
+            return false;
+        }
+        if !host.shared.meter.has_fuel(1) {
+            return false;
+        }
+        let Next::Item(item) = self.source.next() else { return false };
+        host.shared.meter.spend(1);
+        host.shared.meter.note(32);
+        match self.keep {
+            Keep::Item => {
+                let current = std::mem::replace(&mut self.current, item.clone());
+                if result.is_truthy() {
+                    self.items.push(current);
+                }
+            }
+            _ => self.items.push(std::mem::take(result)),
+        }
+        host.stack.push(item);
+        true
     }
 
     fn function(&self) -> Option<&Value> {

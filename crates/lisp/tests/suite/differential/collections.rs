@@ -43,10 +43,10 @@ impl Generator {
             1 => format!("(mapv {} {vector})", self.function()),
             2 => format!("(filterv {} {vector})", self.predicate()),
             3 => format!("(conj {vector} {})", self.expression(Type::Integer, depth)),
-            4 => format!("(assoc {vector} {} {})", self.small(), self.expression(Type::Integer, depth)),
+            4 => format!("(assoc {vector} {} {})", self.below(5), self.expression(Type::Integer, depth)),
             5 => format!("(subvec {vector} {})", self.small()),
             6 => format!("(into {vector} {})", self.expression(Type::Sequence, depth)),
-            7 => format!("(update {vector} {} (fnil inc' 0))", self.small()),
+            7 => format!("(update {vector} {} (fnil inc' 0))", self.below(5)),
             8 => format!("(pop {vector})"),
             9 => format!(
                 "[{} {}]",

@@ -1,0 +1,168 @@
+//! What the functions and methods of dates, instants and durations do.
+
+use jiff::civil::Date;
+use jiff::{SignedDuration, Span};
+
+use super::text::{date_text, inst, parse_date, parse_duration, parse_instant, unreadable};
+use super::{as_temporal, instant_of, integer, out_of_range, temporal, text};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{CallContext, type_error};
+use crate::value::{Temporal, Value};
+
+pub(super) fn local_date_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    parse_date(text("LocalDate/parse", &arguments[0])?).map(|date| temporal(Temporal::LocalDate(date)))
+}
+
+pub(super) fn local_date_of(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let part = |at: usize| integer("LocalDate/of", &arguments[at]);
+    let (year, month, day) = (part(0)?, part(1)?, part(2)?);
+    let date = || Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok();
+    match date() {
+        Some(date) => Ok(temporal(Temporal::LocalDate(date))),
+        None => Err(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("there is no date {year}-{month:02}-{day:02}"),
+        )),
+    }
+}
+
+pub(super) fn local_date_of_epoch_day(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let days = integer("LocalDate/ofEpochDay", &arguments[0])?;
+    let span = Span::new().try_days(days).map_err(|_| out_of_range())?;
+    let date = jiff::civil::date(1970, 1, 1).checked_add(span).map_err(|_| out_of_range())?;
+    Ok(temporal(Temporal::LocalDate(date)))
+}
+
+pub(super) fn epoch_day(date: Date) -> i64 {
+    jiff::civil::date(1970, 1, 1).until(date).map_or(0, |span| i64::from(span.get_days()))
+}
+
+pub(super) fn instant_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    parse_instant(text("Instant/parse", &arguments[0])?).map(|instant| temporal(Temporal::Instant(instant)))
+}
+
+pub(super) fn duration_parse(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    parse_duration(text("Duration/parse", &arguments[0])?)
+        .map(|duration| temporal(Temporal::Duration(duration)))
+}
+
+pub(super) fn duration_of(function: &str, arguments: &[Value], milliseconds: i64) -> Result<Value> {
+    let count = integer(function, &arguments[0])?;
+    let total = count.checked_mul(milliseconds).ok_or_else(|| {
+        Error::new(ErrorKind::Arithmetic, format!("{function}: a duration of {count} is too long"))
+    })?;
+    Ok(temporal(Temporal::Duration(SignedDuration::from_millis(total))))
+}
+
+pub(super) fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let instant = |value: &Value| match as_temporal(value) {
+        Some(Temporal::Instant(instant)) => Ok(*instant),
+        Some(Temporal::Date(_)) => Err(type_error("Duration/between", "an instant", value)
+            .hint("make an instant of a date with `(.toInstant date)`")),
+        Some(Temporal::LocalDate(_)) => {
+            Err(Error::new(ErrorKind::Type, "Duration/between: a local date has no time of day")
+                .hint("subtract days: `(- (.toEpochDay b) (.toEpochDay a))`"))
+        }
+        _ => Err(type_error("Duration/between", "an instant", value)),
+    };
+    let (from, to) = (instant(&arguments[0])?, instant(&arguments[1])?);
+    Ok(temporal(Temporal::Duration(to.duration_since(from))))
+}
+
+/// `java.util.Date.` of nothing, of milliseconds, or of a text as mail headers and `toString` write it.
+pub(super) fn new_date(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let milliseconds = match arguments.first() {
+        None => context.now(),
+        Some(Value::String(text)) => match date_text(text) {
+            Some(instant) => instant.as_millisecond(),
+            None if inst(text).is_some() => {
+                return Err(unreadable("a date for `Date.`", text, "Fri, 2 Jan 2026 03:04:05 GMT")
+                    .hint("read ISO 8601 with `(Instant/parse text)` or `(LocalDate/parse text)`"));
+            }
+            None => return Err(unreadable("a date", text, "Fri, 2 Jan 2026 03:04:05 GMT")),
+        },
+        Some(value @ (Value::Integer(_) | Value::BigInteger(_))) => integer("Date.", value)?,
+        Some(other) => return Err(type_error("Date.", "milliseconds or a text", other)),
+    };
+    // Every date can be printed.
+    instant_of(milliseconds)?;
+    Ok(temporal(Temporal::Date(milliseconds)))
+}
+
+pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ordering) -> Result<Value> {
+    // A `Date` has `.before` and `.after`, everything newer `.isBefore` and `.isAfter`.
+    let of_date = matches!(function, ".before" | ".after");
+    let expected = if of_date { "a java.util.Date" } else { "a local date or an instant" };
+    match (as_temporal(&arguments[0]), as_temporal(&arguments[1])) {
+        (Some(a), _) if matches!(a, Temporal::Date(_)) != of_date => {
+            Err(type_error(function, expected, &arguments[0]))
+        }
+        (Some(Temporal::Duration(_) | Temporal::Uuid(_)) | None, _) => {
+            Err(type_error(function, expected, &arguments[0]))
+        }
+        (Some(a), Some(b)) if std::mem::discriminant(a) == std::mem::discriminant(b) => {
+            Ok(Value::Boolean(a.cmp(b) == wanted))
+        }
+        (Some(a), _) => Err(type_error(function, &format!("another {}", a.type_name()), &arguments[1])),
+    }
+}
+
+/// Moves a date, or an instant by whole days.
+pub(super) fn shift(
+    function: &str,
+    arguments: &[Value],
+    span: fn(i64) -> Result<Span, jiff::Error>,
+) -> Result<Value> {
+    let span = span(integer(function, &arguments[1])?).map_err(|_| out_of_range())?;
+    match as_temporal(&arguments[0]) {
+        Some(Temporal::LocalDate(date)) => {
+            Ok(temporal(Temporal::LocalDate(date.checked_add(span).map_err(|_| out_of_range())?)))
+        }
+        Some(Temporal::Duration(duration)) if function.ends_with("Days") => {
+            let hours = i64::from(span.get_days()).saturating_mul(24);
+            let moved = duration.checked_add(SignedDuration::from_hours(hours)).ok_or_else(out_of_range)?;
+            Ok(temporal(Temporal::Duration(moved)))
+        }
+        _ => Err(type_error(function, "a local date", &arguments[0])),
+    }
+}
+
+/// Moves an instant or lengthens a duration.
+pub(super) fn move_by(function: &str, arguments: &[Value], milliseconds: i64) -> Result<Value> {
+    let count = integer(function, &arguments[1])?;
+    let by = SignedDuration::from_millis(count.checked_mul(milliseconds).ok_or_else(out_of_range)?);
+    match as_temporal(&arguments[0]) {
+        Some(Temporal::Instant(instant)) => {
+            Ok(temporal(Temporal::Instant(instant.checked_add(by).map_err(|_| out_of_range())?)))
+        }
+        Some(Temporal::Duration(duration)) => {
+            Ok(temporal(Temporal::Duration(duration.checked_add(by).ok_or_else(out_of_range)?)))
+        }
+        _ => Err(type_error(function, "an instant or a duration", &arguments[0])),
+    }
+}
+
+pub(super) fn on_date(function: &str, arguments: &[Value], part: fn(Date) -> i64) -> Result<Value> {
+    match as_temporal(&arguments[0]) {
+        Some(Temporal::LocalDate(date)) => Ok(Value::Integer(part(*date))),
+        _ => Err(type_error(function, "a local date", &arguments[0])),
+    }
+}
+
+/// A duration in whole units of so many nanoseconds, as Java rounds each: seconds down, everything else towards zero,
+/// units longer than a second by way of the seconds.
+pub(super) fn in_units(function: &str, arguments: &[Value], nanoseconds: i128) -> Result<Value> {
+    const SECOND: i128 = 1_000_000_000;
+    let Some(Temporal::Duration(duration)) = as_temporal(&arguments[0]) else {
+        return Err(type_error(function, "a duration", &arguments[0]));
+    };
+    let total = duration.as_nanos();
+    let count = if nanoseconds < SECOND {
+        total / nanoseconds
+    } else {
+        total.div_euclid(SECOND) / (nanoseconds / SECOND)
+    };
+    i64::try_from(count)
+        .map(Value::Integer)
+        .map_err(|_| Error::new(ErrorKind::Arithmetic, format!("{function}: integer overflow")))
+}

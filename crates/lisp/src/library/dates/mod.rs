@@ -1,0 +1,213 @@
+//! Dates, instants and durations: the part of `java.time` and `java.util.Date` that programs of agents use.
+//!
+//! There is no time zone but UTC, and the only clock is the reading the program was started with, so time stands
+//! still while it runs. Texts are ISO 8601; `java.util.Date.` also takes the dates of mail headers.
+
+mod functions;
+mod text;
+
+use std::sync::Arc;
+
+use functions::{
+    duration_between, duration_of, duration_parse, epoch_day, in_units, instant_parse, local_date_of,
+    local_date_of_epoch_day, local_date_parse, move_by, new_date, on_date, ordered, shift,
+};
+pub(crate) use text::parse_tagged;
+use text::parse_uuid;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, Timestamp};
+
+use super::{Arity, Constant, Native, type_error};
+use crate::error::{Error, ErrorKind, Result};
+use crate::value::{Temporal, Value};
+
+/// The functions of this module.
+pub(crate) const NATIVES: &[Native] = &[
+    Native::leaf("LocalDate/parse", Arity::exactly(1), &[], local_date_parse),
+    Native::leaf("LocalDate/of", Arity::exactly(3), &[], local_date_of),
+    Native::leaf("LocalDate/ofEpochDay", Arity::exactly(1), &[], local_date_of_epoch_day),
+    Native::leaf("LocalDate/now", Arity::exactly(0), &[], |context, _| {
+        Ok(temporal(Temporal::LocalDate(instant_of(context.now())?.to_zoned(TimeZone::UTC).date())))
+    }),
+    Native::leaf("Instant/parse", Arity::exactly(1), &[], instant_parse),
+    Native::leaf("Instant/ofEpochMilli", Arity::exactly(1), &[], |_, arguments| {
+        Ok(temporal(Temporal::Instant(instant_of(integer("Instant/ofEpochMilli", &arguments[0])?)?)))
+    }),
+    Native::leaf("Instant/ofEpochSecond", Arity::exactly(1), &[], |_, arguments| {
+        let seconds = integer("Instant/ofEpochSecond", &arguments[0])?;
+        Ok(temporal(Temporal::Instant(Timestamp::from_second(seconds).map_err(|_| out_of_range())?)))
+    }),
+    Native::leaf("Instant/now", Arity::exactly(0), &[], |context, _| {
+        Ok(temporal(Temporal::Instant(instant_of(context.now())?)))
+    }),
+    Native::leaf("Duration/between", Arity::exactly(2), &[], duration_between),
+    Native::leaf("Duration/parse", Arity::exactly(1), &[], duration_parse),
+    Native::leaf("Duration/ofDays", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofDays", a, 86_400_000)
+    }),
+    Native::leaf("Duration/ofHours", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofHours", a, 3_600_000)
+    }),
+    Native::leaf("Duration/ofMinutes", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofMinutes", a, 60_000)
+    }),
+    Native::leaf("Duration/ofSeconds", Arity::exactly(1), &[], |_, a| {
+        duration_of("Duration/ofSeconds", a, 1_000)
+    }),
+    Native::leaf("Duration/ofMillis", Arity::exactly(1), &[], |_, a| duration_of("Duration/ofMillis", a, 1)),
+    Native::leaf("Date.", Arity::between(0, 1), &[], new_date),
+    Native::leaf("Date/from", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        Some(Temporal::Instant(instant)) => Ok(temporal(Temporal::Date(instant.as_millisecond()))),
+        _ => Err(type_error("Date/from", "an instant", &arguments[0])),
+    }),
+    Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |context, _| {
+        Ok(Value::Integer(context.now()))
+    }),
+    Native::leaf(".getTime", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
+        _ => Err(type_error(".getTime", "a date", &arguments[0])),
+    }),
+    Native::leaf(".toInstant", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        Some(Temporal::Date(milliseconds)) => Ok(temporal(Temporal::Instant(instant_of(*milliseconds)?))),
+        _ => Err(type_error(".toInstant", "a date", &arguments[0])),
+    }),
+    Native::leaf(".toEpochMilli", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
+        _ => Err(type_error(".toEpochMilli", "an instant", &arguments[0])),
+    }),
+    Native::leaf(".getEpochSecond", Arity::exactly(1), &[], |_, arguments| {
+        match as_temporal(&arguments[0]) {
+            Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_second())),
+            _ => Err(type_error(".getEpochSecond", "an instant", &arguments[0])),
+        }
+    }),
+    Native::leaf(".isBefore", Arity::exactly(2), &[], |_, a| {
+        ordered(".isBefore", a, std::cmp::Ordering::Less)
+    }),
+    Native::leaf(".isAfter", Arity::exactly(2), &[], |_, a| {
+        ordered(".isAfter", a, std::cmp::Ordering::Greater)
+    }),
+    Native::leaf(".isEqual", Arity::exactly(2), &[], |_, a| {
+        ordered(".isEqual", a, std::cmp::Ordering::Equal)
+    }),
+    Native::leaf(".before", Arity::exactly(2), &[], |_, a| ordered(".before", a, std::cmp::Ordering::Less)),
+    Native::leaf(".after", Arity::exactly(2), &[], |_, a| ordered(".after", a, std::cmp::Ordering::Greater)),
+    Native::leaf(".plusDays", Arity::exactly(2), &[], |_, a| {
+        shift(".plusDays", a, |n| Span::new().try_days(n))
+    }),
+    Native::leaf(".minusDays", Arity::exactly(2), &[], |_, a| {
+        shift(".minusDays", a, |n| Span::new().try_days(n.saturating_neg()))
+    }),
+    Native::leaf(".plusWeeks", Arity::exactly(2), &[], |_, a| {
+        shift(".plusWeeks", a, |n| Span::new().try_weeks(n))
+    }),
+    Native::leaf(".minusWeeks", Arity::exactly(2), &[], |_, a| {
+        shift(".minusWeeks", a, |n| Span::new().try_weeks(n.saturating_neg()))
+    }),
+    Native::leaf(".plusMonths", Arity::exactly(2), &[], |_, a| {
+        shift(".plusMonths", a, |n| Span::new().try_months(n))
+    }),
+    Native::leaf(".minusMonths", Arity::exactly(2), &[], |_, a| {
+        shift(".minusMonths", a, |n| Span::new().try_months(n.saturating_neg()))
+    }),
+    Native::leaf(".plusYears", Arity::exactly(2), &[], |_, a| {
+        shift(".plusYears", a, |n| Span::new().try_years(n))
+    }),
+    Native::leaf(".minusYears", Arity::exactly(2), &[], |_, a| {
+        shift(".minusYears", a, |n| Span::new().try_years(n.saturating_neg()))
+    }),
+    Native::leaf(".plusSeconds", Arity::exactly(2), &[], |_, a| move_by(".plusSeconds", a, 1_000)),
+    Native::leaf(".minusSeconds", Arity::exactly(2), &[], |_, a| move_by(".minusSeconds", a, -1_000)),
+    Native::leaf(".plusMillis", Arity::exactly(2), &[], |_, a| move_by(".plusMillis", a, 1)),
+    Native::leaf(".minusMillis", Arity::exactly(2), &[], |_, a| move_by(".minusMillis", a, -1)),
+    Native::leaf(".toEpochDay", Arity::exactly(1), &[], |_, a| on_date(".toEpochDay", a, epoch_day)),
+    Native::leaf(".getYear", Arity::exactly(1), &[], |_, a| {
+        on_date(".getYear", a, |date| i64::from(date.year()))
+    }),
+    Native::leaf(".getMonthValue", Arity::exactly(1), &[], |_, a| {
+        on_date(".getMonthValue", a, |date| i64::from(date.month()))
+    }),
+    Native::leaf(".getDayOfMonth", Arity::exactly(1), &[], |_, a| {
+        on_date(".getDayOfMonth", a, |date| i64::from(date.day()))
+    }),
+    Native::leaf(".getDayOfYear", Arity::exactly(1), &[], |_, a| {
+        on_date(".getDayOfYear", a, |date| i64::from(date.day_of_year()))
+    }),
+    Native::leaf(".lengthOfMonth", Arity::exactly(1), &[], |_, a| {
+        on_date(".lengthOfMonth", a, |date| i64::from(date.days_in_month()))
+    }),
+    Native::leaf(".isLeapYear", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        Some(Temporal::LocalDate(date)) => Ok(Value::Boolean(date.in_leap_year())),
+        _ => Err(type_error(".isLeapYear", "a local date", &arguments[0])),
+    }),
+    Native::leaf(".toNanos", Arity::exactly(1), &[], |_, a| in_units(".toNanos", a, 1)),
+    Native::leaf(".toMillis", Arity::exactly(1), &[], |_, a| in_units(".toMillis", a, 1_000_000)),
+    Native::leaf(".toSeconds", Arity::exactly(1), &[], |_, a| in_units(".toSeconds", a, 1_000_000_000)),
+    Native::leaf(".getSeconds", Arity::exactly(1), &[], |_, a| in_units(".getSeconds", a, 1_000_000_000)),
+    Native::leaf(".toMinutes", Arity::exactly(1), &[], |_, a| in_units(".toMinutes", a, 60_000_000_000)),
+    Native::leaf(".toHours", Arity::exactly(1), &[], |_, a| in_units(".toHours", a, 3_600_000_000_000)),
+    Native::leaf(".toDays", Arity::exactly(1), &[], |_, a| in_units(".toDays", a, 86_400_000_000_000)),
+    Native::leaf("inst?", Arity::exactly(1), &[], |_, arguments| {
+        Ok(Value::Boolean(matches!(
+            as_temporal(&arguments[0]),
+            Some(Temporal::Instant(_) | Temporal::Date(_))
+        )))
+    }),
+    Native::leaf("inst-ms", Arity::exactly(1), &[], |_, arguments| match as_temporal(&arguments[0]) {
+        Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
+        Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
+        _ => Err(type_error("inst-ms", "an instant", &arguments[0])),
+    }),
+    Native::leaf("uuid?", Arity::exactly(1), &[], |_, arguments| {
+        Ok(Value::Boolean(matches!(as_temporal(&arguments[0]), Some(Temporal::Uuid(_)))))
+    }),
+    Native::leaf("parse-uuid", Arity::exactly(1), &[], |_, arguments| match &arguments[0] {
+        Value::String(text) => Ok(parse_uuid(text).map_or(Value::Nil, temporal)),
+        other => Err(type_error("parse-uuid", "a string", other)),
+    }),
+];
+
+/// The plain values of this module.
+pub(crate) const CONSTANTS: &[Constant] = &[
+    ("Instant/EPOCH", || temporal(Temporal::Instant(Timestamp::UNIX_EPOCH))),
+    ("LocalDate/EPOCH", || temporal(Temporal::LocalDate(jiff::civil::date(1970, 1, 1)))),
+    ("Duration/ZERO", || temporal(Temporal::Duration(SignedDuration::ZERO))),
+];
+
+fn temporal(value: Temporal) -> Value {
+    Value::Temporal(Arc::new(value))
+}
+
+fn as_temporal(value: &Value) -> Option<&Temporal> {
+    match value {
+        Value::Temporal(temporal) => Some(temporal),
+        _ => None,
+    }
+}
+
+fn integer(function: &str, value: &Value) -> Result<i64> {
+    match value {
+        Value::Integer(value) => Ok(*value),
+        Value::BigInteger(value) => i64::try_from(&**value).map_err(|_| out_of_range()),
+        // Java casts: the fraction is cut off, and NaN is 0.
+        Value::Float(value) => Ok(*value as i64),
+        Value::Ratio(value) => i64::try_from(value.truncate()).map_err(|_| out_of_range()),
+        other => Err(type_error(function, "an integer", other)),
+    }
+}
+
+fn out_of_range() -> Error {
+    Error::new(ErrorKind::InvalidArgument, "a date beyond the years -9999 to 9999")
+}
+
+fn instant_of(milliseconds: i64) -> Result<Timestamp> {
+    Timestamp::from_millisecond(milliseconds).map_err(|_| out_of_range())
+}
+
+fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => Err(type_error(function, "a string", other)),
+    }
+}

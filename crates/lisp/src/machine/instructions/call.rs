@@ -1,0 +1,105 @@
+//! Calls of what is no function of the program: data, the library, tools.
+
+use super::super::execute::{context, unrealised};
+use super::super::fiber::Fiber;
+use super::super::shared::Shared;
+use super::super::work::{Host, Step};
+use super::{Done, Next, Stop, after, put};
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::{Native, Run};
+use crate::value::Value;
+
+impl Fiber {
+    /// Calls the keyword, map or set at a place of the stack with the arguments above it.
+    pub(super) fn call_data(&mut self, floor: usize, shared: &mut Shared) -> Result<()> {
+        charge_keys(&self.stack[floor + 1..], shared)?;
+        let value = super::super::invoke::call_data(&self.stack[floor..])?;
+        self.stack.truncate(floor);
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// Puts what a keyword finds in the value on top in its place. This is two instructions in one: the keyword and the call.
+    #[inline]
+    pub(super) fn look_up(&mut self, key: &Value, shared: &mut Shared) -> Result<()> {
+        shared.meter.work(1)?;
+        let Some(place) = self.stack.last_mut() else { return Ok(()) };
+        let value = match &*place {
+            Value::Map(map) => match map.get(key) {
+                Some(Value::Integer(value)) => Value::Integer(*value),
+                Some(value) => value.clone(),
+                None => Value::Nil,
+            },
+            other => {
+                charge_keys(std::slice::from_ref(other), shared)?;
+                super::super::invoke::lookup(other, key).unwrap_or_default()
+            }
+        };
+        put(place, value);
+        Ok(())
+    }
+
+    /// Calls a function of the library with the arguments on top.
+    #[inline]
+    pub(super) fn call_native(&mut self, native: &'static Native, count: usize, shared: &mut Shared) -> Done {
+        let floor = self.stack.len() - count;
+        if !native.arity.accepts(count) {
+            return Err(native.arity.mismatch(native.name, count).into());
+        }
+        after(unrealised(native, &self.stack[floor..], shared)?)?;
+        let result = match native.run {
+            Run::Leaf(run) => run(&mut context(shared, &mut self.strand), &self.stack[floor..]),
+            Run::Taking(run) => run(&mut context(shared, &mut self.strand), &mut self.stack[floor..]),
+            Run::Frame(enter) => {
+                if shared.meter.is_pressed() {
+                    return Err(Stop::Retry(Next::Collect));
+                }
+                let arguments = self.stack.split_off(floor);
+                let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
+                match enter(&mut host, arguments)? {
+                    Step::Return(value) => Ok(value),
+                    step => return Err(Stop::Then(Next::Step(Box::new(step)))),
+                }
+            }
+        };
+        match result {
+            Ok(value) => {
+                shared.limits.check_depth(value.depth())?;
+                self.stack.truncate(floor);
+                self.stack.push(value);
+                Ok(())
+            }
+            Err(error) if is_pressure(&error, shared) => Err(Stop::Retry(Next::Collect)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The frame that calls a tool with the arguments on top.
+    #[cold]
+    pub(super) fn call_tool(&mut self, name: &Value, count: usize) -> Next {
+        let arguments = self.stack.split_off(self.stack.len() - count);
+        let name = match name {
+            Value::String(name) => name.as_str(),
+            _ => "",
+        };
+        Next::Work(Box::new(super::super::tools::CallTool::new(name, arguments)))
+    }
+}
+
+/// Charges for values that are about to be compared with keys.
+#[inline]
+pub(in super::super) fn charge_keys(values: &[Value], shared: &mut Shared) -> Result<()> {
+    for value in values {
+        match value {
+            Value::Map(_) | Value::Keyword(_) | Value::Integer(_) | Value::Nil => {}
+            other => shared.meter.work(other.shape().weight() / 8)?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether an error only means that the meter wants to look what is alive.
+#[inline]
+fn is_pressure(error: &Error, shared: &Shared) -> bool {
+    error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused()
+}

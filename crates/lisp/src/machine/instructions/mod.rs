@@ -1,0 +1,372 @@
+//! The instructions: what each of them does to the stack.
+//!
+//! An instruction whose operands must be realised first is executed again when they are; so is one that ran into the
+//! limit on memory before it has been looked what is alive. Until an instruction has done its work, its operands stay
+//! on the stack.
+
+mod arithmetic;
+mod call;
+mod construct;
+mod special;
+
+use std::cmp::Ordering;
+
+use super::fiber::{CodeFrame, Fiber, Handler, Raised};
+use super::request::TaskRecord;
+use super::shared::Shared;
+use super::work::{Step, Work};
+use crate::compile::Op;
+use crate::error::Error;
+use crate::value::{Value, number};
+
+pub(super) use call::charge_keys;
+
+/// What is to be done after some instructions of a frame.
+pub(super) enum Next {
+    /// Calls the closure below so many arguments.
+    Enter(usize),
+    /// Calls whatever lies below so many arguments.
+    Invoke(usize),
+    Return(Value),
+    Raise(Box<Raised>),
+    /// Runs a frame written in Rust.
+    Work(Box<dyn Work>),
+    Step(Box<Step>),
+    Collect,
+    Record(Box<TaskRecord>, Value),
+}
+
+/// Why an instruction did not lead to the next one.
+enum Stop {
+    /// It has done its work, and this is to be done before the next one.
+    Then(Next),
+    /// It has not begun, and is executed again after this.
+    Retry(Next),
+}
+
+impl From<Error> for Stop {
+    #[cold]
+    fn from(error: Error) -> Self {
+        Stop::Then(Next::Raise(Box::new(error.into())))
+    }
+}
+
+/// What an instruction comes to that may not lead to the next one.
+type Done<T = ()> = std::result::Result<T, Stop>;
+
+/// Has a cell, or everything a value holds, realised before the instruction is executed again.
+fn after(work: Option<Box<dyn Work>>) -> Done {
+    match work {
+        Some(work) => Err(Stop::Retry(Next::Work(work))),
+        None => Ok(()),
+    }
+}
+
+/// Lets a value go. Most values that instructions let go of are plain, and those need not go the way of everything that can be
+/// dropped.
+#[inline]
+fn let_go(value: Value) {
+    match value {
+        Value::Nil | Value::Boolean(_) | Value::Integer(_) => std::mem::forget(value),
+        value => drop(value),
+    }
+}
+
+/// Lets the value on top of the stack go.
+#[inline]
+pub(super) fn discard(stack: &mut Vec<Value>) {
+    if let Some(value) = stack.pop() {
+        let_go(value);
+    }
+}
+
+/// Puts a value in the place of another.
+#[inline]
+fn put(place: &mut Value, value: Value) {
+    let_go(std::mem::replace(place, value));
+}
+
+impl Fiber {
+    /// Executes the instructions of one frame until something other than the next instruction is to be done.
+    pub(super) fn run_frame(&mut self, frame: &mut CodeFrame, shared: &mut Shared) -> Next {
+        let body = frame.closure.body(frame.arity);
+        let captured = frame.closure.captured();
+        let base = frame.base;
+        let mut pc = frame.pc;
+        let next = 'run: {
+            macro_rules! check {
+                ($result:expr) => {
+                    match $result {
+                        Ok(value) => value,
+                        Err(error) => {
+                            let error: Error = error;
+                            break 'run Next::Raise(Box::new(error.into()));
+                        }
+                    }
+                };
+            }
+            macro_rules! done {
+                ($done:expr) => {
+                    match $done {
+                        Ok(value) => value,
+                        Err(Stop::Then(next)) => break 'run next,
+                        Err(Stop::Retry(next)) => {
+                            pc -= 1;
+                            break 'run next;
+                        }
+                    }
+                };
+            }
+            macro_rules! collect_if_pressed {
+                () => {
+                    if shared.meter.is_pressed() {
+                        pc -= 1;
+                        break 'run Next::Collect;
+                    }
+                };
+            }
+            macro_rules! arithmetic {
+                ($checked:ident, $slow:path) => {
+                    if let [.., Value::Integer(a), Value::Integer(b)] = self.stack.as_mut_slice()
+                        && let Some(result) = a.$checked(*b)
+                    {
+                        *a = result;
+                        discard(&mut self.stack);
+                    } else {
+                        check!(self.compute($slow, shared));
+                    }
+                };
+            }
+            // The same with a constant, which is an instruction less and is charged as the two that it stands for.
+            macro_rules! arithmetic_with {
+                ($constant:expr, $checked:ident, $slow:path) => {{
+                    check!(shared.meter.work(1));
+                    if let Some(Value::Integer(a)) = self.stack.last_mut()
+                        && let Some(result) = a.$checked($constant)
+                    {
+                        *a = result;
+                    } else {
+                        self.stack.push(Value::Integer($constant));
+                        check!(self.compute($slow, shared));
+                    }
+                }};
+            }
+            macro_rules! comparison {
+                ($name:literal, $operator:tt, $holds:expr) => {
+                    if let [.., Value::Integer(a), Value::Integer(b)] = self.stack.as_slice() {
+                        let holds = *a $operator *b;
+                        discard(&mut self.stack);
+                        if let Some(place) = self.stack.last_mut() {
+                            put(place, Value::Boolean(holds));
+                        }
+                    } else {
+                        check!(self.compare($name, $holds));
+                    }
+                };
+            }
+            macro_rules! comparison_with {
+                ($constant:expr, $name:literal, $operator:tt, $holds:expr) => {{
+                    check!(shared.meter.work(1));
+                    match self.stack.last_mut() {
+                        Some(Value::Integer(a)) => {
+                            let holds = *a $operator $constant;
+                            if let Some(place) = self.stack.last_mut() {
+                                put(place, Value::Boolean(holds));
+                            }
+                        }
+                        _ => {
+                            self.stack.push(Value::Integer($constant));
+                            check!(self.compare($name, $holds));
+                        }
+                    }
+                }};
+            }
+            loop {
+                check!(shared.meter.work(1));
+                let op = body.ops[pc];
+                pc += 1;
+                match op {
+                    Op::Nil => self.stack.push(Value::Nil),
+                    Op::True => self.stack.push(Value::Boolean(true)),
+                    Op::False => self.stack.push(Value::Boolean(false)),
+                    Op::Integer(value) => self.stack.push(Value::Integer(value)),
+                    Op::Constant(index) => self.stack.push(body.constants[index as usize].clone()),
+                    Op::Local(slot) => {
+                        // Most locals are numbers, which need not go the way of everything that can be cloned.
+                        let value = match &self.stack[base + usize::from(slot)] {
+                            Value::Integer(value) => Value::Integer(*value),
+                            value => value.clone(),
+                        };
+                        self.stack.push(value);
+                    }
+                    Op::TakeLocal(slot) => {
+                        let value = std::mem::take(&mut self.stack[base + usize::from(slot)]);
+                        self.stack.push(value);
+                    }
+                    Op::SetLocal(slot) => {
+                        let value = self.stack.pop().unwrap_or_default();
+                        put(&mut self.stack[base + usize::from(slot)], value);
+                    }
+                    Op::Captured(index) => {
+                        let value = captured[usize::from(index)].clone();
+                        self.stack.push(value);
+                    }
+                    Op::Sibling(member) => self.push_sibling(frame, u32::from(member), shared),
+                    Op::Global(number) => {
+                        let value = check!(shared.global(number));
+                        self.stack.push(value);
+                    }
+                    Op::Data(number) => {
+                        let value = shared.data(number);
+                        self.stack.push(value);
+                    }
+                    Op::Pop => discard(&mut self.stack),
+                    Op::Jump(target) => pc = target as usize,
+                    Op::JumpIfFalse(target) => {
+                        let test = self.stack.pop().unwrap_or_default();
+                        if !test.is_truthy() {
+                            pc = target as usize;
+                        }
+                        let_go(test);
+                    }
+                    Op::JumpIfFalseOrPop(target) => {
+                        if self.stack.last().is_some_and(Value::is_truthy) {
+                            discard(&mut self.stack);
+                        } else {
+                            pc = target as usize;
+                        }
+                    }
+                    Op::JumpIfTrueOrPop(target) => {
+                        if self.stack.last().is_some_and(Value::is_truthy) {
+                            pc = target as usize;
+                        } else {
+                            discard(&mut self.stack);
+                        }
+                    }
+                    Op::Call(count) => {
+                        collect_if_pressed!();
+                        let count = usize::from(count);
+                        let floor = self.stack.len() - count - 1;
+                        match &self.stack[floor] {
+                            Value::Closure(_) => break 'run Next::Enter(count),
+                            Value::Keyword(_) | Value::Map(_) | Value::Set(_) => {
+                                check!(self.call_data(floor, shared));
+                            }
+                            _ => break 'run Next::Invoke(count),
+                        }
+                    }
+                    Op::Lookup(key) => {
+                        collect_if_pressed!();
+                        check!(self.look_up(&body.constants[key as usize], shared));
+                    }
+                    Op::CallNative(native, count) => {
+                        done!(self.call_native(native, usize::from(count), shared));
+                    }
+                    Op::CallTool(name, count) => {
+                        break 'run self.call_tool(&body.constants[name as usize], usize::from(count));
+                    }
+                    Op::Return => {
+                        let value = self.stack.pop().unwrap_or_default();
+                        if body.source.is_some() {
+                            frame.closure.note_returned(&value);
+                        }
+                        break 'run Next::Return(value);
+                    }
+                    Op::Closure(index) => {
+                        check!(self.make_closure(frame, &body.protos[index as usize], shared))
+                    }
+                    Op::Group(index, first) => {
+                        check!(self.make_group(frame, &body.protos[index as usize], first, shared));
+                    }
+                    Op::Lazy(index) => self.make_lazy(frame, &body.protos[index as usize], shared),
+                    Op::Vector(count) => check!(self.make_vector(count as usize, shared)),
+                    Op::Map(count) => done!(self.make_map(count as usize, shared)),
+                    Op::Set(count) => done!(self.make_set(count as usize, shared)),
+                    Op::Add => arithmetic!(checked_add, number::add),
+                    Op::Subtract => arithmetic!(checked_sub, number::subtract),
+                    Op::Multiply => arithmetic!(checked_mul, number::multiply),
+                    Op::AddInteger(value) => arithmetic_with!(value, checked_add, number::add),
+                    Op::SubtractInteger(value) => arithmetic_with!(value, checked_sub, number::subtract),
+                    Op::MultiplyInteger(value) => arithmetic_with!(value, checked_mul, number::multiply),
+                    Op::Less => comparison!("<", <, Ordering::is_lt),
+                    Op::LessOrEqual => comparison!("<=", <=, Ordering::is_le),
+                    Op::Greater => comparison!(">", >, Ordering::is_gt),
+                    Op::GreaterOrEqual => comparison!(">=", >=, Ordering::is_ge),
+                    Op::LessInteger(value) => comparison_with!(value, "<", <, Ordering::is_lt),
+                    Op::LessOrEqualInteger(value) => comparison_with!(value, "<=", <=, Ordering::is_le),
+                    Op::GreaterInteger(value) => comparison_with!(value, ">", >, Ordering::is_gt),
+                    Op::GreaterOrEqualInteger(value) => comparison_with!(value, ">=", >=, Ordering::is_ge),
+                    Op::Equal => done!(self.equal(shared)),
+                    Op::Increment => match self.stack.last_mut() {
+                        Some(Value::Integer(value)) if *value < i64::MAX => *value += 1,
+                        _ => {
+                            self.stack.push(Value::Integer(1));
+                            check!(self.compute(number::add, shared));
+                        }
+                    },
+                    Op::Decrement => match self.stack.last_mut() {
+                        Some(Value::Integer(value)) if *value > i64::MIN => *value -= 1,
+                        _ => {
+                            self.stack.push(Value::Integer(1));
+                            check!(self.compute(number::subtract, shared));
+                        }
+                    },
+                    Op::Not => {
+                        let top = self.stack.len() - 1;
+                        let holds = !self.stack[top].is_truthy();
+                        put(&mut self.stack[top], Value::Boolean(holds));
+                    }
+                    Op::IsNil => {
+                        let top = self.stack.len() - 1;
+                        let holds = self.stack[top].is_nil();
+                        put(&mut self.stack[top], Value::Boolean(holds));
+                    }
+                    Op::Recur { slot, count, target } => {
+                        collect_if_pressed!();
+                        let count = usize::from(count);
+                        let floor = self.stack.len() - count;
+                        let first = base + usize::from(slot);
+                        for index in (0..count).rev() {
+                            let value = self.stack.pop().unwrap_or_default();
+                            put(&mut self.stack[first + index], value);
+                        }
+                        debug_assert_eq!(self.stack.len(), floor);
+                        pc = target as usize;
+                    }
+                    Op::Spread { count, rest } => done!(self.spread(usize::from(count), rest, shared)),
+                    Op::Case(index) => pc = done!(self.choose(&body.cases[index as usize], shared)),
+                    Op::PushHandler(target) => {
+                        let (pc, height) = (target as usize, self.stack.len());
+                        self.handlers.push(Handler { frame: self.frames.len(), pc, height });
+                    }
+                    Op::PopHandler => {
+                        self.handlers.pop();
+                    }
+                    Op::JumpUnlessClass { class, slot, target } => {
+                        let exception = &self.stack[base + usize::from(slot)];
+                        if let Value::String(class) = &body.constants[class as usize]
+                            && !super::unwind::is_instance(exception, class)
+                        {
+                            pc = target as usize;
+                        }
+                    }
+                    Op::Rethrow(slot) => {
+                        let exception = self.stack[base + usize::from(slot)].clone();
+                        break 'run Next::Raise(Box::new(super::unwind::raise(exception)));
+                    }
+                    Op::Define { global, doc } => {
+                        check!(self.define(global, body.constants.get(doc as usize), shared))
+                    }
+                    Op::TaskBegin(end) => {
+                        if done!(self.begin_task(shared)) {
+                            pc = end as usize;
+                        }
+                    }
+                    Op::TaskEnd => done!(self.end_task(shared)),
+                }
+            }
+        };
+        frame.pc = pc;
+        next
+    }
+}

@@ -1,0 +1,91 @@
+//! What some special forms come to: destructuring, `case`, `def`, `task`.
+
+use std::sync::Arc;
+
+use super::super::fiber::Fiber;
+use super::super::request::TaskRecord;
+use super::super::shared::Shared;
+use super::call::charge_keys;
+use super::{Done, Next, Stop, after};
+use crate::compile::Case;
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::Realise;
+use crate::value::{Symbol, Value};
+
+impl Fiber {
+    /// Takes the sequence on top apart.
+    pub(super) fn spread(&mut self, count: usize, rest: bool, shared: &mut Shared) -> Done {
+        let top = self.stack.len() - 1;
+        match super::super::invoke::spread(&self.stack[top], count, rest)? {
+            Ok(items) => {
+                self.stack.pop();
+                self.stack.extend(items);
+                Ok(())
+            }
+            Err(cell) => after(Some(super::super::realise::start(cell, &mut self.strand, shared)?)),
+        }
+    }
+
+    /// Takes the value on top and gives where its clause begins.
+    pub(super) fn choose(&mut self, case: &Case, shared: &mut Shared) -> Done<usize> {
+        self.realise_top(shared)?;
+        charge_keys(&self.stack[self.stack.len() - 1..], shared)?;
+        let value = self.stack.pop().unwrap_or_default();
+        Ok(case.targets.get(&value).copied().unwrap_or(case.otherwise) as usize)
+    }
+
+    /// Defines the value on top under a name, and puts the var in its place.
+    pub(super) fn define(&mut self, global: u32, doc: Option<&Value>, shared: &mut Shared) -> Result<()> {
+        if self.strand.is_branch() {
+            return Err(Error::new(
+                ErrorKind::ForbiddenEffect,
+                "nothing can be defined inside pmap or pcalls",
+            )
+            .hint("collect the results of pmap and define them afterwards"));
+        }
+        let value = self.stack.pop().unwrap_or_default();
+        let doc = match doc {
+            Some(Value::String(text)) => Some(Arc::from(text.as_str())),
+            _ => None,
+        };
+        shared.meter.note(128);
+        shared.memory.set(global, value, doc);
+        shared.defined.push(global);
+        let name = shared.memory.names.globals.name(global).cloned().unwrap_or_else(|| "".into());
+        self.stack.push(Value::Var(Symbol::new(&*name)));
+        Ok(())
+    }
+
+    /// Looks whether the task whose id is on top has been done. If so, its value takes the place of the id.
+    pub(super) fn begin_task(&mut self, shared: &mut Shared) -> Done<bool> {
+        self.realise_top(shared)?;
+        let top = self.stack.len() - 1;
+        let id = &self.stack[top];
+        if !matches!(id, Value::String(_) | Value::Keyword(_)) {
+            return Err(crate::library::type_error("task", "a string as its id", id).into());
+        }
+        let known = shared.journal.get_exact(id).cloned();
+        let is_known = known.is_some();
+        if let Some(known) = known {
+            self.stack[top] = known;
+        }
+        Ok(is_known)
+    }
+
+    /// Has the value on top recorded as that of the task whose id lies below it.
+    pub(super) fn end_task(&mut self, shared: &mut Shared) -> Done {
+        self.realise_top(shared)?;
+        let top = self.stack.len() - 1;
+        let value = super::super::finish::harden(&self.stack[top]);
+        let id = self.stack[top - 1].clone();
+        self.stack.truncate(top - 1);
+        shared.journal.insert(id.clone(), value.clone());
+        let record = TaskRecord { path: self.strand.path(), id, value: value.clone() };
+        Err(Stop::Then(Next::Record(Box::new(record), value)))
+    }
+
+    fn realise_top(&self, shared: &mut Shared) -> Done {
+        let top = self.stack.len() - 1;
+        after(super::super::realise::pending(&self.stack[top..], Realise::Deep, shared, false)?)
+    }
+}

@@ -1,0 +1,128 @@
+//! Going from frame to frame: what happens when a function calls, returns, fails or has to wait.
+
+use std::sync::Arc;
+
+use super::fiber::{CodeFrame, Exit, Fiber, Frame, Pending};
+use super::instructions::{Next, discard};
+use super::request::Request;
+use super::shared::Shared;
+use super::work::Host;
+use crate::value::Value;
+
+/// How the execution of code goes on.
+pub(super) enum Flow {
+    /// With something other than the next instruction.
+    Pending(Pending),
+    Exit(Exit),
+}
+
+impl Fiber {
+    /// Executes instructions until control goes elsewhere.
+    pub(super) fn run_code(&mut self, mut frame: CodeFrame, shared: &mut Shared) -> Flow {
+        loop {
+            match self.run_frame(&mut frame, shared) {
+                Next::Enter(count) => {
+                    let floor = self.stack.len() - count - 1;
+                    let Value::Closure(closure) = std::mem::take(&mut self.stack[floor]) else { continue };
+                    match self.enter(closure, count, shared) {
+                        Ok(next) => self.frames.push(Frame::Code(std::mem::replace(&mut frame, next))),
+                        Err(error) => {
+                            self.frames.push(Frame::Code(frame));
+                            return Flow::Pending(Pending::Raise(error.into()));
+                        }
+                    }
+                }
+                Next::Return(mut value) => {
+                    if self.call_again(&mut frame, &mut value, shared) {
+                        continue;
+                    }
+                    self.stack.truncate(frame.base - 1);
+                    match self.frames.pop() {
+                        Some(Frame::Code(caller)) => {
+                            self.stack.push(value);
+                            frame = caller;
+                        }
+                        Some(Frame::Native(work, floor)) => {
+                            self.last = Some(frame.closure);
+                            if shared.meter.is_pressed() {
+                                self.frames.push(Frame::Native(work, floor));
+                                return Flow::Pending(Pending::Deliver(value));
+                            }
+                            if let Some(exit) = self.step_work(work, floor, Some(value), shared) {
+                                return Flow::Exit(exit);
+                            }
+                            // Mostly the frame calls the next function, which is run right here.
+                            match (&self.pending, self.frames.pop()) {
+                                (Pending::Run, Some(Frame::Code(next))) => frame = next,
+                                (_, top) => {
+                                    self.frames.extend(top);
+                                    return Flow::Pending(std::mem::replace(&mut self.pending, Pending::Run));
+                                }
+                            }
+                        }
+                        None => return Flow::Pending(Pending::Deliver(value)),
+                    }
+                }
+                Next::Invoke(count) => {
+                    self.frames.push(Frame::Code(frame));
+                    return Flow::Pending(Pending::Invoke(count));
+                }
+                Next::Raise(raised) => {
+                    self.frames.push(Frame::Code(frame));
+                    return Flow::Pending(Pending::Raise(*raised));
+                }
+                Next::Work(work) => {
+                    self.frames.push(Frame::Code(frame));
+                    self.frames.push(Frame::Native(work, self.stack.len()));
+                    return Flow::Pending(self.check_depth(shared));
+                }
+                Next::Step(step) => {
+                    self.frames.push(Frame::Code(frame));
+                    return match self.take_step(*step, shared) {
+                        Some(exit) => Flow::Exit(exit),
+                        None => Flow::Pending(std::mem::replace(&mut self.pending, Pending::Run)),
+                    };
+                }
+                Next::Collect => {
+                    self.frames.push(Frame::Code(frame));
+                    self.pending = Pending::Run;
+                    return Flow::Exit(Exit::Collect);
+                }
+                Next::Record(record, value) => {
+                    self.frames.push(Frame::Code(frame));
+                    self.frames
+                        .push(Frame::Native(Box::new(super::tools::Recorded(value)), self.stack.len()));
+                    self.pending = Pending::Waiting(Box::new(Request::Record(*record)));
+                    return Flow::Exit(Exit::Waiting);
+                }
+            }
+        }
+    }
+
+    /// Has the frame written in Rust below, whose function has just returned, call it again with the next arguments. This
+    /// is what a loop over a long sequence does nearly always, and here it moves no frames about. Where anything else is
+    /// to be done, it gives false and leaves the result where it is.
+    #[inline]
+    fn call_again(&mut self, frame: &mut CodeFrame, result: &mut Value, shared: &mut Shared) -> bool {
+        let Some(Frame::Native(work, _)) = self.frames.last_mut() else { return false };
+        match work.function() {
+            Some(Value::Closure(function))
+                if Arc::ptr_eq(function, &frame.closure) && !shared.meter.is_pressed() => {}
+            _ => return false,
+        }
+        let body = frame.closure.body(frame.arity);
+        while self.stack.len() > frame.base {
+            discard(&mut self.stack);
+        }
+        let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
+        let wanted = if body.variadic { usize::MAX } else { usize::from(body.parameters) };
+        if !work.again(&mut host, result, wanted) {
+            return false;
+        }
+        for _ in body.parameters..body.slots {
+            self.stack.push(Value::Nil);
+        }
+        frame.pc = 0;
+        true
+    }
+}

@@ -1,0 +1,257 @@
+//! Running the thunk of a lazy cell.
+//!
+//! Where the function is known to do nothing but compute, a chunk of items is computed at once; a program cannot
+//! tell, because an error that would only come later is left for later. Otherwise there is one item to a cell.
+
+mod turn;
+
+use std::sync::Arc;
+
+use turn::{Arguments, Current, Turn};
+
+use super::natives::call_in_place;
+use super::work::{Host, Step, Work};
+use crate::compile::Body;
+use crate::error::{Error, ErrorKind, Result};
+use crate::library::Effects;
+use crate::value::{Cursor, LazyCell, List, Next, Sequence, Thunk, Value, Vector};
+
+/// How many items are computed at once.
+const CHUNK: usize = 64;
+
+/// The frame that runs a thunk.
+pub(super) fn run(cell: Arc<LazyCell>, thunk: Box<Thunk>, foreign: bool) -> Box<dyn Work> {
+    let room = room(&thunk);
+    let items = Vec::with_capacity(room.min(thunk.left()));
+    Box::new(RunThunk {
+        cell,
+        others: Vec::new(),
+        thunk: Some(thunk),
+        foreign,
+        room,
+        items,
+        current: Current::None,
+    })
+}
+
+/// How many items the cell of a thunk may get at once.
+fn room(thunk: &Thunk) -> usize {
+    let chunked = match thunk {
+        Thunk::Map { function, .. }
+        | Thunk::MapMany { function, .. }
+        | Thunk::MapIndexed { function, .. }
+        | Thunk::Filter { predicate: function, .. }
+        | Thunk::Keep { function, .. }
+        | Thunk::TakeWhile { predicate: function, .. } => is_pure(function),
+        // These call nothing: they take what lies ready and stop before a pending cell.
+        Thunk::Take { .. } | Thunk::Concat { .. } | Thunk::Repeat { .. } | Thunk::Cycle { .. } => true,
+        Thunk::Call(_) | Thunk::Iterate { .. } => false,
+    };
+    if chunked { CHUNK } else { 1 }
+}
+
+/// Whether calling a value can do nothing but compute.
+pub(super) fn is_pure(function: &Value) -> bool {
+    match function {
+        Value::Closure(closure) => {
+            let pure = |body: &Body| body.pure;
+            let function = closure.function();
+            function.fixed.iter().all(pure) && function.variadic.iter().all(pure)
+        }
+        Value::Native(native) => native.effects == Effects::Pure,
+        Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Symbol(_) => true,
+        _ => false,
+    }
+}
+
+struct RunThunk {
+    cell: Arc<LazyCell>,
+    /// Cells whose function gave the cell as it is, and which will be what it is.
+    others: Vec<Arc<LazyCell>>,
+    /// What is left to run; gone when the cell is realised.
+    thunk: Option<Box<Thunk>>,
+    foreign: bool,
+    /// How many items go into this cell at most.
+    room: usize,
+    items: Vec<Value>,
+    /// The item whose test is under way.
+    current: Current,
+}
+
+impl RunThunk {
+    /// Realises the cell with the items so far and a rest.
+    fn finish(&mut self, host: &mut Host<'_>, rest: Value) -> Step {
+        if self.foreign {
+            host.strand.foreign -= 1;
+            self.foreign = false;
+        }
+        let items = std::mem::take(&mut self.items);
+        self.realise(sequence(items, rest));
+        self.thunk = None;
+        Step::Retry
+    }
+
+    fn realise(&mut self, value: Value) {
+        for other in self.others.drain(..) {
+            other.realise(value.clone());
+        }
+        self.cell.realise(value);
+    }
+
+    /// Goes on with the thunk of a cell that this one is to become, so that a long row of them needs no stack.
+    fn take_over(&mut self, cell: Arc<LazyCell>, host: &mut Host<'_>) -> Result<()> {
+        let Some(thunk) = cell.take_thunk() else {
+            return Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself"));
+        };
+        if !self.foreign && host.strand.ancestors.contains(&cell.creator()) {
+            host.strand.foreign += 1;
+            self.foreign = true;
+        }
+        let before = std::mem::replace(&mut self.cell, cell);
+        // A cell that nobody else holds need not become anything.
+        if Arc::strong_count(&before) > 1 {
+            host.shared.meter.note(16);
+            self.others.push(before);
+        }
+        self.room = room(&thunk);
+        self.thunk = Some(thunk);
+        self.current = Current::None;
+        Ok(())
+    }
+
+    /// Realises the cell with the items so far and whatever the thunk will give.
+    fn finish_with_rest(&mut self, host: &mut Host<'_>) -> Step {
+        let rest = match self.thunk.take() {
+            Some(thunk) if !thunk.is_spent() => host.shared.cell(*thunk, self.cell.creator()),
+            _ => Value::Nil,
+        };
+        self.finish(host, rest)
+    }
+}
+
+fn sequence(mut items: Vec<Value>, rest: Value) -> Value {
+    match items.len() {
+        0 => rest,
+        1 => Value::List(List::cons(items.remove(0), rest)),
+        length => {
+            if items.capacity() > 2 * length {
+                items.shrink_to_fit();
+            }
+            Sequence::chunk(Vector::from(items), 0, rest).map_or(Value::Nil, Value::Sequence)
+        }
+    }
+}
+
+impl Work for RunThunk {
+    fn step(&mut self, host: &mut Host<'_>, mut incoming: Option<Value>) -> Result<Step> {
+        loop {
+            let Some(thunk) = &mut self.thunk else { return Ok(Step::Retry) };
+            host.shared.meter.work(1)?;
+            let first = self.items.is_empty();
+            match thunk.turn(&mut self.current, incoming.take())? {
+                Turn::Call(arguments) => {
+                    if let (Arguments::One(argument), Some(function)) = (&arguments, thunk.function())
+                        && let Some(result) = call_in_place(function, std::slice::from_ref(argument), host)
+                    {
+                        incoming = Some(result?);
+                        continue;
+                    }
+                    host.begin_call();
+                    return Ok(Step::Repeat(arguments.push(host.stack)));
+                }
+                Turn::Realise(cell) if first => return Ok(Step::Realise(cell)),
+                // What comes next is not ready: that is for the next cell.
+                Turn::Realise(_) => return Ok(self.finish_with_rest(host)),
+                Turn::Item(item) => {
+                    host.shared.meter.note(48);
+                    self.items.push(item);
+                    if self.items.len() >= self.room {
+                        return Ok(self.finish_with_rest(host));
+                    }
+                }
+                Turn::End => return Ok(self.finish(host, Value::Nil)),
+                Turn::Become(Value::Lazy(cell)) => match cell.realised() {
+                    Some(value) => return Ok(self.finish(host, value)),
+                    None => self.take_over(cell, host)?,
+                },
+                Turn::Become(value) => return Ok(self.finish(host, value)),
+                Turn::Again => {}
+            }
+        }
+    }
+
+    fn again(&mut self, host: &mut Host<'_>, result: &mut Value, wanted: usize) -> bool {
+        /// A step, the turn that takes the result and the turn that takes the next item.
+        const FUEL: u64 = 3;
+        if wanted != 1 || !host.shared.meter.has_fuel(FUEL) {
+            return false;
+        }
+        let Some(thunk) = &mut self.thunk else { return false };
+        // A cell that is full is for a step, and so are the end and a cell that has to be realised.
+        let has_room = self.items.len() + 1 < self.room;
+        let (source, keeps, is_filter) = match &mut **thunk {
+            Thunk::Map { source, .. } => (source, true, false),
+            Thunk::Filter { source, wanted, .. } => (source, result.is_truthy() == *wanted, true),
+            Thunk::Keep { source, .. } => (source, !result.is_nil(), false),
+            _ => return false,
+        };
+        if keeps && !has_room {
+            return false;
+        }
+        let kept = if keeps && is_filter { self.current.item(source) } else { Value::Nil };
+        let Next::Item(item) = source.next() else {
+            // The cursor may have left the place behind which the item stood.
+            if keeps && is_filter {
+                self.current = Current::Held(kept);
+            }
+            return false;
+        };
+        host.shared.meter.spend(FUEL);
+        self.current = Current::of(source, &item);
+        if keeps {
+            host.shared.meter.note(48);
+            self.items.push(if is_filter { kept } else { std::mem::take(result) });
+        }
+        host.stack.push(item);
+        true
+    }
+
+    fn failed(&mut self, error: &Error) -> Option<Step> {
+        // The items before the one that failed stand; whoever wants that one will meet the error again.
+        if !self.items.is_empty() && super::unwind::is_catchable(error) && self.room > 1 {
+            let thunk = self.thunk.take()?;
+            let restored = thunk.with_current(std::mem::take(&mut self.current));
+            let rest = Value::Lazy(LazyCell::new(restored, self.cell.creator()));
+            let items = std::mem::take(&mut self.items);
+            self.realise(sequence(items, rest));
+            return Some(Step::Retry);
+        }
+        for other in self.others.drain(..) {
+            let current = Cursor::Lazy(self.cell.clone());
+            other.restore_thunk(Box::new(Thunk::Concat { current, sources: Cursor::End }));
+        }
+        if let Some(thunk) = self.thunk.take() {
+            self.cell.restore_thunk(Box::new(thunk.with_current(std::mem::take(&mut self.current))));
+        }
+        None
+    }
+
+    fn each(&self, look: &mut dyn FnMut(&Value)) {
+        look(&Value::Lazy(self.cell.clone()));
+        self.items.iter().for_each(&mut *look);
+        if let Current::Held(current) = &self.current {
+            look(current);
+        }
+        if let Some(thunk) = &self.thunk {
+            thunk.each(look);
+        }
+    }
+
+    fn function(&self) -> Option<&Value> {
+        self.thunk.as_ref().and_then(|thunk| thunk.function())
+    }
+
+    fn leaves_foreign(&self) -> bool {
+        self.foreign
+    }
+}

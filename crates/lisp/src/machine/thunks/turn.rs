@@ -1,0 +1,319 @@
+//! What a thunk does next: asks for a call, gives an item, ends.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::value::{Cursor, LazyCell, List, Next, Thunk, Value};
+
+/// Arguments of a call.
+pub(super) enum Arguments {
+    None,
+    One(Value),
+    Two(Value, Value),
+    Many(Vec<Value>),
+}
+
+impl Arguments {
+    /// Puts the arguments on the stack and counts them.
+    pub(super) fn push(self, stack: &mut Vec<Value>) -> usize {
+        let before = stack.len();
+        match self {
+            Arguments::None => {}
+            Arguments::One(a) => stack.push(a),
+            Arguments::Two(a, b) => stack.extend([a, b]),
+            Arguments::Many(arguments) => stack.extend(arguments),
+        }
+        stack.len() - before
+    }
+}
+
+/// What a turn of a thunk comes to.
+pub(super) enum Turn {
+    Call(Arguments),
+    Realise(Arc<LazyCell>),
+    /// An item is ready, and there may be more.
+    Item(Value),
+    /// The sequence ends here.
+    End,
+    /// The cell becomes this sequence.
+    Become(Value),
+    /// Nothing yet.
+    Again,
+}
+
+/// The item whose function is being called. It is needed when the function keeps it or fails.
+#[derive(Default)]
+pub(super) enum Current {
+    #[default]
+    None,
+    Held(Value),
+    /// It stands before the place of the cursor, and need not be held.
+    Behind,
+}
+
+impl Current {
+    /// The item that a cursor has just given.
+    #[inline]
+    pub(super) fn of(source: &Cursor, item: &Value) -> Self {
+        // A cursor that has gone on to another vector stands behind an item that it has not given.
+        let same = match (source.before(), item) {
+            (Some(Value::Map(before)), Value::Map(item)) => before.address() == item.address(),
+            (Some(Value::Vector(before)), Value::Vector(item)) => before.address() == item.address(),
+            (Some(Value::String(before)), Value::String(item)) => before.address() == item.address(),
+            _ => false,
+        };
+        if same { Current::Behind } else { Current::Held(item.clone()) }
+    }
+
+    /// The item itself.
+    #[inline]
+    pub(super) fn item(&self, source: &Cursor) -> Value {
+        match self {
+            Current::None => Value::Nil,
+            Current::Held(item) => item.clone(),
+            Current::Behind => source.before().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// Puts an item back before what a cursor gives next.
+fn put_back(current: Current, source: &mut Cursor) {
+    match current {
+        Current::None => {}
+        Current::Held(item) => {
+            let rest = std::mem::replace(source, Cursor::End).into_value();
+            *source = Cursor::List(List::cons(item, rest));
+        }
+        Current::Behind => source.step_back(),
+    }
+}
+
+impl Thunk {
+    /// Whether nothing can come any more, known without looking into a cell.
+    pub(super) fn is_spent(&self) -> bool {
+        match self {
+            Thunk::Map { source, .. }
+            | Thunk::MapIndexed { source, .. }
+            | Thunk::Filter { source, .. }
+            | Thunk::Keep { source, .. }
+            | Thunk::TakeWhile { source, .. } => source.left() == Some(0),
+            Thunk::Take { count, source } => *count == 0 || source.left() == Some(0),
+            Thunk::Repeat { count, .. } => *count == 0,
+            Thunk::Concat { current, sources } => current.left() == Some(0) && sources.left() == Some(0),
+            _ => false,
+        }
+    }
+
+    /// How many items there will be, as far as that is known.
+    pub(super) fn left(&self) -> usize {
+        match self {
+            Thunk::Map { source, .. } | Thunk::Filter { source, .. } => source.left().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// The thunk with the item whose function failed put back, so that it is tried again.
+    pub(super) fn with_current(mut self, current: Current) -> Thunk {
+        if matches!(current, Current::None) {
+            return self;
+        }
+        match &mut self {
+            Thunk::Map { source, .. }
+            | Thunk::Filter { source, .. }
+            | Thunk::Keep { source, .. }
+            | Thunk::TakeWhile { source, .. } => put_back(current, source),
+            Thunk::MapIndexed { index, source, .. } => {
+                *index -= 1;
+                put_back(current, source);
+            }
+            Thunk::MapMany { sources, .. } => {
+                if let Current::Held(Value::Vector(items)) = current {
+                    let items = items.into_items().into_iter();
+                    items.zip(sources).for_each(|(item, source)| put_back(Current::Held(item), source));
+                }
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// Takes one turn. `current` holds the item whose function is being called.
+    pub(super) fn turn(&mut self, current: &mut Current, incoming: Option<Value>) -> Result<Turn> {
+        Ok(match self {
+            Thunk::Call(_) => match incoming {
+                None => Turn::Call(Arguments::None),
+                Some(value) => match to_sequence(value)? {
+                    Some(value) => Turn::Become(value),
+                    None => Turn::End,
+                },
+            },
+            Thunk::Map { source, .. } => match incoming {
+                Some(value) => {
+                    *current = Current::None;
+                    Turn::Item(value)
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Current::of(source, &item);
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::MapIndexed { index, source, .. } => match incoming {
+                Some(value) => {
+                    *current = Current::None;
+                    Turn::Item(value)
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Current::of(source, &item);
+                        *index += 1;
+                        Turn::Call(Arguments::Two(Value::Integer(*index - 1), item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::MapMany { sources, .. } => match incoming {
+                Some(value) => {
+                    *current = Current::None;
+                    Turn::Item(value)
+                }
+                None => {
+                    // All of them must have an item before any moves.
+                    let mut moved = sources.clone();
+                    let mut items = Vec::with_capacity(moved.len());
+                    for source in &mut moved {
+                        match source.next() {
+                            Next::Item(item) => items.push(item),
+                            Next::End => return Ok(Turn::End),
+                            Next::Blocked(cell) => return Ok(Turn::Realise(cell)),
+                        }
+                    }
+                    *sources = moved;
+                    *current = Current::Held(Value::vector(items.clone()));
+                    Turn::Call(Arguments::Many(items))
+                }
+            },
+            Thunk::Filter { wanted, source, .. } => match incoming {
+                Some(answer) => {
+                    let item = std::mem::take(current).item(source);
+                    if answer.is_truthy() == *wanted { Turn::Item(item) } else { Turn::Again }
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Current::of(source, &item);
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::Keep { source, .. } => match incoming {
+                Some(value) => {
+                    *current = Current::None;
+                    if value.is_nil() { Turn::Again } else { Turn::Item(value) }
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Current::of(source, &item);
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::TakeWhile { source, .. } => match incoming {
+                Some(answer) => {
+                    let item = std::mem::take(current).item(source);
+                    if answer.is_truthy() {
+                        Turn::Item(item)
+                    } else {
+                        *source = Cursor::End;
+                        Turn::End
+                    }
+                }
+                None => match source.next() {
+                    Next::Item(item) => {
+                        *current = Current::of(source, &item);
+                        Turn::Call(Arguments::One(item))
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                },
+            },
+            Thunk::Take { count, source } => {
+                if *count == 0 {
+                    return Ok(Turn::End);
+                }
+                match source.next() {
+                    Next::Item(item) => {
+                        *count -= 1;
+                        Turn::Item(item)
+                    }
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                }
+            }
+            Thunk::Concat { current: cursor, sources } => match cursor.next() {
+                Next::Item(item) => Turn::Item(item),
+                Next::Blocked(cell) => Turn::Realise(cell),
+                Next::End => match sources.next() {
+                    Next::End => Turn::End,
+                    Next::Blocked(cell) => Turn::Realise(cell),
+                    Next::Item(source) => match Cursor::new(&source) {
+                        Some(next) => {
+                            *cursor = next;
+                            Turn::Again
+                        }
+                        None => return Err(crate::library::type_error("concat", "a sequence", &source)),
+                    },
+                },
+            },
+            Thunk::Iterate { value, .. } => match incoming {
+                // The first item is there; every other is the function applied to the one before.
+                None => Turn::Call(Arguments::One(value.clone())),
+                Some(next) => {
+                    *value = next.clone();
+                    Turn::Item(next)
+                }
+            },
+            Thunk::Repeat { value, count } => {
+                if *count == 0 {
+                    return Ok(Turn::End);
+                }
+                if *count != u64::MAX {
+                    *count -= 1;
+                }
+                Turn::Item(value.clone())
+            }
+            Thunk::Cycle { all, source } => match source.next() {
+                Next::Item(item) => Turn::Item(item),
+                Next::Blocked(cell) => Turn::Realise(cell),
+                Next::End => {
+                    *source = Cursor::new(all).unwrap_or(Cursor::End);
+                    match source.next() {
+                        Next::Item(item) => Turn::Item(item),
+                        Next::Blocked(cell) => Turn::Realise(cell),
+                        Next::End => Turn::End,
+                    }
+                }
+            },
+        })
+    }
+}
+
+/// A value as what a lazy cell may become: a sequence, or nothing if it is empty.
+fn to_sequence(value: Value) -> Result<Option<Value>> {
+    Ok(match value {
+        Value::Nil => None,
+        Value::Lazy(_) | Value::Sequence(_) => Some(value),
+        Value::List(list) => (!list.is_empty()).then_some(Value::List(list)),
+        other => match Cursor::new(&other) {
+            Some(cursor) => Some(cursor.into_value()).filter(|value| !value.is_nil()),
+            None => return Err(crate::library::type_error("lazy-seq", "a sequence", &other)),
+        },
+    })
+}

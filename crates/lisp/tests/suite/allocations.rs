@@ -1,0 +1,62 @@
+//! Counts what a thread has allocated, so that tests can say how much a program really took.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The allocator of the tests: that of the system, with a count for each thread.
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+thread_local! {
+    /// Bytes held now, and the most that were held since the count was reset. Negative when a thread frees what another
+    /// allocated.
+    static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+}
+
+fn count(bytes: isize) {
+    // A thread that is ending may have lost its counter.
+    let _ = HELD.try_with(|held| {
+        let (now, most) = held.get();
+        held.set((now + bytes, most.max(now + bytes)));
+    });
+}
+
+#[expect(unsafe_code, reason = "there is no other way to see every allocation")]
+// SAFETY: every call is handed to the system's allocator as it came; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-layout.size().cast_signed());
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both exist for a moment when the block is moved.
+        count(size.cast_signed());
+        count(-layout.size().cast_signed());
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// The most bytes that this thread held at once while it did something, beyond what it held before, and what it gave.
+pub(crate) fn most_held<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = HELD.with(|held| {
+        let (now, _) = held.get();
+        held.set((now, now));
+        now
+    });
+    let result = work();
+    let (_, most) = HELD.with(Cell::get);
+    (usize::try_from(most - before).unwrap_or(0), result)
+}
