@@ -11,10 +11,10 @@ mod core;
 mod lisp;
 mod measure;
 mod report;
+mod store;
 mod tools;
 #[cfg(unix)]
 mod workspace;
-mod store;
 
 use std::process::ExitCode;
 

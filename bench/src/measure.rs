@@ -150,9 +150,6 @@ fn children() -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-struct Elapsed {
-    wall: Duration,
-    cpu: Duration,
 /// How long something took, by the clock and by the processor.
 #[derive(Clone, Copy)]
 pub(crate) struct Elapsed {

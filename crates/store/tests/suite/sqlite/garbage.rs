@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::{Manifest, Refused, TreeEntry, TreeMode, tree_object};
+use backstitch_core::filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, tree_object};
 use backstitch_core::id::{CallId, IdStream, SessionId};
 use backstitch_core::journal::{
     Batch, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, Origin, Position, Rewound,
@@ -73,7 +73,7 @@ impl<'a> Agent<'a> {
             match name.strip_suffix("/.git") {
                 Some(_) => {
                     let refused = Refused { mode: TreeMode::Directory, object: tree.id() };
-                    manifest.refused.insert(name.parse().unwrap(), refused);
+                    manifest.refused.insert(name.as_bytes().to_vec(), refused);
                 }
                 None => entries.push(TreeEntry {
                     name: name.as_bytes().to_vec(),
@@ -112,6 +112,7 @@ impl<'a> Agent<'a> {
             idempotency_key: IdempotencyKey::new(self.session(), call_id),
             attempt: 1,
             root: self.root,
+            coverage: None,
             reservation: None,
             extra: Extra::default(),
         };
@@ -126,6 +127,8 @@ impl<'a> Agent<'a> {
             outcome: CallOutcome::Succeeded,
             root: Some(root),
             rescue: None,
+            coverage: None,
+            left_out: Vec::new(),
             elapsed_micros: 1,
             summary: None,
             extra: Extra::default(),
@@ -150,7 +153,14 @@ impl<'a> Agent<'a> {
     }
 
     fn rewind(&mut self, to: Position, root: Option<WorkspaceRoot>) {
-        let rewound = Rewound { to, rescue: self.root, reason: None, extra: Extra::default() };
+        let rewound = Rewound {
+            to,
+            root: None,
+            coverage: None,
+            rescue: self.root,
+            reason: None,
+            extra: Extra::default(),
+        };
         self.append(Batch::at(self.at).with(rewound)).unwrap();
         self.root = root;
     }
@@ -170,7 +180,7 @@ fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
     while let Some(id) = open.pop() {
         let object = get(id).unwrap().unwrap_or_else(|| panic!("{id} is missing below {root:?}"));
         if object.kind() == ObjectKind::Tree {
-            let entries = backstitch_core::filesystem::decode_tree(object.bytes()).unwrap();
+            let entries = backstitch_core::filesystem::format::decode_tree(object.bytes()).unwrap();
             open.extend(entries.into_iter().map(|entry| entry.object));
         }
     }
@@ -359,6 +369,8 @@ fn a_root_below_which_something_was_collected_meanwhile_is_refused() {
         outcome: CallOutcome::Succeeded,
         root: Some(root),
         rescue: None,
+        coverage: None,
+        left_out: Vec::new(),
         elapsed_micros: 1,
         summary: None,
         extra: Extra::default(),
@@ -499,7 +511,8 @@ proptest! {
 impl Agent<'_> {
     /// A rewind without a rescue root, which may have been pruned.
     fn rewind_softly(&mut self, to: Position, root: WorkspaceRoot) {
-        let rewound = Rewound { to, rescue: None, reason: None, extra: Extra::default() };
+        let rewound =
+            Rewound { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() };
         self.append(Batch::at(self.at).with(rewound)).unwrap();
         self.root = Some(root);
     }
