@@ -214,6 +214,7 @@ impl Driver {
             let (rescue, objects) = self.live.rescue(before).await?;
             if let Some(root) = rescue {
                 self.live.keep_rescue(Files { root, ..before }, objects).await?;
+                crash_point!("recover.rescued");
                 self.live.put_files_back(before).await?;
             }
             return Ok(());

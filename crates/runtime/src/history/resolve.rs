@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
@@ -49,6 +50,7 @@ impl LiveSession {
             _ => {}
         }
         let resolved = Resolved { call_id: call, decision: decision.clone(), by, extra: Extra::default() };
+        crash_point!("resolve.before");
         match decision {
             Decision::Happened { result } => {
                 if result.invocation_id != id || result.option_name != known.name {
@@ -116,6 +118,7 @@ impl LiveSession {
         if rescue.is_some() {
             self.put_files_back(files).await?;
         }
+        crash_point!("resolve.restored");
         Ok((rescue, objects))
     }
 

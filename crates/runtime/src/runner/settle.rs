@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::Amounts;
+use backstitch_core::crash_point;
 use backstitch_core::execution::{
     CompositeSnapshot, Known, ResourceSnapshot, SnapshotMetadata, SnapshotPhase, ToolCheckpoint,
     WorkspaceResource, WorkspaceState,
@@ -89,6 +90,7 @@ impl ToolRunner {
                     .await;
             }
         };
+        crash_point!("call.files_captured");
         let told = told(&result);
         let (after, objects) = captured.unzip();
         let ending = Ending {
@@ -221,8 +223,12 @@ impl ToolRunner {
     }
 
     async fn put_back(&self, started: &Started, hold: &Hold) -> Result<Rescue, RuntimeError> {
+        crash_point!("call.before_restore");
         match hold.put_back(started.before, self.rescue_bytes).await {
-            Ok(rescue) => Ok(rescue),
+            Ok(rescue) => {
+                crash_point!("call.after_restore");
+                Ok(rescue)
+            }
             Err(error) => {
                 started.resources.end(false);
                 let reason =
@@ -288,6 +294,7 @@ impl ToolRunner {
                 Ok((Commit { batch, prepared: Some(prepared), when }, said))
             })
             .await?;
+        crash_point!("call.finished");
         self.keep_checkpoint(started, success, after, told, elapsed).await?;
         self.publish(invoked).await;
         Ok(said)
