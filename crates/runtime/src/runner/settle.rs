@@ -222,20 +222,32 @@ impl ToolRunner {
         Ok(Settled::End(CallEnd::VisibilityExpansion { sections, reason }))
     }
 
+    /// Puts the files back. What is found of them is durable before: it may hold what a person wrote, and a process that dies
+    /// after the files were put back has nothing else that remembers it.
     async fn put_back(&self, started: &Started, hold: &Hold) -> Result<Rescue, RuntimeError> {
         crash_point!("call.before_restore");
-        match hold.put_back(started.before, self.rescue_bytes).await {
-            Ok(rescue) => {
-                crash_point!("call.after_restore");
-                Ok(rescue)
-            }
-            Err(error) => {
+        let mut rescue = match hold.rescue(started.before, self.rescue_bytes).await {
+            Ok(rescue) => rescue,
+            Err(error) => return Err(self.cannot_put_back(started, error).await),
+        };
+        if let (Some(root), Some(before)) = (rescue.root, started.before) {
+            let (files, objects) = (Files { root, ..before }, std::mem::take(&mut rescue.objects));
+            if let Err(error) = self.live.keep_rescue(files, objects).await {
                 started.resources.end(false);
-                let reason =
-                    format!("the files before {} could not be put back: {error}", started.tool.name());
-                Err(self.live.poison(reason).await)
+                return Err(error);
+            }
+            if let Err(error) = hold.restore(before).await {
+                return Err(self.cannot_put_back(started, error).await);
             }
         }
+        crash_point!("call.after_restore");
+        Ok(rescue)
+    }
+
+    async fn cannot_put_back(&self, started: &Started, error: RuntimeError) -> RuntimeError {
+        started.resources.end(false);
+        let reason = format!("the files before {} could not be put back: {error}", started.tool.name());
+        self.live.poison(reason).await
     }
 
     /// Appends a call's last batch, then keeps its checkpoint and tells telemetry.
