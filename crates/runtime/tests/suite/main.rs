@@ -4,6 +4,7 @@
 mod callers;
 mod counting;
 mod coverage;
+mod crash;
 mod disk;
 mod driving;
 mod files;
