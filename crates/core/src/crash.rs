@@ -3,7 +3,8 @@
 //! Tests kill a real process at each of them and see that nothing is lost. A point costs nothing unless the feature
 //! `crash-points` is on, which only tests turn on; and then it does what the process was told to do there.
 
-/// Every place at which a crash is tried, in the order in which a turn reaches them.
+/// Every place at which a crash is tried, in the order in which a turn reaches them. `call.in_handler` is reached by the
+/// handlers of tests alone.
 pub const POINTS: &[&str] = &[
     "ask.before",
     "ask.after",
@@ -11,6 +12,9 @@ pub const POINTS: &[&str] = &[
     "append.after",
     "call.before_intent",
     "call.after_intent",
+    "call.in_handler",
+    "process.before_record",
+    "process.recorded",
     "call.handler_done",
     "call.files_captured",
     "call.before_restore",
@@ -26,7 +30,10 @@ pub const POINTS: &[&str] = &[
     "fork.created",
     "fork.restored",
     "recover.before",
+    "recover.rescued",
     "recover.restored",
+    "resolve.before",
+    "resolve.restored",
     "snapshot.before",
     "snapshot.after",
     "store.before_commit",

@@ -10,8 +10,8 @@ use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
-    Decision, Effect, InboxId, InboxItem, InboxKind, InnerMessage, ObservationCause, Origin, PauseReason,
-    Paused, RecordBody, Resolved, SessionCreated,
+    Decision, Effect, InboxId, InboxItem, InboxKind, InnerMessage, Origin, PauseReason, Paused, RecordBody,
+    Resolved, SessionCreated,
 };
 use backstitch_core::ports::{Claim, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
@@ -148,9 +148,7 @@ impl Runtime {
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
         let live = LiveSession::create(surroundings, created, |session| set_up.set_up(session)).await?;
-        if let Some(found) = live.look_at_files().await? {
-            live.observe_files(found, ObservationCause::Started).await?;
-        }
+        live.take_up_files().await?;
         wait_for_unknown_effects(&live, &agent).await?;
         Ok(self.driver(live, agent))
     }

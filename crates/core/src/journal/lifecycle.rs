@@ -303,7 +303,7 @@ pub enum ObservationCause {
     Restored,
     /// They are not what they were when the session was last driven.
     Drifted,
-    /// They are as a call left them that was cut off; it will be put back to before that call.
+    /// They are as a call left them that was cut off or failed; they will be put back to before that call.
     Interrupted,
 }
 

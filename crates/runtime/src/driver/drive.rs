@@ -11,6 +11,7 @@ use backstitch_core::machine::{Action, Ending, Machine};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::slices::{PromptExecuted, RunContext, excerpt, small};
 use backstitch_core::time::Timestamp;
+use backstitch_core::view::JournalView;
 
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
@@ -39,13 +40,20 @@ impl Driver {
         mission: Mission,
         parent: Option<EvaluationId>,
     ) -> Result<EvaluationId, RuntimeError> {
+        let none_is_open = |view: &JournalView| match view.latest_evaluation() {
+            Some(latest) if latest.finished.is_none() => {
+                Err(RuntimeError::EvaluationOpen { evaluation: latest.evaluation_id })
+            }
+            _ => Ok(()),
+        };
+        none_is_open(&self.live.state().await.view)?;
+        // The session may come from a process that died while it put files back, or whose files were in its memory.
+        self.live.settle_files().await?;
+        self.live.take_up_files().await?;
         let evaluation = self
             .live
             .commit(|state| {
-                if let Some(open) = state.view.latest_evaluation().filter(|latest| latest.finished.is_none())
-                {
-                    return Err(RuntimeError::EvaluationOpen { evaluation: open.evaluation_id });
-                }
+                none_is_open(&state.view)?;
                 let session = &state.execution.session;
                 let evaluation: EvaluationId = session.ids().next();
                 let batch = Batch::at(self.live.clock().now()).with(self.started(evaluation, parent));

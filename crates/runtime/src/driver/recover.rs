@@ -9,12 +9,8 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::format::{Manifest, empty_tree};
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{
-    Decision, Effect, EvaluationResumed, Files, ObservationCause, PauseReason, Paused, Resolved,
-    WorkspaceRoot,
-};
+use backstitch_core::journal::{Decision, Effect, EvaluationResumed, Files, PauseReason, Paused, Resolved};
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::Call;
 
@@ -22,7 +18,6 @@ use super::drive::{millis, paused_by};
 use super::{Driver, Ended, Fidelity, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::Durable;
-use crate::process::end_survivors;
 
 impl Driver {
     /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
@@ -153,9 +148,6 @@ impl Driver {
             open.cloned().collect()
         };
         for call in &open {
-            end_survivors(call.processes.iter().map(|process| &**process)).await?;
-        }
-        for call in &open {
             if !self.may_run_again(call).await? {
                 return Ok(Some(self.waiting(evaluation).await));
             }
@@ -214,27 +206,11 @@ impl Driver {
             let (rescue, objects) = self.live.rescue(before).await?;
             if let Some(root) = rescue {
                 self.live.keep_rescue(Files { root, ..before }, objects).await?;
+                crash_point!("recover.rescued");
                 self.live.put_files_back(before).await?;
             }
             return Ok(());
         }
-        let Some(found) = self.live.look_at_files().await? else { return Ok(()) };
-        let known = self.live.state().await.view.files();
-        match known {
-            Some(known) if known.root == found.root => return Ok(()),
-            Some(known) if holds_nothing(found.root) => self.live.put_files_back(known).await?,
-            Some(_) => return self.live.observe_files(found, ObservationCause::Drifted).await,
-            None => return Ok(()),
-        }
-        match self.live.look_at_files().await? {
-            Some(found) => self.live.observe_files(found, ObservationCause::Restored).await,
-            None => Ok(()),
-        }
+        self.live.take_up_files().await
     }
-}
-
-/// Whether a root is that of no files at all.
-fn holds_nothing(root: WorkspaceRoot) -> bool {
-    let no_tree = empty_tree().id() == root.tree;
-    no_tree && Manifest::default().to_object().id() == root.manifest
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
@@ -49,6 +50,8 @@ impl LiveSession {
             _ => {}
         }
         let resolved = Resolved { call_id: call, decision: decision.clone(), by, extra: Extra::default() };
+        crash_point!("resolve.before");
+        self.end_survivors().await?;
         match decision {
             Decision::Happened { result } => {
                 if result.invocation_id != id || result.option_name != known.name {
@@ -57,8 +60,13 @@ impl LiveSession {
                 let policy = PolicyName::new(&result.option_name).unwrap_or_else(|_| PolicyName::runtime());
                 let mut message = Message::new(policy, Content::OptionResult(*result));
                 message.role_hint_for_llm = Some(RoleHint::Tool);
-                // The files are adopted as they are.
-                let found = self.look_at_files().await?.map(recorded);
+                // What it may have written is adopted as it is. One that does not write says nothing about the files: another
+                // call may have been writing them.
+                let before = known.intent.as_ref().map(|intent| &intent.record);
+                let found = match before.and_then(|intent| Files::of(intent.root, intent.coverage)) {
+                    Some(before) => self.files_left_by(before).await?.map(recorded),
+                    None => None,
+                };
                 let (files, objects) = found.unzip();
                 let outcome = (CallOutcome::Succeeded, files, None);
                 self.end_call(&known, resolved, message, outcome, objects.unwrap_or_default()).await
@@ -66,10 +74,10 @@ impl LiveSession {
             Decision::Fail { reason } => {
                 let told =
                     reason.unwrap_or_else(|| "the call was interrupted and counts as failed".to_owned());
-                let (rescue, objects) = self.put_back_before(&known).await?;
+                let rescue = self.put_back_before(&known).await?;
                 let message = self.failure(&known, "interrupted", told).await?;
                 let outcome = (CallOutcome::Failed, None, rescue);
-                self.end_call(&known, resolved, message, outcome, objects).await
+                self.end_call(&known, resolved, message, outcome, Vec::new()).await
             }
             _ => self.record(vec![resolved.into()]).await,
         }
@@ -104,19 +112,19 @@ impl LiveSession {
         self.record(vec![resolved.into()]).await
     }
 
-    async fn put_back_before(
-        &self,
-        call: &Call,
-    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
+    /// Puts the files back to before a call. Gives what was found, which is durable before.
+    async fn put_back_before(&self, call: &Call) -> Result<Option<WorkspaceRoot>, RuntimeError> {
         let intent = call.intent.as_ref().map(|intent| &intent.record);
         let Some(files) = intent.and_then(|intent| Files::of(intent.root, intent.coverage)) else {
-            return Ok((None, Vec::new()));
+            return Ok(None);
         };
         let (rescue, objects) = self.rescue(files).await?;
-        if rescue.is_some() {
+        if let Some(root) = rescue {
+            self.keep_rescue(Files { root, ..files }, objects).await?;
             self.put_files_back(files).await?;
         }
-        Ok((rescue, objects))
+        crash_point!("resolve.restored");
+        Ok(rescue)
     }
 
     async fn failure(&self, call: &Call, kind: &str, told: String) -> Result<Message, RuntimeError> {

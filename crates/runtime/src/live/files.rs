@@ -4,12 +4,15 @@
 //! session: it does not go on until a person has looked.
 
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, Files, ObservationCause, WorkspaceObserved};
+use backstitch_core::filesystem::format::{Manifest, empty_tree};
+use backstitch_core::journal::{Batch, Files, ObservationCause, WorkspaceObserved, WorkspaceRoot};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
+use backstitch_core::view::Call;
 
 use super::{Commit, LiveSession};
 use crate::error::RuntimeError;
+use crate::process::end_survivors;
 
 impl LiveSession {
     /// What the files are now; `None` when there are none.
@@ -50,7 +53,7 @@ impl LiveSession {
         .await
     }
 
-    /// Records what an interrupted call has left, before its files are put back.
+    /// Records what a call has left that was interrupted or failed, before its files are put back.
     pub(crate) async fn keep_rescue(&self, files: Files, objects: Vec<Object>) -> Result<(), RuntimeError> {
         self.commit(|_| {
             let (Files { root, coverage }, cause) = (files, ObservationCause::Interrupted);
@@ -64,8 +67,23 @@ impl LiveSession {
         .await
     }
 
+    /// Ends what interrupted calls have left running, so that nobody else writes while files are looked at or put back. In a
+    /// fork the calls of its parent are the parent's, which may well be running.
+    pub(crate) async fn end_survivors(&self) -> Result<(), RuntimeError> {
+        let processes: Vec<_> = {
+            let state = self.state().await;
+            let own = |call: &&Call| {
+                call.is_open() && call.intent.as_ref().is_some_and(|intent| intent.point.session == self.id)
+            };
+            state.view.calls().filter(own).flat_map(|call| call.processes.clone()).collect()
+        };
+        end_survivors(processes.iter().map(|process| &**process)).await?;
+        Ok(())
+    }
+
     /// Puts the files where the journal says that they have to be, if they still have to: after going back, or in a fork.
     pub(crate) async fn settle_files(&self) -> Result<(), RuntimeError> {
+        self.end_survivors().await?;
         let Some(owed) = self.state().await.view.owed_files() else { return Ok(()) };
         if self.workspace.is_none() {
             return Ok(());
@@ -77,6 +95,43 @@ impl LiveSession {
         }
         Ok(())
     }
+
+    /// Makes the files and the journal agree, as long as no call is writing them: what changed meanwhile is noted, and files that
+    /// are gone altogether are brought back.
+    pub(crate) async fn take_up_files(&self) -> Result<(), RuntimeError> {
+        let Some(found) = self.look_at_files().await? else { return Ok(()) };
+        let known = self.state().await.view.files();
+        match known {
+            Some(known) if known.root == found.root => Ok(()),
+            Some(known) if holds_nothing(found.root) => {
+                self.put_files_back(known).await?;
+                match self.look_at_files().await? {
+                    Some(found) => self.observe_files(found, ObservationCause::Restored).await,
+                    None => Ok(()),
+                }
+            }
+            Some(_) => self.observe_files(found, ObservationCause::Drifted).await,
+            None => self.observe_files(found, ObservationCause::Started).await,
+        }
+    }
+
+    /// The files as a call has left them that nobody interrupted any more: as they are, unless they are gone altogether. Then they
+    /// are put back to before the call, since nothing else is left of them.
+    pub(crate) async fn files_left_by(&self, before: Files) -> Result<Option<Captured>, RuntimeError> {
+        match self.look_at_files().await? {
+            Some(found) if holds_nothing(found.root) && found.root != before.root => {
+                self.put_files_back(before).await?;
+                self.look_at_files().await
+            }
+            found => Ok(found),
+        }
+    }
+}
+
+/// Whether a root is that of no files at all.
+fn holds_nothing(root: WorkspaceRoot) -> bool {
+    let no_tree = empty_tree().id() == root.tree;
+    no_tree && Manifest::default().to_object().id() == root.manifest
 }
 
 /// What is recorded of a capture, and what has to be stored with it.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
@@ -49,9 +50,11 @@ where
         boot: identity::boot().to_owned(),
         extra: Extra::default(),
     };
+    crash_point!("process.before_record");
     if let Err(source) = record(started).await {
         return Err(ProcessError::NotRecorded { program, source });
     }
+    crash_point!("process.recorded");
     let failed =
         |source: std::io::Error| ProcessError::Start { program: program.clone(), source: source.into() };
     let mut stdin = tokio::process::ChildStdin::from_std(stdin).map_err(&failed)?;

@@ -25,7 +25,7 @@ pub(super) enum Hold {
     Alone { workspace: Arc<dyn Workspace>, _guard: OwnedRwLockWriteGuard<()> },
 }
 
-/// The files as a failed call left them, before they were put back.
+/// The files as a failed call left them, before they are put back.
 #[derive(Default)]
 pub(super) struct Rescue {
     /// None when they were as they had been.
@@ -66,8 +66,8 @@ impl Hold {
         blocking(move || Ok(Some(recorded(workspace.capture_covering(before.coverage)?)))).await
     }
 
-    /// Puts the files back, and gives what they were like if that was different.
-    pub(super) async fn put_back(
+    /// What the files are like before they are put back, if that is different from what they were before the call.
+    pub(super) async fn rescue(
         &self,
         before: Option<Files>,
         byte_budget: u64,
@@ -81,7 +81,6 @@ impl Hold {
             if found.captured.root == before.root && found.left_out.is_empty() {
                 return Ok(Rescue::default());
             }
-            workspace.restore_covering(before.root, before.coverage)?;
             let left_out = found.left_out.into_iter().take(MOST_LISTED);
             Ok(Rescue {
                 root: Some(found.captured.root),
@@ -90,5 +89,12 @@ impl Hold {
             })
         })
         .await
+    }
+
+    /// Puts the files back.
+    pub(super) async fn restore(&self, before: Files) -> Result<(), RuntimeError> {
+        let Self::Alone { workspace, .. } = self else { return Ok(()) };
+        let workspace = workspace.clone();
+        blocking(move || workspace.restore_covering(before.root, before.coverage).map(|_| ())).await
     }
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Reservation};
+use backstitch_core::crash_point;
 use backstitch_core::execution::{CallResources, CompositeSnapshot, SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
@@ -216,6 +217,7 @@ impl ToolRunner {
         // That of a pure call can wait, unless it names what has to be stored with it.
         let record_now = tool.spec.effect != Effect::Pure || before.is_some();
 
+        crash_point!("call.before_intent");
         let started = live
             .commit(|state| {
                 let session = &state.execution.session;
@@ -266,6 +268,7 @@ impl ToolRunner {
                 Ok((Commit::now(batch, None), Some(started)))
             })
             .await?;
+        crash_point!("call.after_intent");
         Ok(started)
     }
 
@@ -310,6 +313,7 @@ impl ToolRunner {
             grace: self.grace,
         };
         let ended = attempt::run(&started.tool, context, started.arguments.clone(), bounds).await;
+        crash_point!("call.handler_done");
         match ended {
             Ended::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,
             Ended::Failed(error, draft) => self.failed(started, hold, error, draft).await,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::Amounts;
+use backstitch_core::crash_point;
 use backstitch_core::execution::{
     CompositeSnapshot, Known, ResourceSnapshot, SnapshotMetadata, SnapshotPhase, ToolCheckpoint,
     WorkspaceResource, WorkspaceState,
@@ -89,6 +90,7 @@ impl ToolRunner {
                     .await;
             }
         };
+        crash_point!("call.files_captured");
         let told = told(&result);
         let (after, objects) = captured.unzip();
         let ending = Ending {
@@ -220,16 +222,32 @@ impl ToolRunner {
         Ok(Settled::End(CallEnd::VisibilityExpansion { sections, reason }))
     }
 
+    /// Puts the files back. What is found of them is durable before: it may hold what a person wrote, and a process that dies
+    /// after the files were put back has nothing else that remembers it.
     async fn put_back(&self, started: &Started, hold: &Hold) -> Result<Rescue, RuntimeError> {
-        match hold.put_back(started.before, self.rescue_bytes).await {
-            Ok(rescue) => Ok(rescue),
-            Err(error) => {
+        crash_point!("call.before_restore");
+        let mut rescue = match hold.rescue(started.before, self.rescue_bytes).await {
+            Ok(rescue) => rescue,
+            Err(error) => return Err(self.cannot_put_back(started, error).await),
+        };
+        if let (Some(root), Some(before)) = (rescue.root, started.before) {
+            let (files, objects) = (Files { root, ..before }, std::mem::take(&mut rescue.objects));
+            if let Err(error) = self.live.keep_rescue(files, objects).await {
                 started.resources.end(false);
-                let reason =
-                    format!("the files before {} could not be put back: {error}", started.tool.name());
-                Err(self.live.poison(reason).await)
+                return Err(error);
+            }
+            if let Err(error) = hold.restore(before).await {
+                return Err(self.cannot_put_back(started, error).await);
             }
         }
+        crash_point!("call.after_restore");
+        Ok(rescue)
+    }
+
+    async fn cannot_put_back(&self, started: &Started, error: RuntimeError) -> RuntimeError {
+        started.resources.end(false);
+        let reason = format!("the files before {} could not be put back: {error}", started.tool.name());
+        self.live.poison(reason).await
     }
 
     /// Appends a call's last batch, then keeps its checkpoint and tells telemetry.
@@ -288,6 +306,7 @@ impl ToolRunner {
                 Ok((Commit { batch, prepared: Some(prepared), when }, said))
             })
             .await?;
+        crash_point!("call.finished");
         self.keep_checkpoint(started, success, after, told, elapsed).await?;
         self.publish(invoked).await;
         Ok(said)

@@ -5,6 +5,7 @@ mod callers;
 mod checkpoints;
 mod counting;
 mod coverage;
+mod crash;
 mod disk;
 mod driving;
 mod files;

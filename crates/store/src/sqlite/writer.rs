@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use backstitch_core::crash_point;
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
@@ -234,7 +235,12 @@ pub(super) fn transaction<T>(
         execute("ROLLBACK").map_err(failed)?;
     }
     execute("BEGIN IMMEDIATE").map_err(failed)?;
-    let result = run().and_then(|value| execute("COMMIT").map(|_| value).map_err(failed));
+    let result = run().and_then(|value| {
+        crash_point!("store.before_commit");
+        execute("COMMIT").map_err(failed)?;
+        crash_point!("store.after_commit");
+        Ok(value)
+    });
     if result.is_err() && !connection.is_autocommit() {
         // The error says what happened; a rollback that fails as well is tried again before the next transaction.
         let _ = execute("ROLLBACK");

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use backstitch_core::crash_point;
 use backstitch_core::filesystem::format::fetch;
 use backstitch_core::filesystem::format::names::{join, shown};
 use backstitch_core::object::{ObjectId, ObjectKind};
@@ -188,6 +189,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let (first, rest) = bytes.split_at(middle);
         file.write_all(first).map_err(|error| refused(path, error))?;
         self.tick(path, RestoreAction::Complete)?;
+        crash_point!("workspace.restore.half");
         file.write_all(rest).map_err(|error| refused(path, error))?;
         Ok(file.into())
     }

@@ -16,6 +16,7 @@ mod sync;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use backstitch_core::crash_point;
 use backstitch_core::filesystem::format::names::shown;
 use backstitch_core::filesystem::format::{Overlay, Root};
 use backstitch_core::journal::WorkspaceRoot;
@@ -86,8 +87,10 @@ impl<'a> Restore<'a> {
         let overlay = Overlay::of(&manifest_of(found));
         let plan = self.plan(root, found, &overlay, wanted.folder())?;
         if !plan.is_empty() {
+            crash_point!("workspace.restore.begun");
             let device = sys::look_at(root).map_err(|error| sys::io_error(&[], error))?.stamp.device;
             apply::Apply::new(&mut self, root, device, progress).run(plan)?;
+            crash_point!("workspace.restore.done");
         }
         self.changed.sort_unstable();
         self.kept.sort_unstable();

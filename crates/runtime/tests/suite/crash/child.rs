@@ -1,0 +1,111 @@
+//! The processes that are killed: the test binary, started again.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use backstitch_testkit::crash::{self, Crash};
+
+use super::session::{Unseen, to_the_end};
+use super::stage::{Place, Stage};
+use super::tools::DIE_IN;
+use super::{history, rivals};
+
+const STAGE: &str = "BACKSTITCH_TEST_STAGE";
+const ROLE: &str = "BACKSTITCH_TEST_ROLE";
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Goes on to the end; calls with unknown effects run again.
+    End,
+    /// Goes on to the end; calls with unknown effects count as failed.
+    Fail,
+    /// Goes back.
+    Rewind,
+    /// Forks.
+    Fork,
+    /// Goes on with the session once all rivals are there.
+    Rival,
+}
+
+impl Role {
+    const ALL: [Self; 5] = [Self::End, Self::Fail, Self::Rewind, Self::Fork, Self::Rival];
+}
+
+/// Where a process dies, if it does.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Death {
+    #[default]
+    None,
+    /// At a crash point.
+    At(Crash),
+    /// In a step of a tool.
+    In(&'static str),
+}
+
+impl Stage {
+    /// Starts a process that plays on this stage.
+    pub(crate) fn start(&self, role: Role, death: &Death) -> Child {
+        let log = std::fs::OpenOptions::new().append(true).create(true).open(self.path("log")).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "crash::child::plays", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env(STAGE, &self.root).env(ROLE, format!("{role:?} {:?}", self.place));
+        match death {
+            Death::None => {}
+            Death::At(crash) => drop(command.env(crash::VARIABLE, crash.to_string())),
+            Death::In(step) => drop(command.env(DIE_IN, step)),
+        }
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command.spawn().unwrap()
+    }
+
+    /// Lets a process play on this stage to its end, or to its death. Says whether it died.
+    pub(crate) fn play(&self, role: Role, death: &Death) -> bool {
+        let status = self.start(role, death).wait().unwrap();
+        self.died(status, &format!("{role:?} {death:?}"))
+    }
+
+    /// Whether a process was killed. One that ended in another way has to have ended well.
+    pub(crate) fn died(&self, status: ExitStatus, what: &str) -> bool {
+        let log = || std::fs::read_to_string(self.path("log")).unwrap_or_default();
+        match status.signal() {
+            Some(9) => true,
+            _ => {
+                assert!(status.success(), "{what}: {status}\n{}", log());
+                false
+            }
+        }
+    }
+
+    /// How often the last process that was not killed has reached each crash point.
+    pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
+        serde_json::from_slice(&std::fs::read(self.path("hits")).unwrap()).unwrap()
+    }
+}
+
+/// Not a test of its own: what the others start and kill.
+#[test]
+#[ignore = "started by other tests"]
+fn plays() {
+    let Some(root) = std::env::var_os(STAGE).map(PathBuf::from) else { return };
+    let told = std::env::var(ROLE).unwrap();
+    let (role, place) = told.split_once(' ').unwrap();
+    let role = Role::ALL.into_iter().find(|known| format!("{known:?}") == role).unwrap();
+    let place = if place == "Host" { Place::Host } else { Place::Memory };
+    let stage = Stage::existing(root, place);
+    crash::arm();
+    // On one thread, so that points are reached in the same order every time.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        match role {
+            Role::End => drop(to_the_end(&stage, &stage.open(), Unseen::Retry).await.unwrap()),
+            Role::Fail => drop(to_the_end(&stage, &stage.open(), Unseen::Fail).await.unwrap()),
+            Role::Rewind => history::rewinds(&stage).await,
+            Role::Fork => history::forks(&stage).await,
+            Role::Rival => rivals::competes(&stage).await,
+        }
+    });
+    std::fs::write(stage.path("hits"), serde_json::to_vec(&crash::hits()).unwrap()).unwrap();
+}

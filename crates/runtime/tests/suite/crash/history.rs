@@ -1,0 +1,160 @@
+//! Killed while going back and while forking: either the old place or the new one, files and state together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Position, RecordBody};
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::Store as _;
+use backstitch_runtime::{FunctionPolicy, PointSpec, ResumeOptions, SessionOptions, read_records};
+use backstitch_testkit::crash::Crash;
+
+use super::child::{Death, Role};
+use super::outcome::collect;
+use super::session::{self, agent};
+use super::stage::{Opened, Place, Stage};
+use crate::harness::Finding;
+
+/// The end of the turn with several calls.
+const TO: PointSpec = PointSpec::Turn(2);
+
+/// What a process does that goes back.
+pub(crate) async fn rewinds(stage: &Stage) {
+    let opened = stage.open();
+    let live = opened.runtime.open_idle(session::id(), opened.options()).await.unwrap();
+    live.rewind(&TO, None).await.unwrap();
+    live.release().await.unwrap();
+}
+
+/// What a process does that forks.
+pub(crate) async fn forks(stage: &Stage) {
+    let opened = stage.open_at("forked");
+    let options = SessionOptions::with_workspace(opened.workspace.clone());
+    let fork = opened.runtime.fork(session::id(), TO, options).await.unwrap();
+    fork.release().await.unwrap();
+}
+
+/// Files and state of a session as whoever opens it next finds them.
+#[derive(Debug, Clone, PartialEq)]
+struct Found {
+    files: BTreeMap<String, String>,
+    findings: Vec<String>,
+    turns: u64,
+}
+
+/// Opens a session as somebody who drives it, and stops at the first question.
+async fn find(stage: &Stage, opened: &Opened, id: SessionId, files: &str) -> Found {
+    let mute =
+        FunctionPolicy::new(PolicyName::new("mute").unwrap(), |_| async { Err("it says nothing".into()) });
+    let mut agent = agent(stage);
+    agent.policy = Arc::new(mute);
+    let options = SessionOptions::with_workspace(opened.workspace.clone());
+    let driver = opened.runtime.open(id, agent, options).await.unwrap();
+    // Either it has ended, or it is asked for what comes next and says nothing.
+    let _ = driver.resume(ResumeOptions::default()).await;
+    let found = {
+        let state = driver.session().state().await;
+        let recorded = state.view.files().map(|files| files.root);
+        assert_eq!(
+            recorded,
+            Some(opened.workspace.capture().unwrap().root),
+            "the files are what is recorded"
+        );
+        assert!(state.view.owed_files().is_none());
+        let mut files_found = BTreeMap::new();
+        collect(&stage.path(files), "", &mut files_found);
+        let findings = state.execution.session.all::<Finding>().unwrap();
+        Found {
+            files: files_found,
+            findings: findings.iter().map(|finding| finding.0.clone()).collect(),
+            turns: state.view.latest_evaluation().map_or(0, |latest| latest.turns),
+        }
+    };
+    driver.session().release().await.unwrap();
+    found
+}
+
+/// A stage on which the session was played to its end.
+fn played() -> Stage {
+    let stage = Stage::new(Place::Host);
+    assert!(!stage.play(Role::End, &Death::None));
+    stage
+}
+
+async fn rewound(opened: &Opened) -> bool {
+    let records = read_records(&*opened.store, session::id(), Position::START, None).await.unwrap();
+    records.iter().any(|record| matches!(record.body, RecordBody::Rewound(_)))
+}
+
+#[tokio::test]
+async fn killed_while_going_back() {
+    let stage = played();
+    let old = find(&stage, &stage.open(), session::id(), "files").await;
+    assert!(!stage.play(Role::Rewind, &Death::None));
+    let (hits, new) = (stage.hits(), find(&stage, &stage.open(), session::id(), "files").await);
+    assert_ne!(old, new);
+    assert_eq!((old.turns, new.turns), (8, 2));
+    for point in ["rewind.", "workspace.restore.", "append.", "store."] {
+        for (point, reached) in hits.iter().filter(|(name, _)| name.starts_with(point)) {
+            for hit in super::matrix::hits_to_try(*reached, 2) {
+                let what = format!("killed at {point}, time {hit} of {reached}");
+                let stage = played();
+                assert!(stage.play(Role::Rewind, &Death::At(Crash::at(point, hit))), "{what}");
+                let opened = stage.open();
+                let went_back = rewound(&opened).await;
+                let found = find(&stage, &opened, session::id(), "files").await;
+                assert_eq!(found, if went_back { new.clone() } else { old.clone() }, "{what}");
+                if went_back {
+                    let live = opened.runtime.open_idle(session::id(), opened.options()).await.unwrap();
+                    live.undo().await.unwrap();
+                    live.release().await.unwrap();
+                    let undone = find(&stage, &opened, session::id(), "files").await;
+                    assert_eq!(undone, old, "{what}, and undone");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn killed_while_forking() {
+    let stage = played();
+    let old = find(&stage, &stage.open(), session::id(), "files").await;
+    assert!(!stage.play(Role::Fork, &Death::None));
+    let hits = stage.hits();
+    let new = forked(&stage).await.expect("it was forked");
+    assert_eq!(new.turns, 2);
+    for point in ["fork.", "workspace.restore.", "append.", "store."] {
+        for (point, reached) in hits.iter().filter(|(name, _)| name.starts_with(point)) {
+            for hit in super::matrix::hits_to_try(*reached, 2) {
+                let what = format!("killed at {point}, time {hit} of {reached}");
+                let stage = played();
+                let before = stage.open().store.head(session::id()).await.unwrap();
+                assert!(stage.play(Role::Fork, &Death::At(Crash::at(point, hit))), "{what}");
+                match forked(&stage).await {
+                    Some(found) => assert_eq!(found, new, "{what}"),
+                    None => {
+                        assert!(!stage.play(Role::Fork, &Death::None), "{what}");
+                        assert_eq!(forked(&stage).await, Some(new.clone()), "{what}, and forked again");
+                    }
+                }
+                let opened = stage.open();
+                assert_eq!(opened.store.head(session::id()).await.unwrap(), before, "{what}: the parent");
+                assert_eq!(find(&stage, &opened, session::id(), "files").await, old, "{what}: the parent");
+            }
+        }
+    }
+}
+
+/// What the fork is, if there is one.
+async fn forked(stage: &Stage) -> Option<Found> {
+    let opened = stage.open_at("forked");
+    let sessions = opened.store.sessions().await.unwrap();
+    let forks: Vec<_> = sessions.into_iter().filter(|other| *other != session::id()).collect();
+    assert!(forks.len() < 2, "{forks:?}");
+    match forks.first() {
+        Some(fork) => Some(find(stage, &opened, *fork, "forked").await),
+        None => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! The matrix: a process is killed at every point that the session reaches, and somebody else goes on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use backstitch_core::crash::POINTS;
+use backstitch_runtime::ResumeOptions;
+use backstitch_testkit::crash::Crash;
+
+use super::child::{Death, Role};
+use super::outcome::{Outcome, files};
+use super::session::{self, Unseen, agent, to_the_end};
+use super::stage::{Place, Stage};
+
+/// Points that only other tests reach: of history, of recovery, of decisions, and of collecting garbage.
+const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc."];
+
+/// The session when nobody is killed.
+pub(crate) struct Reference {
+    pub(crate) outcome: Outcome,
+    pub(crate) hits: std::collections::BTreeMap<String, u64>,
+}
+
+impl Reference {
+    pub(crate) async fn of(place: Place) -> Self {
+        let stage = Stage::new(place);
+        assert!(!stage.play(Role::End, &Death::None));
+        let hits = stage.hits();
+        Self { outcome: resumed(&stage, Unseen::Retry).await, hits }
+    }
+}
+
+/// Goes on to the end in this process, and says what came of it.
+pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
+    let opened = stage.open();
+    let ended = to_the_end(stage, &opened, unseen).await.unwrap();
+    let before = files_of(stage);
+    let outcome = Outcome::of(stage, &opened, ended.clone()).await;
+
+    // A session that has ended gives its recorded answer: nobody is asked, nothing runs, and nothing is recorded.
+    let mut nobody = agent(stage);
+    nobody.tools = Default::default();
+    nobody.policy = std::sync::Arc::new(backstitch_runtime::FunctionPolicy::new(
+        backstitch_core::message::PolicyName::new("nobody").unwrap(),
+        |_| async { panic!("nobody may be asked") },
+    ));
+    let driver = opened.runtime.open(session::id(), nobody, opened.options()).await.unwrap();
+    let head = driver.session().state().await.view.head();
+    assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap(), ended);
+    assert_eq!(driver.session().state().await.view.head(), head);
+    driver.session().release().await.unwrap();
+
+    // Long enough for a child of a shell to write again, if one was left.
+    tokio::time::sleep(Duration::from_millis(40)).await;
+    assert_eq!(files_of(stage), before, "nobody writes any more");
+    outcome
+}
+
+fn files_of(stage: &Stage) -> std::collections::BTreeMap<String, String> {
+    match stage.place {
+        Place::Host => files(stage),
+        Place::Memory => Default::default(),
+    }
+}
+
+/// The times at which a point is tried that is reached this often.
+pub(crate) fn hits_to_try(reached: u64, most: u64) -> BTreeSet<u64> {
+    let told = std::env::var("BACKSTITCH_CRASH_HITS").ok().and_then(|told| told.parse().ok());
+    let first = told.unwrap_or(most).min(reached);
+    (1..=first).chain(Some(reached).filter(|last| *last > 0)).collect()
+}
+
+/// Kills a process at the points that begin like this, each the first times that it is reached, and the last.
+async fn killed_at(place: Place, points: &[&str], most: u64) {
+    let reference = Reference::of(place).await;
+    let mut tried = 0;
+    for point in POINTS.iter().filter(|point| points.iter().any(|wanted| point.starts_with(wanted))) {
+        let reached = reference.hits.get(*point).copied().unwrap_or_default();
+        for hit in hits_to_try(reached, most) {
+            let what = format!("killed at {point}, time {hit} of {reached}");
+            let stage = Stage::new(place);
+            let died = stage.play(Role::End, &Death::At(Crash::at(point, hit)));
+            assert!(died || hit == reached, "{what}: it was not");
+            resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
+            tried += 1;
+        }
+    }
+    assert!(tried > 0, "no point begins like {points:?}");
+}
+
+#[tokio::test]
+async fn every_point_is_tried_somewhere() {
+    let (host, memory) = (Reference::of(Place::Host).await, Reference::of(Place::Memory).await);
+    for point in POINTS {
+        let elsewhere = ELSEWHERE.iter().any(|other| point.starts_with(other));
+        assert_eq!(host.hits.contains_key(*point), !elsewhere, "{point}: {:?}", host.hits);
+        let of_disk = point.starts_with("workspace.") || point.starts_with("process.");
+        assert_eq!(memory.hits.contains_key(*point), !elsewhere && !of_disk, "{point}: {:?}", memory.hits);
+    }
+}
+
+#[tokio::test]
+async fn killed_while_asking() {
+    killed_at(Place::Host, &["ask.", "snapshot.", "recover.before"], 2).await;
+}
+
+#[tokio::test]
+async fn killed_while_appending() {
+    killed_at(Place::Host, &["append."], 4).await;
+}
+
+#[tokio::test]
+async fn killed_around_an_intent() {
+    killed_at(Place::Host, &["call.before_intent", "call.after_intent"], 4).await;
+}
+
+#[tokio::test]
+async fn killed_inside_a_handler() {
+    killed_at(Place::Host, &["call.in_handler"], u64::MAX).await;
+}
+
+#[tokio::test]
+async fn killed_after_a_handler() {
+    killed_at(Place::Host, &["call.handler_done", "call.files_captured"], 3).await;
+}
+
+#[tokio::test]
+async fn killed_after_a_call() {
+    killed_at(Place::Host, &["call.finished"], 5).await;
+}
+
+#[tokio::test]
+async fn killed_while_files_are_put_back() {
+    killed_at(Place::Host, &["call.before_restore", "call.after_restore", "workspace."], 3).await;
+}
+
+#[tokio::test]
+async fn killed_around_a_process() {
+    killed_at(Place::Host, &["process."], 1).await;
+}
+
+#[tokio::test]
+async fn killed_while_the_store_commits() {
+    killed_at(Place::Host, &["store."], 4).await;
+}
+
+#[tokio::test]
+async fn killed_with_files_in_memory() {
+    killed_at(Place::Memory, &["ask.", "append.", "store."], 1).await;
+}
+
+#[tokio::test]
+async fn killed_in_calls_with_files_in_memory() {
+    killed_at(Place::Memory, &["call."], 2).await;
+}

@@ -1,0 +1,214 @@
+//! What came of a session, without what may differ: ids, times, the order of results inside one turn, and the records of
+//! attempts that were interrupted.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{
+    Effect, InnerMessage, ObservationCause, Position, Record, RecordBody, WorkspaceRoot,
+};
+use backstitch_core::message::Content;
+use backstitch_core::session::{Capture, SlicePolicy};
+use backstitch_core::slices::ToolInvoked;
+use backstitch_core::view::{JournalView, Transcript};
+use backstitch_runtime::SystemClock;
+use backstitch_runtime::{Ended, load_view, read_records};
+use std::sync::Arc;
+
+use super::session::{self, outside};
+use super::stage::{Opened, Place, Stage};
+
+/// What came of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outcome {
+    answer: String,
+    /// The digest of all slices that are state.
+    state: String,
+    /// What the journal says the files are.
+    root: String,
+    /// The files themselves, if they lie in a directory.
+    files: BTreeMap<String, String>,
+    transcript: Vec<String>,
+    journal: Vec<String>,
+    /// What the files were before they were put back, all that was kept of it.
+    rescued: BTreeSet<String>,
+}
+
+impl Outcome {
+    /// What came of the session, which has just ended like this.
+    pub(crate) async fn of(stage: &Stage, opened: &Opened, ended: Ended) -> Self {
+        let view = load_view(&*opened.store, session::id(), None).await.unwrap();
+        let records = read_records(&*opened.store, session::id(), Position::START, None).await.unwrap();
+        let root = view.files().map(|files| files.root);
+        if stage.place == Place::Host {
+            let found = opened.workspace.capture().unwrap().root;
+            assert_eq!(Some(found), root, "the files are what is recorded");
+        }
+        let transcript = view.transcript().unwrap();
+        let calls = ordinals(&transcript);
+        let state = view.session(Arc::new(SystemClock::default()));
+        let state = state.snapshot_with(Capture::policies([SlicePolicy::State])).content_digest().unwrap();
+        check_effects(stage, &view);
+        Self {
+            answer: ended.answer().unwrap().text,
+            state: format!("{state:?}"),
+            root: format!("{root:?}"),
+            files: if stage.place == Place::Host { files(stage) } else { BTreeMap::new() },
+            transcript: said(&transcript, &calls),
+            journal: essence(&records, &calls),
+            rescued: records.iter().filter_map(rescue).map(|root| format!("{root:?}")).collect(),
+        }
+    }
+
+    /// Fails unless this is what came of another, and says where they differ.
+    pub(crate) fn assert_is(&self, other: &Self, what: &str) {
+        for (one, another) in self.journal.iter().zip(&other.journal) {
+            assert_eq!(
+                one, another,
+                "{what}: the journals differ\n{:#?}\n{:#?}",
+                self.journal, other.journal
+            );
+        }
+        assert!(self.rescued.is_superset(&other.rescued), "{what}: something was put back and not kept");
+        assert_eq!(Self { rescued: other.rescued.clone(), ..self.clone() }, *other, "{what}");
+    }
+}
+
+/// The number of each call: those of one turn are numbered as they were made.
+fn ordinals(transcript: &Transcript) -> HashMap<CallId, usize> {
+    let calls = transcript.all().iter().filter_map(|message| message.message.option_call());
+    calls.enumerate().map(|(number, call)| (call.invocation_id, number)).collect()
+}
+
+fn said(transcript: &Transcript, calls: &HashMap<CallId, usize>) -> Vec<String> {
+    let mut lines: Vec<((u64, bool, usize), String)> = Vec::new();
+    for (place, message) in transcript.all().iter().enumerate() {
+        let result = message.message.option_result().map(|result| calls[&result.invocation_id]);
+        lines.push(((message.turn, result.is_some(), result.unwrap_or(place)), line(message, calls)));
+    }
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+fn line(message: &InnerMessage, calls: &HashMap<CallId, usize>) -> String {
+    let (role, turn, policy) = (message.role(), message.turn, &message.message.policy);
+    let content = match &message.message.content {
+        Content::OptionCall(call) => {
+            format!("calls #{} {} {}", calls[&call.invocation_id], call.option_name, call.arguments.text())
+        }
+        Content::OptionResult(result) => format!(
+            "#{} {} gave {:?} {:?} {:?}",
+            calls[&result.invocation_id],
+            result.option_name,
+            result.result.inline(),
+            result.error_type,
+            result.error_message
+        ),
+        Content::Parts(_) => message.content(),
+    };
+    format!("turn {turn} {role:?} {policy} step {:?}: {content}", message.message.step_num)
+}
+
+/// The records of a journal but for those of attempts that were interrupted, and of what was done about them.
+fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
+    let mut last_start: HashMap<CallId, usize> = HashMap::new();
+    let mut last_request: HashMap<u64, usize> = HashMap::new();
+    for (place, record) in records.iter().enumerate() {
+        match &record.body {
+            RecordBody::CallStarted(started) => drop(last_start.insert(started.call_id, place)),
+            RecordBody::RequestStarted(request) => drop(last_request.insert(request.turn, place)),
+            _ => {}
+        }
+    }
+    let mut lines = Vec::new();
+    for (place, record) in records.iter().enumerate() {
+        lines.extend(match &record.body {
+            RecordBody::EvaluationResumed(_) | RecordBody::Paused(_) | RecordBody::Resolved(_) => None,
+            RecordBody::WorkspaceObserved(observed) if observed.cause != ObservationCause::Started => None,
+            RecordBody::WorkspaceObserved(observed) => Some(format!("files {:?}", observed.root)),
+            RecordBody::RequestStarted(request) => {
+                (last_request[&request.turn] == place).then(|| format!("request {}", request.turn))
+            }
+            RecordBody::CallStarted(started) => (last_start[&started.call_id] == place).then(|| {
+                format!("started #{} {:?} {:?}", calls[&started.call_id], started.effect, started.root)
+            }),
+            RecordBody::ProcessStarted(process) => (last_start[&process.call_id] < place)
+                .then(|| format!("process of #{} {}", calls[&process.call_id], process.program)),
+            RecordBody::CallFinished(finished) => Some(format!(
+                "finished #{} {:?} {:?}",
+                calls[&finished.call_id], finished.outcome, finished.root
+            )),
+            RecordBody::MessageAppended(message) => Some(line(message, calls)),
+            // A call of which a person says what became of it was not seen by telemetry.
+            RecordBody::SliceChanged(change)
+                if change.slice == <ToolInvoked as backstitch_core::session::Slice>::NAME =>
+            {
+                None
+            }
+            RecordBody::SliceChanged(change) if change.policy == SlicePolicy::Log => {
+                Some(format!("logs {}", change.slice))
+            }
+            RecordBody::SliceChanged(change) => Some(format!("changes {} {:?}", change.slice, change.op)),
+            other => Some(other.kind().to_owned()),
+        });
+    }
+    // Calls that run side by side may be recorded in any order.
+    lines.sort();
+    lines
+}
+
+/// What a record kept of files before they were put back.
+fn rescue(record: &Record) -> Option<WorkspaceRoot> {
+    match &record.body {
+        RecordBody::WorkspaceObserved(observed) if observed.cause == ObservationCause::Interrupted => {
+            Some(observed.root)
+        }
+        RecordBody::CallFinished(finished) => finished.rescue,
+        RecordBody::Rewound(rewound) => rewound.rescue,
+        _ => None,
+    }
+}
+
+/// What happened outside happened as its class promises.
+fn check_effects(stage: &Stage, view: &JournalView) {
+    let happened = outside(stage);
+    for (index, one) in happened.iter().enumerate() {
+        if happened[..index].iter().any(|earlier| earlier.key == one.key) {
+            assert_eq!(one.tool, "mail", "an external effect happened twice: {happened:?}");
+            assert!(one.again, "a repeated call is told so: {happened:?}");
+        }
+    }
+    let made = view.calls().filter(|call| {
+        let effect = call.intent.as_ref().map(|intent| intent.record.effect);
+        matches!(effect, Some(Effect::Idempotent | Effect::External))
+    });
+    let mut keys: Vec<_> = happened.iter().map(|one| one.key.clone()).collect();
+    keys.sort();
+    keys.dedup();
+    for call in made {
+        let key = call.intent.as_ref().unwrap().record.idempotency_key.to_string();
+        let was_seen = keys.contains(&key);
+        let completed = call.status() == backstitch_core::view::CallStatus::Completed;
+        assert_eq!(was_seen, completed, "call {} of {}: {happened:?}", call.call_id, call.name);
+        keys.retain(|other| *other != key);
+    }
+    assert!(keys.is_empty(), "these effects belong to no call: {keys:?}");
+}
+
+/// The files of a directory.
+pub(crate) fn files(stage: &Stage) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    collect(&stage.file(""), "", &mut found);
+    found
+}
+
+pub(crate) fn collect(directory: &std::path::Path, prefix: &str, found: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        match entry.file_type().unwrap().is_dir() {
+            true => collect(&entry.path(), &format!("{name}/"), found),
+            false => drop(found.insert(name, std::fs::read_to_string(entry.path()).unwrap())),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Processes that are killed at random, several in one session.
+//!
+//! What is random follows from a seed, which a failure tells. `BACKSTITCH_CRASH_RUNS` says how many sessions are played, and
+//! `BACKSTITCH_CRASH_SEED` with which seed the first of them is.
+
+use std::time::Duration;
+
+use backstitch_core::rng::{Rng, Seed};
+use backstitch_testkit::crash::Crash;
+
+use super::child::{Death, Role};
+use super::matrix::{Reference, resumed};
+use super::session::Unseen;
+use super::stage::{Place, Stage};
+
+const RUNS: u64 = 6;
+const MOST_KILLS: u64 = 4;
+
+/// More points than a session reaches would be a session that nobody kills.
+const MOST_POINTS: u64 = 160;
+
+/// About as long as a session takes on a machine that is busy.
+const MOST_MILLIS: u64 = 900;
+
+fn told(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|told| told.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Lets a process play, and kills it: at a random point, or after a random time.
+fn kill_one(stage: &Stage, rng: &mut Rng) -> String {
+    if rng.below(2) == 0 {
+        let crash = Crash::after_points(1 + rng.below(MOST_POINTS));
+        let died = stage.play(Role::End, &Death::At(crash));
+        return format!("point {}{}", crash.hit, if died { "" } else { ", not reached" });
+    }
+    let millis = rng.below(MOST_MILLIS);
+    let mut child = stage.start(Role::End, &Death::None);
+    std::thread::sleep(Duration::from_millis(millis));
+    let _ = child.kill();
+    let died = stage.died(child.wait().unwrap(), "a process that is killed from outside");
+    format!("{millis} ms{}", if died { "" } else { ", which was too late" })
+}
+
+#[tokio::test]
+async fn killed_at_random() {
+    let (host, memory) = (Reference::of(Place::Host).await, Reference::of(Place::Memory).await);
+    let first = told("BACKSTITCH_CRASH_SEED", 1);
+    for seed in first..first + told("BACKSTITCH_CRASH_RUNS", RUNS) {
+        let mut rng = Seed::new(seed).rng();
+        let (place, reference) = match rng.below(3) {
+            0 => (Place::Memory, &memory),
+            _ => (Place::Host, &host),
+        };
+        let stage = Stage::new(place);
+        let kills = 1 + rng.below(MOST_KILLS);
+        let killed: Vec<_> = (0..kills).map(|_| kill_one(&stage, &mut rng)).collect();
+        let what = format!("seed {seed}, files {place:?}, killed after {killed:?}");
+        resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
+    }
+}

@@ -1,0 +1,95 @@
+//! Several processes that want one session at once: one gets it, and the others are told who has it.
+
+use std::time::{Duration, Instant};
+
+use backstitch_core::ports::{StoreError, WorkspaceError};
+use backstitch_runtime::RuntimeError;
+
+use super::child::{Death, Role};
+use super::matrix::{Reference, resumed};
+use super::session::{self, Unseen, agent, to_the_end};
+use super::stage::{Place, Stage};
+
+const RIVALS: usize = 4;
+
+/// What a process does that competes with others for the session, or for its files.
+pub(crate) async fn competes(stage: &Stage) {
+    let own = std::process::id();
+    let tell = |what: &str, text: &str| {
+        let path = stage.path(&format!("{what}.{own}"));
+        std::fs::write(path.with_extension("part"), text).unwrap();
+        std::fs::rename(path.with_extension("part"), path).unwrap();
+    };
+    let opened = match stage.try_open() {
+        Ok(opened) => opened,
+        Err(WorkspaceError::Held { holder, .. }) => return tell("lost", &holder),
+        Err(other) => panic!("{other}"),
+    };
+    match opened.runtime.open(session::id(), agent(stage), opened.options()).await {
+        Ok(driver) => {
+            tell("won", "");
+            wait_for(stage, "all");
+            driver.session().release().await.unwrap();
+            to_the_end(stage, &opened, Unseen::Retry).await.unwrap();
+        }
+        Err(RuntimeError::Store(StoreError::Held { owner, .. })) => tell("lost", &owner.to_string()),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn wait_for(stage: &Stage, name: &str) {
+    let began = Instant::now();
+    while !stage.path(name).exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{name} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The processes that told of this, with what they told.
+fn told(stage: &Stage, what: &str) -> Vec<(String, String)> {
+    let names = std::fs::read_dir(&stage.root).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.filter_map(|name| name.into_string().ok());
+    let processes = names.filter_map(|name| name.strip_prefix(&format!("{what}.")).map(str::to_owned));
+    processes
+        .filter(|process| process.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(|process| {
+            let text = std::fs::read_to_string(stage.path(&format!("{what}.{process}"))).unwrap();
+            (process, text)
+        })
+        .collect()
+}
+
+async fn one_of_several_wins(place: Place) {
+    let reference = Reference::of(place).await;
+    let stage = Stage::new(place);
+    assert!(stage.play(Role::End, &Death::In("write:2")));
+    let rivals: Vec<_> = (0..RIVALS).map(|_| stage.start(Role::Rival, &Death::None)).collect();
+    let began = Instant::now();
+    while told(&stage, "won").len() + told(&stage, "lost").len() < RIVALS {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{}",
+            std::fs::read_to_string(stage.path("log")).unwrap()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let [(winner, _)] = &told(&stage, "won")[..] else { panic!("{:?}", told(&stage, "won")) };
+    for (loser, owner) in told(&stage, "lost") {
+        assert!(owner.contains(&format!("process {winner}")), "{loser} was told that {owner} has it");
+    }
+    std::fs::write(stage.path("all"), "").unwrap();
+    for mut rival in rivals {
+        assert!(!stage.died(rival.wait().unwrap(), "a rival"));
+    }
+    resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, "after the rivals");
+}
+
+#[tokio::test]
+async fn one_of_several_gets_the_session() {
+    one_of_several_wins(Place::Memory).await;
+}
+
+#[tokio::test]
+async fn one_of_several_gets_the_files() {
+    one_of_several_wins(Place::Host).await;
+}

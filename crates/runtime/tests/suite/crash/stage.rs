@@ -1,0 +1,114 @@
+//! Where a session is played: a directory with a store, files, and a world outside of both.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
+use backstitch_core::ports::{Owner, Workspace, WorkspaceError};
+use backstitch_runtime::{Runtime, SessionOptions};
+use backstitch_store::SqliteStore;
+use backstitch_workspace::{HostWorkspace, OpenOptions};
+use tempfile::TempDir;
+
+/// Where the files of a session are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a directory.
+    Host,
+    /// In the memory of whoever drives the session: a crash takes them along, and they come back from the store.
+    Memory,
+}
+
+/// A directory in which a session is played.
+pub(crate) struct Stage {
+    pub(crate) root: PathBuf,
+    pub(crate) place: Place,
+    _directories: Vec<TempDir>,
+}
+
+/// What a process needs to drive the session.
+pub(crate) struct Opened {
+    pub(crate) runtime: Runtime,
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) workspace: Arc<dyn Workspace>,
+}
+
+impl Stage {
+    /// A stage on which nothing has been played yet.
+    pub(crate) fn new(place: Place) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let memory = in_memory();
+        if let Some(memory) = &memory {
+            std::os::unix::fs::symlink(memory.path(), root.join("store")).unwrap();
+        }
+        std::fs::create_dir(root.join("files")).unwrap();
+        std::fs::write(root.join("files/old.txt"), "what was there before\n").unwrap();
+        Self { root, place, _directories: memory.into_iter().chain([directory]).collect() }
+    }
+
+    /// The stage of a process that plays on another's.
+    pub(crate) fn existing(root: PathBuf, place: Place) -> Self {
+        Self { root, place, _directories: Vec::new() }
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// A file of the session.
+    pub(crate) fn file(&self, path: &str) -> PathBuf {
+        self.root.join("files").join(path)
+    }
+
+    /// Opens the store and the files.
+    pub(crate) fn open(&self) -> Opened {
+        self.open_at("files")
+    }
+
+    /// Opens the store and files that lie elsewhere on the stage.
+    pub(crate) fn open_at(&self, files: &str) -> Opened {
+        let store = Arc::new(SqliteStore::open(self.path("store/store.db")).unwrap());
+        self.open_over(store, files)
+    }
+
+    pub(crate) fn open_over(&self, store: Arc<SqliteStore>, files: &str) -> Opened {
+        self.try_open_over(store, files).unwrap()
+    }
+
+    /// Opens the store and the files, unless somebody else has the files.
+    pub(crate) fn try_open(&self) -> Result<Opened, WorkspaceError> {
+        self.try_open_over(Arc::new(SqliteStore::open(self.path("store/store.db")).unwrap()), "files")
+    }
+
+    fn try_open_over(&self, store: Arc<SqliteStore>, files: &str) -> Result<Opened, WorkspaceError> {
+        let workspace: Arc<dyn Workspace> = match self.place {
+            Place::Host => {
+                std::fs::create_dir_all(self.path(files)).unwrap();
+                let mut options = OpenOptions::new(self.path(files), self.path("store"), store.clone());
+                options.locks = Some(self.path("locks"));
+                options.holder = format!("process {}", std::process::id());
+                Arc::new(HostWorkspace::open(options)?)
+            }
+            Place::Memory => Arc::new(MemoryWorkspace::new(Arc::new(MemoryFilesystem::new()), store.clone())),
+        };
+        let owner = Owner::new(format!("process {}", std::process::id()));
+        Ok(Opened { runtime: Runtime::new(store.clone()).with_owner(owner), store, workspace })
+    }
+}
+
+/// A directory for a store. A process that is killed loses nothing that it wrote, synced or not, so where there is a disk in
+/// memory, nobody has to wait for a real one.
+fn in_memory() -> Option<TempDir> {
+    tempfile::tempdir_in("/dev/shm").ok()
+}
+
+impl Opened {
+    pub(crate) fn options(&self) -> SessionOptions {
+        SessionOptions {
+            id: Some(super::session::id()),
+            seed: Some(backstitch_core::rng::Seed::new(7)),
+            ..SessionOptions::with_workspace(self.workspace.clone())
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Tools of every effect class, each of which can be killed in the middle of its work.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use backstitch_core::crash_point;
+use backstitch_core::filesystem::FilePath;
+use backstitch_core::journal::Effect;
+use backstitch_core::ports::{ProcessSpec, Recursion, WriteMode};
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_runtime::Tools;
+use backstitch_testkit::crash;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::stage::{Place, Stage};
+use crate::harness::{Diagnosis, Finding};
+
+/// The variable that names the tool, and the step of it, at which the process dies: `write:1`.
+pub(crate) const DIE_IN: &str = "BACKSTITCH_TEST_DIE_IN";
+
+/// What a child of the shell does until it is killed, while the shell goes on.
+const SHELL: &str = "(while :; do echo beat >> beat; sleep 0.01; done) >/dev/null 2>&1 & writer=$!
+    while [ ! -s beat ]; do sleep 0.01; done
+    echo half > shell.txt; sleep 0.1; echo whole >> shell.txt
+    kill $writer; wait $writer 2>/dev/null; rm -f beat";
+
+#[derive(Deserialize, JsonSchema)]
+struct Write {
+    path: String,
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct At {
+    path: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct To {
+    to: String,
+}
+
+/// What a tool of the world outside says when it has done its work.
+pub(crate) fn done(tool: &str) -> String {
+    format!("{tool} is done")
+}
+
+/// All tools of the session.
+pub(crate) fn tools(stage: &Stage) -> Tools {
+    let outside = stage.path("outside");
+    let tools = vec![
+        write(),
+        read(),
+        count(),
+        tear(),
+        outer("mail", Effect::Idempotent, outside.clone()),
+        outer("order", Effect::External, outside.clone()),
+        deploy(outside, stage.place),
+        shell(stage.file("beat")),
+    ];
+    Tools::new(tools).unwrap()
+}
+
+/// A place inside of a handler at which its process may die.
+fn halfway(tool: &str, step: u32) {
+    crash_point!("call.in_handler");
+    if std::env::var(DIE_IN).is_ok_and(|told| told == format!("{tool}:{step}")) {
+        crash::die();
+    }
+}
+
+/// Writes half of a file, then the rest.
+fn write() -> Tool {
+    let builder = Tool::builder("write", "Writes a file.").unwrap().effect(Effect::Workspace);
+    builder.handler(|context: ToolContext, write: Write| async move {
+        let (files, path) = (context.filesystem()?, FilePath::new(&write.path)?);
+        let (first, rest) = write.text.as_bytes().split_at(write.text.len() / 2);
+        halfway("write", 1);
+        if let Some(parent) = path.parent().filter(|parent| !parent.is_root()) {
+            files.make_directory(&parent)?;
+        }
+        files.write_bytes(&path, first, WriteMode::Overwrite)?;
+        context.session(|draft| draft.append(Finding(write.path.clone())).map(|_| ()))??;
+        halfway("write", 2);
+        files.write_bytes(&path, rest, WriteMode::Append)?;
+        Ok(ToolResult::ok(format!("wrote {}", write.path)))
+    })
+}
+
+fn read() -> Tool {
+    let builder = Tool::builder("read", "Reads a file.").unwrap().effect(Effect::Pure);
+    builder.handler(|context: ToolContext, at: At| async move {
+        halfway("read", 1);
+        let bytes = context.filesystem()?.read_bytes(&FilePath::new(&at.path)?)?;
+        Ok(ToolResult::ok(String::from_utf8_lossy(&bytes)))
+    })
+}
+
+/// Reads the state of the session.
+fn count() -> Tool {
+    let builder = Tool::builder("count", "Counts findings.").unwrap().effect(Effect::Pure);
+    builder.workspace(WorkspaceUse::None).handler(|context: ToolContext, (): ()| async move {
+        let findings = context.session(|draft| draft.all::<Finding>().map(|all| all.len()))??;
+        Ok(ToolResult::ok(format!("{findings} findings")))
+    })
+}
+
+/// Spoils files and state, and fails.
+fn tear() -> Tool {
+    let builder = Tool::builder("tear", "Fails half-way.").unwrap().effect(Effect::Workspace);
+    builder.handler(|context: ToolContext, at: At| async move {
+        let (files, path) = (context.filesystem()?, FilePath::new(&at.path)?);
+        files.write_bytes(&path, b"torn", WriteMode::Overwrite)?;
+        files.write_bytes(&FilePath::new("scrap/cloth.txt")?, b"cloth", WriteMode::Create).or_else(|_| {
+            files.make_directory(&FilePath::new("scrap")?).map_err(ToolError::from)?;
+            files.write_bytes(&FilePath::new("scrap/cloth.txt")?, b"cloth", WriteMode::Create)?;
+            Ok::<_, ToolError>(())
+        })?;
+        context.session(|draft| draft.append(Finding("torn".into())).map(|_| ()))??;
+        context.session(|draft| draft.append(Diagnosis("it tore".into())).map(|_| ()))??;
+        halfway("tear", 1);
+        files.delete(&FilePath::new("a")?, Recursion::All)?;
+        halfway("tear", 2);
+        Err(ToolError::new("it tore"))
+    })
+}
+
+/// Does something to the world outside, and nothing to files.
+fn outer(name: &'static str, effect: Effect, outside: PathBuf) -> Tool {
+    let builder = Tool::builder(name, "Does something outside.").unwrap().effect(effect);
+    builder.workspace(WorkspaceUse::None).handler(move |context: ToolContext, to: To| {
+        let outside = outside.clone();
+        async move {
+            halfway(name, 1);
+            happen(&outside, name, &context);
+            halfway(name, 2);
+            let _ = to.to;
+            Ok(ToolResult::ok(done(name)))
+        }
+    })
+}
+
+/// Does something to the world outside, and writes a file.
+fn deploy(outside: PathBuf, place: Place) -> Tool {
+    let builder = Tool::builder("deploy", "Deploys.").unwrap().effect(Effect::External);
+    builder.handler(move |context: ToolContext, at: At| {
+        let outside = outside.clone();
+        async move {
+            halfway("deploy", 1);
+            // What was in memory when a process died is not there for a person to adopt.
+            if place == Place::Host {
+                context.filesystem()?.write_bytes(
+                    &FilePath::new(&at.path)?,
+                    b"deployed",
+                    WriteMode::Create,
+                )?;
+            }
+            halfway("deploy", 2);
+            happen(&outside, "deploy", &context);
+            halfway("deploy", 3);
+            Ok(ToolResult::ok(done("deploy")))
+        }
+    })
+}
+
+/// A shell with a child in the background that keeps writing.
+fn shell(beat: PathBuf) -> Tool {
+    let builder = Tool::builder("shell", "Runs a command.").unwrap().effect(Effect::Workspace);
+    builder.handler(move |context: ToolContext, (): ()| {
+        let beat = beat.clone();
+        async move {
+            let dying = async {
+                while !beat.exists() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                halfway("shell", 1);
+            };
+            let (outcome, ()) = tokio::join!(context.run_process(ProcessSpec::shell(SHELL)), dying);
+            match outcome? {
+                outcome if outcome.success() => Ok(ToolResult::ok("the shell is done")),
+                outcome => Err(ToolError::new(format!("{}: {}", outcome.exit, outcome.stderr.text()))),
+            }
+        }
+    })
+}
+
+/// Something happens outside: it can be seen there, whatever becomes of this process.
+fn happen(outside: &PathBuf, name: &str, context: &ToolContext) {
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(outside).unwrap();
+    let (key, again) = (context.idempotency_key(), context.is_resume());
+    file.write_all(format!("{name} {key} {again}\n").as_bytes()).unwrap();
+    file.sync_data().unwrap();
+}
