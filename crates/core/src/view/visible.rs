@@ -143,6 +143,7 @@ impl Visible {
                 let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
                 let call = self.edit_call(index);
                 call.finished = Some(Recorded::new(session, record, finished));
+                call.processes = imbl::Vector::new();
                 let after = call.checkpoint().and_then(|checkpoint| checkpoint.after);
                 self.files = after.and_then(|after| Files::of(after.root, after.coverage)).or(self.files);
             }
