@@ -39,8 +39,8 @@ impl Telemetry {
         self.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(subscriber));
     }
 
-    pub(crate) fn publish(&self, invoked: &ToolInvoked) {
-        self.tell(&TelemetryEvent::ToolInvoked(Box::new(invoked.clone())));
+    pub(crate) fn publish(&self, invoked: ToolInvoked) {
+        self.tell(&TelemetryEvent::ToolInvoked(Box::new(invoked)));
     }
 
     pub(crate) fn publish_progress(&self, call: CallId, progress: Progress) {

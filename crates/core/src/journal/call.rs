@@ -152,10 +152,10 @@ pub struct CallFinished {
     /// The workspace after it, for calls that may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
-    /// The object that lists what that root does not cover; none when it covers all that can be.
+    /// The object that lists what that root, or the rescue, does not cover; none when it covers all that can be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<ObjectId>,
-    /// The workspace as a failed call left it, before it was put back. What it does not cover is what the intent says.
+    /// The workspace as a failed call left it, before it was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue: Option<WorkspaceRoot>,
     /// What a failed call left and the rescue does not hold, because it was too much; of very many, the first.

@@ -121,8 +121,8 @@ pub struct ContextParts {
     pub is_resume: bool,
     /// The key of the call's effect.
     pub idempotency_key: IdempotencyKey,
-    /// Where changes of the session are collected.
-    pub draft: Draft,
+    /// Where changes of the session are collected. It is taken out when the context is made.
+    pub draft: Option<Draft>,
     /// Whether the tool uses files.
     pub workspace: WorkspaceUse,
     /// The files, if there are any.
@@ -162,11 +162,9 @@ impl ToolContext {
                 Arc::new(super::guard::GuardedFilesystem::new(files, parts.workspace, revoked.clone()));
             guarded
         });
-        // The draft is moved out from under the other parts; an empty one of the same session stands in for it.
-        let empty = parts.draft.draft();
-        let draft = std::mem::replace(&mut parts.draft, empty);
+        let draft = Mutex::new(parts.draft.take());
         let rng = Mutex::new(parts.rng.clone());
-        Self { inner: Arc::new(Inner { draft: Mutex::new(Some(draft)), rng, revoked, parts }) }
+        Self { inner: Arc::new(Inner { draft, rng, revoked, parts }) }
     }
 
     /// The session.

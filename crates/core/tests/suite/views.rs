@@ -6,7 +6,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     CallOutcome, Decision, EvaluationResumed, InnerMessage, Origin, Outcome, PauseReason, Point, Position,
-    Resolved,
+    ProcessStarted, Resolved,
 };
 use backstitch_core::message::RoleHint;
 use backstitch_core::session::{SessionError, Snapshot, StoredOp};
@@ -149,6 +149,30 @@ fn a_failed_call_ends_at_the_files_it_began_with() {
     assert_eq!(checkpoint.status, CallStatus::Failed);
     assert_eq!(checkpoint.after.unwrap().root, checkpoint.before.root);
     assert_eq!(view.call(calls[0]).unwrap().finished.as_ref().unwrap().record.rescue, Some(root("rescue")));
+}
+
+#[test]
+fn the_processes_of_a_call_are_known_until_it_ends() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let call = writer.answer(evaluation, "", &["{}"])[0];
+    writer.start_call(evaluation, call);
+    let process = ProcessStarted {
+        call_id: call,
+        program: "/bin/sh".into(),
+        group: 4_711,
+        started: "163024".into(),
+        boot: "a boot".into(),
+        extra: Extra::default(),
+    };
+    writer.push(process.clone());
+    // What a crash has left is still to be ended when the call starts again.
+    writer.start_call(evaluation, call);
+    let view = writer.view();
+    let processes: Vec<_> = view.call(call).unwrap().processes.iter().map(|one| (**one).clone()).collect();
+    assert_eq!(processes, [process]);
+    writer.finish_call(evaluation, call, CallOutcome::Failed);
+    assert!(writer.view().call(call).unwrap().processes.is_empty());
 }
 
 #[test]

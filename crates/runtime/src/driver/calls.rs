@@ -94,13 +94,14 @@ impl Driver {
 
     /// The request for a call, with what was recorded and decided about it.
     async fn request(&self, evaluation: EvaluationId, wanted: &Wanted) -> Result<CallRequest, RuntimeError> {
-        let (decision, attempts, is_resume) = {
+        let (decision, attempts, is_resume, edited) = {
             let state = self.live.state().await;
             let known = state.view.call(wanted.call_id);
             let decision = known.and_then(|call| call.decision.clone());
             let intent = known.and_then(|call| call.intent.as_ref());
             let attempts = intent.map_or(0, |intent| intent.record.attempt);
-            (decision, attempts, known.is_some_and(|call| call.is_open()))
+            let edited = intent.and_then(|intent| intent.record.arguments.clone());
+            (decision, attempts, known.is_some_and(|call| call.is_open()), edited)
         };
         let arguments = match wanted.arguments.stored() {
             Some(_) => self.arguments(wanted.call_id).await?.unwrap_or_else(|| wanted.arguments.clone()),
@@ -110,11 +111,17 @@ impl Driver {
             .in_turn(wanted.turn, wanted.step_num);
         request.attempt = attempts.saturating_add(1);
         request.is_resume = is_resume;
+        // A call that runs again runs with what it was started with.
+        if let Some(arguments) = edited {
+            request.arguments = Arguments::from_object(arguments);
+            request.edited = true;
+        }
         match decision.as_ref().map(|resolved| &resolved.decision) {
             Some(Decision::Approve) => request.approved = true,
             Some(Decision::Edit { arguments }) => {
                 request.approved = true;
                 request.arguments = Arguments::from_object(arguments.clone());
+                request.edited = true;
             }
             Some(Decision::Deny { reason }) => {
                 let message = reason.clone().unwrap_or_else(|| "the call was not approved".to_owned());

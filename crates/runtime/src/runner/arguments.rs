@@ -38,10 +38,15 @@ impl Validators {
         };
         let validator = self.validator(tool)?;
         let value = Value::Object(object.clone());
-        let problems: Vec<_> =
-            validator.iter_errors(&value).take(MOST_PROBLEMS + 1).map(|error| describe(&error)).collect();
-        if problems.is_empty() {
-            return Ok(object.clone());
+        let problems: Vec<_> = match validator.is_valid(&value) {
+            true => Vec::new(),
+            false => {
+                let problems = validator.iter_errors(&value).take(MOST_PROBLEMS + 1);
+                problems.map(|error| describe(&error)).collect()
+            }
+        };
+        if let (Value::Object(object), true) = (value, problems.is_empty()) {
+            return Ok(object);
         }
         let mut text = format!("the arguments of {} do not fit:", tool.name);
         for problem in problems.iter().take(MOST_PROBLEMS) {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::{Files, LeftOut, WorkspaceRoot};
+use backstitch_core::journal::{Files, LeftOut};
 use backstitch_core::object::Object;
 use backstitch_core::ports::Workspace;
 use backstitch_core::tool::WorkspaceUse;
@@ -29,7 +29,7 @@ pub(super) enum Hold {
 #[derive(Default)]
 pub(super) struct Rescue {
     /// None when they were as they had been.
-    pub(super) root: Option<WorkspaceRoot>,
+    pub(super) files: Option<Files>,
     pub(super) objects: Vec<Object>,
     pub(super) left_out: Vec<LeftOut>,
 }
@@ -82,9 +82,10 @@ impl Hold {
                 return Ok(Rescue::default());
             }
             let left_out = found.left_out.into_iter().take(MOST_LISTED);
+            let (files, objects) = recorded(found.captured);
             Ok(Rescue {
-                root: Some(found.captured.root),
-                objects: found.captured.objects,
+                files: Some(files),
+                objects,
                 left_out: left_out.map(|one| LeftOut { path: one.path, bytes: one.bytes }).collect(),
             })
         })

@@ -59,8 +59,8 @@ impl ToolHost for Host {
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>> {
         Box::pin(async move {
             let state = self.live.state().await;
-            let start = state.view.evaluation(evaluation)?.start.as_ref()?;
-            Some(start.budget?.left_after(state.view.ledger().committed()))
+            let limits = state.view.evaluation(evaluation)?.budget?;
+            Some(limits.left_after(state.view.ledger().committed()))
         })
     }
 

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod attempt;
+mod checkpoint;
 mod files;
 mod host;
 mod intent;
@@ -65,6 +66,7 @@ pub struct ToolRunner {
 struct Started {
     tool: Tool,
     call: CallRequest,
+    /// Taken out when its handler is called.
     arguments: Map<String, Value>,
     intent: Arc<Intent>,
     /// The files before it, for a call that may write.
@@ -163,8 +165,8 @@ impl ToolRunner {
             let message = format!("there is no tool {:?}; there are: {}", call.name, known.join(", "));
             return self.refuse(&call, Failure::by_runtime("unknown_tool", message, Retry::Refused)).await;
         };
-        let arguments = match self.validators.check(&tool.spec, &call.arguments) {
-            Ok(arguments) => arguments,
+        let mut arguments = match self.validators.check(&tool.spec, &call.arguments) {
+            Ok(arguments) => Some(arguments),
             Err(Refusal(message)) => {
                 let failure = Failure::by_runtime("invalid_arguments", message, Retry::Allowed);
                 return self.refuse(&call, failure).await;
@@ -191,7 +193,9 @@ impl ToolRunner {
 
         let mut request = call;
         for conflicts in 0.. {
-            let Some(mut started) = self.start(&tool, &request, arguments.clone(), &hold).await? else {
+            // The first attempt takes what was checked, and one that runs again a copy.
+            let given = arguments.take().or_else(|| request.arguments.object().cloned()).unwrap_or_default();
+            let Some(mut started) = self.start(&tool, &request, given, &hold).await? else {
                 return Ok(CallEnd::BudgetExhausted);
             };
             started.conflicts = conflicts;
@@ -213,7 +217,6 @@ impl ToolRunner {
     ) -> Result<Option<Started>, RuntimeError> {
         let (before, objects) = hold.capture().await?.unzip();
         let live = &self.live;
-        let as_in_message = call.arguments.object() == Some(&arguments);
         // That of a pure call can wait, unless it names what has to be stored with it.
         let record_now = tool.spec.effect != Effect::Pure || before.is_some();
 
@@ -221,8 +224,7 @@ impl ToolRunner {
         let started = live
             .commit(|state| {
                 let session = &state.execution.session;
-                let evaluation = state.view.evaluation(call.evaluation_id);
-                let limits = evaluation.and_then(|one| one.start.as_ref()).and_then(|start| start.budget);
+                let limits = state.view.evaluation(call.evaluation_id).and_then(|known| known.budget);
                 let one_call = Amounts { calls: 1, ..Amounts::ZERO };
                 let mut batch = Batch::at(live.clock().now());
                 if let Some(limits) = limits
@@ -235,7 +237,7 @@ impl ToolRunner {
                     call_id: call.call_id,
                     evaluation_id: call.evaluation_id,
                     name: call.name.clone(),
-                    arguments: (!as_in_message).then(|| arguments.clone()),
+                    arguments: call.edited.then(|| arguments.clone()),
                     arguments_object: None,
                     effect: tool.spec.effect,
                     idempotency_key: IdempotencyKey::new(live.id(), call.call_id),
@@ -253,7 +255,7 @@ impl ToolRunner {
                     }
                 }
                 let metadata = SnapshotMetadata::of_call(call.call_id, &call.name, SnapshotPhase::PreTool);
-                let pre = settle::checkpoint_of(state, before, metadata)?;
+                let pre = checkpoint::checkpoint_of(state, before, metadata)?;
                 let started = Started {
                     tool: tool.clone(),
                     call: call.clone(),
@@ -273,7 +275,7 @@ impl ToolRunner {
     }
 
     /// Runs the handler and settles what comes of it.
-    async fn attempt(&self, started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
+    async fn attempt(&self, mut started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
         let live = &self.live;
         let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
         let deadline = live.deadline(started.call.evaluation_id);
@@ -289,7 +291,7 @@ impl ToolRunner {
             attempt: started.call.attempt,
             is_resume: started.call.is_resume,
             idempotency_key: started.intent.record().idempotency_key.clone(),
-            draft,
+            draft: Some(draft),
             workspace: started.tool.spec.workspace,
             filesystem: live.workspace().map(|workspace| workspace.filesystem()),
             resources: started.resources.clone(),
@@ -312,7 +314,8 @@ impl ToolRunner {
             processes,
             grace: self.grace,
         };
-        let ended = attempt::run(&started.tool, context, started.arguments.clone(), bounds).await;
+        let arguments = std::mem::take(&mut started.arguments);
+        let ended = attempt::run(&started.tool, context, arguments, bounds).await;
         crash_point!("call.handler_done");
         match ended {
             Ended::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,

@@ -24,8 +24,10 @@ pub struct CallRequest {
     pub step_num: Option<u64>,
     /// The tool, as the model named it.
     pub name: String,
-    /// The arguments, as the model gave them.
+    /// The arguments, as the model gave them or as they were edited since.
     pub arguments: Arguments,
+    /// Whether the arguments are not those of the call's message, so that its intent has to hold them.
+    pub edited: bool,
     /// Which attempt this is, from 1.
     pub attempt: u32,
     /// Whether an earlier attempt was cut off by a crash.
@@ -48,6 +50,7 @@ impl CallRequest {
             step_num: None,
             name: name.to_owned(),
             arguments,
+            edited: false,
             attempt: 1,
             is_resume: false,
             approved: false,

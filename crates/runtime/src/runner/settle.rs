@@ -5,10 +5,6 @@ use std::time::Duration;
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::crash_point;
-use backstitch_core::execution::{
-    CompositeSnapshot, Known, ResourceSnapshot, SnapshotMetadata, SnapshotPhase, ToolCheckpoint,
-    WorkspaceResource, WorkspaceState,
-};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, Effect, Files, InnerMessage, PauseReason,
@@ -129,7 +125,7 @@ impl ToolRunner {
             let rescue = self.put_back(&started, hold).await?;
             started.resources.end(false);
             // What a person wrote meanwhile went with it, so this is recorded like the end of any attempt that failed.
-            if rescue.root.is_some() {
+            if rescue.files.is_some() {
                 self.record_rescue(&started, rescue, error.to_string()).await?;
             }
             return Ok(Settled::Conflict);
@@ -159,8 +155,8 @@ impl ToolRunner {
                     call_id: started.call.call_id,
                     outcome: CallOutcome::Failed,
                     root: None,
-                    coverage: None,
-                    rescue: rescue.root,
+                    coverage: rescue.files.and_then(|files| files.coverage),
+                    rescue: rescue.files.map(|files| files.root),
                     left_out: rescue.left_out,
                     elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
                     summary: Some(result::summary(&why)),
@@ -290,8 +286,8 @@ impl ToolRunner {
                     call_id: call.call_id,
                     outcome: ending.outcome,
                     root: ending.after.map(|files| files.root),
-                    coverage: ending.after.and_then(|files| files.coverage),
-                    rescue: ending.rescue.root,
+                    coverage: ending.after.or(ending.rescue.files).and_then(|files| files.coverage),
+                    rescue: ending.rescue.files.map(|files| files.root),
                     left_out: ending.rescue.left_out,
                     elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
                     summary: Some(told.clone()),
@@ -315,36 +311,7 @@ impl ToolRunner {
     /// Tells telemetry, once what it is told of is durable.
     async fn publish(&self, invoked: ToolInvoked) {
         let telemetry = self.telemetry.clone();
-        self.live.afterwards(move || telemetry.publish(&invoked)).await;
-    }
-
-    async fn keep_checkpoint(
-        &self,
-        started: &Started,
-        success: bool,
-        after: Option<Files>,
-        told: String,
-        elapsed: Duration,
-    ) -> Result<(), RuntimeError> {
-        let mut state = self.live.state().await;
-        let metadata =
-            SnapshotMetadata::of_call(started.call.call_id, &started.call.name, SnapshotPhase::PostTool);
-        let post = match success {
-            true => Some(checkpoint_of(&state, after, metadata)?),
-            false => None,
-        };
-        let recorded_at = self.live.clock().now();
-        state.execution.checkpoints.record(ToolCheckpoint {
-            call_id: started.call.call_id,
-            tool_name: started.call.name.clone(),
-            pre_snapshot: started.pre.clone(),
-            post_snapshot: post,
-            result_summary: Some(told),
-            success,
-            elapsed: Some(elapsed),
-            recorded_at,
-        });
-        Ok(())
+        self.live.afterwards(move || telemetry.publish(invoked)).await;
     }
 
     fn invoked(&self, call: &CallRequest, told: &str, success: bool) -> ToolInvoked {
@@ -363,28 +330,6 @@ impl ToolRunner {
             extra: Extra::default(),
         }
     }
-}
-
-/// Everything at a boundary of a call, with the files as they are known to be: those of a call that holds them, or else those
-/// that were seen last.
-pub(super) fn checkpoint_of(
-    state: &LiveState,
-    files: Option<Files>,
-    metadata: SnapshotMetadata,
-) -> Result<CompositeSnapshot, RuntimeError> {
-    let resources = &state.execution.resources;
-    let workspace = resources.snapshotable::<WorkspaceResource>();
-    if let (Some(workspace), Some(files)) = (&workspace, files) {
-        workspace.note(WorkspaceState::stored(files.root, files.coverage));
-    }
-    let known = |name: &str| match (&workspace, name) {
-        (Some(workspace), WorkspaceResource::NAME) => match workspace.latest() {
-            Some(latest) => Known::As(ResourceSnapshot::live(latest)),
-            None => Known::LeftOut,
-        },
-        _ => Known::No,
-    };
-    Ok(state.execution.snapshot_knowing(metadata, known)?)
 }
 
 /// What remains of a call that failed: its logs, where they still fit.

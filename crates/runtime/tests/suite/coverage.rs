@@ -3,7 +3,7 @@
 use std::fs;
 
 use backstitch_core::journal::{Effect, LeftOut};
-use backstitch_core::ports::Workspace as _;
+use backstitch_core::ports::{Objects, Workspace as _};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
 use backstitch_runtime::{CallEnd, ToolRunner, Tools};
 use backstitch_workspace::{Coverage, HostWorkspace, OpenOptions};
@@ -46,6 +46,11 @@ async fn what_was_covered_is_put_back_even_if_it_no_longer_could_be_captured() {
     let finished = state.view.calls().next().unwrap().finished.clone().unwrap();
     let left_out = |path: &str, bytes| LeftOut { path: path.into(), bytes: Some(bytes) };
     assert_eq!(finished.record.left_out, [left_out("always", 7_000), left_out("new", 9_000)]);
+    // Whoever goes to what was rescued touches neither what was never covered nor what did not fit.
+    let object = Objects::get(&*disk.store, finished.record.coverage.unwrap()).unwrap().unwrap();
+    let coverage = Coverage::from_json(object.bytes()).unwrap();
+    let uncovered: Vec<_> = coverage.uncovered().map(|one| one.path).collect();
+    assert_eq!(uncovered, ["always", "never", "new"]);
 }
 
 #[tokio::test]
@@ -56,7 +61,7 @@ async fn the_coverage_of_a_root_is_recorded_with_it_and_enough_for_another_proce
     assert!(matches!(harness.run("succeeding", json!({})).await, CallEnd::Succeeded(_)));
     let checkpoint = harness.live.state().await.view.checkpoints()[0].clone();
     let uncovered = |coverage| {
-        let object = backstitch_core::ports::Objects::get(&*disk.store, coverage).unwrap().unwrap();
+        let object = Objects::get(&*disk.store, coverage).unwrap().unwrap();
         let coverage = Coverage::from_json(object.bytes()).unwrap();
         coverage.uncovered().map(|one| one.path).collect::<Vec<_>>()
     };

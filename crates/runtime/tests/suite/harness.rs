@@ -92,7 +92,8 @@ impl Harness {
         };
         live.record(vec![started.into()]).await.unwrap();
         let runner = ToolRunner::new(live.clone(), Tools::new(tools).unwrap());
-        let runner = runner.with_grace(std::time::Duration::from_millis(500));
+        // However long a busy machine takes to end what was stopped.
+        let runner = runner.with_grace(std::time::Duration::from_secs(60));
         Self { live, runner: Arc::new(runner), evaluation, ids, gone_back: AtomicBool::new(false) }
     }
 

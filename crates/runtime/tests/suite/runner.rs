@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::journal::{CallOutcome, Effect, PauseReason, RecordBody};
+use backstitch_core::budget::Limits;
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{CallOutcome, Effect, EvaluationResumed, PauseReason, RecordBody};
+use backstitch_core::message::Arguments;
 use backstitch_core::ports::Store;
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
@@ -34,7 +37,7 @@ fn tool(name: &str, run: fn(ToolContext, Note) -> Run) -> Tool {
         .unwrap()
         .effect(Effect::Workspace)
         .workspace(WorkspaceUse::None)
-        .timeout(Duration::from_millis(200))
+        .timeout(Duration::from_millis(if matches!(name, "timeout" | "stuck") { 400 } else { 300_000 }))
         .handler(run)
 }
 
@@ -236,13 +239,14 @@ async fn a_handler_that_does_not_end_poisons_the_session() {
     let stuck = tool("stuck", |_, _| {
         Box::pin(async move {
             // Blocks its thread for longer than the grace period, so that it cannot be stopped.
-            std::thread::sleep(Duration::from_millis(1_500));
+            std::thread::sleep(Duration::from_secs(3));
             Ok(ToolResult::ok("late"))
         })
     });
-    let harness = Harness::new(vec![stuck, good()]).await;
+    let harness = Harness::new(vec![]).await;
     let call = harness.call("stuck", json!({"text": "x"})).await;
-    let runner = harness.runner.clone();
+    let runner = ToolRunner::new(harness.live.clone(), Tools::new([stuck]).unwrap());
+    let runner = runner.with_grace(Duration::from_millis(300));
     let error = tokio::task::spawn_blocking(move || {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -357,4 +361,50 @@ async fn a_step_is_done_once() {
     let harness = Harness::new(vec![stepping]).await;
     let end = harness.run("stepping", json!({})).await;
     assert_eq!(end.message().unwrap().content(), "sent 1");
+}
+
+#[tokio::test]
+async fn a_tool_is_told_what_is_left_of_the_budget() {
+    let asking = Tool::builder("asking", "Asks.").unwrap().workspace(WorkspaceUse::None).handler(
+        |context: ToolContext, (): ()| async move {
+            let left = context.budget_left().await.and_then(|left| left.calls);
+            Ok(ToolResult::ok(format!("{left:?}")))
+        },
+    );
+    let harness = Harness::new(vec![asking]).await;
+    let end = harness.run("asking", json!({})).await;
+    assert_eq!(end.message().unwrap().content(), "None", "without a budget nothing is limited");
+    let resumed = EvaluationResumed {
+        evaluation_id: harness.evaluation,
+        owner: None,
+        budget: Some(Limits { calls: Some(3), ..Limits::default() }),
+        deadline_millis: None,
+        fingerprint: None,
+        extra: Extra::default(),
+    };
+    harness.live.record(vec![resumed.into()]).await.unwrap();
+    // The call itself is held back for.
+    for left in ["Some(2)", "Some(1)", "Some(0)"] {
+        let end = harness.run("asking", json!({})).await;
+        assert_eq!(end.message().unwrap().content(), left);
+    }
+    assert!(matches!(harness.run("asking", json!({})).await, CallEnd::BudgetExhausted));
+}
+
+#[tokio::test]
+async fn arguments_that_a_person_edited_are_part_of_the_intent() {
+    let harness = Harness::new(vec![good()]).await;
+    let call = harness.call("good", json!({"text": "hem"})).await;
+    let plain = call.call_id;
+    harness.runner.run(call).await.unwrap();
+    let mut call = harness.call("good", json!({"text": "hem"})).await;
+    call.arguments = Arguments::from_object(json!({"text": "seam"}).as_object().cloned().unwrap());
+    call.edited = true;
+    let edited = call.call_id;
+    harness.runner.run(call).await.unwrap();
+    assert_eq!(harness.findings().await, ["hem", "seam"]);
+    let state = harness.live.state().await;
+    let arguments = |call| state.view.call(call).unwrap().intent.as_ref().unwrap().record.arguments.clone();
+    assert_eq!(arguments(plain), None, "they stand in the message");
+    assert_eq!(arguments(edited).unwrap()["text"], "seam");
 }

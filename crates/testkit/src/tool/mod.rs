@@ -8,4 +8,4 @@ pub mod conformance;
 mod script;
 
 pub use caller::{Asked, CallerFactory, Ended, Ending, ToolCaller};
-pub use script::{Act, Outcome, Script, act, think};
+pub use script::{Act, Outcome, Script, tools};

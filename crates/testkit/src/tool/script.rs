@@ -86,28 +86,31 @@ impl Script {
         Self { acts: acts.into_iter().collect(), outcome }
     }
 
-    /// The call that does this, of the tool with files or of that without.
+    /// The call that does this, of the tool with files or of that without. One that does not end is of a tool that may not
+    /// take long; the others may take as long as a busy machine makes them.
     pub fn asked(&self, tool: &str) -> Asked {
+        let tool = if self.outcome == Outcome::Hang { "act_briefly" } else { tool };
         Asked::new(tool, serde_json::to_value(self).expect("a script can be written"))
     }
 }
 
-/// The tool `act`, which may change files.
-pub fn act() -> Tool {
-    scripted("act", WorkspaceUse::Write)
+/// The tools: `act`, which may change files, `think`, which has none and so runs beside others, and `act_briefly`, which may
+/// not take long.
+pub fn tools() -> Vec<Tool> {
+    let (long, short) = (Duration::from_secs(300), Duration::from_millis(150));
+    vec![
+        scripted("act", WorkspaceUse::Write, long),
+        scripted("think", WorkspaceUse::None, long),
+        scripted("act_briefly", WorkspaceUse::Write, short),
+    ]
 }
 
-/// The tool `think`, which has no files, and so runs beside others.
-pub fn think() -> Tool {
-    scripted("think", WorkspaceUse::None)
-}
-
-fn scripted(name: &str, workspace: WorkspaceUse) -> Tool {
+fn scripted(name: &str, workspace: WorkspaceUse, timeout: Duration) -> Tool {
     let builder = Tool::builder(name, "Does what it is told.").expect("this is a name");
     builder
         .effect(Effect::Workspace)
         .workspace(workspace)
-        .timeout(Duration::from_millis(150))
+        .timeout(timeout)
         .parameters(json!({
             "type": "object",
             "properties": {"acts": {"type": "array"}, "outcome": {"type": "string"}},

@@ -90,7 +90,7 @@ pub fn logs_of_failing_calls_are_kept(factory: &dyn CallerFactory) {
     prepare(&*caller);
     let before = caller.state();
     for outcome in [Outcome::Error, Outcome::Unsuccessful, Outcome::Panic, Outcome::Hang] {
-        run(&*caller, [Act::Append("more".into()), Act::Log(format!("{outcome:?}"))], outcome);
+        run(&*caller, [Act::Log(format!("{outcome:?}")), Act::Append("more".into())], outcome);
     }
     assert_eq!(remarks(&*caller), ["Error", "Unsuccessful", "Panic", "Hang"]);
     assert_unchanged(&before, &*caller, "failing calls that log");

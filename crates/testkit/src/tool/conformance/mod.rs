@@ -17,7 +17,7 @@ use backstitch_core::execution::snapshots_equivalent;
 use backstitch_core::filesystem::{FileOperations, FilePath};
 use backstitch_core::session::SlicePolicy;
 
-use super::{Act, CallerFactory, Ended, Ending, Outcome, Script, ToolCaller, act, think};
+use super::{Act, CallerFactory, Ended, Ending, Outcome, Script, ToolCaller, tools};
 use crate::sample::{Remark, Task};
 
 /// Calls a macro with the names of all properties.
@@ -64,10 +64,10 @@ macro_rules! tool_conformance_tests {
 }
 
 fn open(factory: &dyn CallerFactory) -> Box<dyn ToolCaller> {
-    factory.open(vec![act(), think()])
+    factory.open(tools())
 }
 
-/// Makes one call of `act`.
+/// Makes one call that may change files.
 fn run(caller: &dyn ToolCaller, acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Ended {
     let mut ends = caller.turn(vec![Script::new(acts, outcome).asked("act")]);
     assert_eq!(ends.len(), 1, "a turn of one call has one end");
