@@ -10,6 +10,9 @@ use rusqlite::{Connection, params};
 use super::append::number_of;
 use super::error::failed;
 
+/// The most bytes of an item. What is larger belongs into an object.
+const MOST: usize = 16 << 20;
+
 /// An item, ready to be written.
 pub(super) struct Letter {
     session: SessionId,
@@ -23,8 +26,10 @@ impl Letter {
     pub(super) fn new(session: SessionId, item: &InboxItem) -> Result<Self, StoreError> {
         item.check().map_err(|source| StoreError::UnstorableItem { session, source })?;
         let data = item.data.to_string();
-        let too_large = |error: backstitch_core::json::LimitExceeded| StoreError::Backend(error.into());
-        JsonLimits::default().check(data.as_bytes()).map_err(too_large)?;
+        if data.len() > MOST {
+            let what = "an item for an inbox".to_owned();
+            return Err(StoreError::TooLarge { what, bytes: data.len() as u64, limit: MOST as u64 });
+        }
         let (kind, at) = (item.kind.as_str().to_owned(), item.at.to_string());
         Ok(Self { session, name: session.to_string(), kind, at, data })
     }

@@ -72,9 +72,10 @@ use writer::Writer;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
+    // Closed before the writer, which then is the last one and copies the log into the file.
+    readers: Readers,
     /// `None` when the store was opened for reading.
     writer: Option<Writer>,
-    readers: Readers,
     locks: Arc<Locks>,
     packer: Packer,
     options: SqliteOptions,
@@ -88,7 +89,7 @@ impl SqliteStore {
 
     /// Opens the store at a path with these options, and creates it if there is none.
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_owned();
+        let path = absolute(path.as_ref())?;
         let locks = Locks::beside(&path);
         let connection = open::for_writing(&path, &locks, &options)?;
         let writer = Writer::new(connection, options.checkpoint_pages)?;
@@ -97,7 +98,7 @@ impl SqliteStore {
 
     /// Opens a store that exists, to read it. Nothing is changed, and whatever would write is refused.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_owned();
+        let path = absolute(path.as_ref())?;
         drop(open::read_only(&path)?);
         let locks = Locks::beside(&path);
         Ok(Self::over(path, None, locks, SqliteOptions::default()))
@@ -105,7 +106,7 @@ impl SqliteStore {
 
     fn over(path: PathBuf, writer: Option<Writer>, locks: Locks, options: SqliteOptions) -> Self {
         let readers = Readers::new(path.clone());
-        Self { path, writer, readers, locks: Arc::new(locks), packer: Packer::default(), options }
+        Self { path, readers, writer, locks: Arc::new(locks), packer: Packer::default(), options }
     }
 
     /// Where the store is.
@@ -153,6 +154,11 @@ impl SqliteStore {
         }
         appended.map_err(|error| self.explain(error))
     }
+}
+
+/// The same file, wherever the process goes later.
+fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
+    std::path::absolute(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })
 }
 
 /// The time, for what is written down about claims and migrations.

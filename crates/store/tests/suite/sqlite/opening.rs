@@ -18,7 +18,10 @@ fn a_store_is_there_again_when_it_is_opened_again() {
     let store = Temporary::new();
     let journals = [sample::every_kind(), sample::journal(3, 20)];
     journals.iter().for_each(|journal| write(&*store, journal));
-    let (_directory, path) = store.close();
+    let (directory, path) = store.close();
+    let left: Vec<_> =
+        fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name == "store.db-wal"), "the log is in the file: {left:?}");
     for _ in 0..2 {
         let store = SqliteStore::open(&path).unwrap();
         for journal in &journals {
