@@ -232,6 +232,14 @@ impl Fiber {
     /// Calls the function that lies below so many arguments on top of the stack. The waiting frame is on top.
     fn invoke(&mut self, count: usize, shared: &mut Shared) -> Result<Step> {
         let floor = self.stack.len() - count - 1;
+        let mut is_first = true;
+        while let Value::Var(name) = &self.stack[floor] {
+            // A var may stand for another, and at last for itself: following them must come to an end.
+            if !std::mem::take(&mut is_first) {
+                shared.meter.work(1)?;
+            }
+            self.stack[floor] = shared.global_named(name.full())?;
+        }
         match &self.stack[floor] {
             Value::Closure(closure) => {
                 let closure = closure.clone();
@@ -246,11 +254,6 @@ impl Fiber {
                 self.stack.truncate(floor);
                 let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
                 super::natives::call(native, arguments, &mut host)
-            }
-            Value::Var(name) => {
-                let function = shared.global_named(name.full())?;
-                self.stack[floor] = function;
-                self.invoke(count, shared)
             }
             Value::Tool(name) => {
                 let name = name.clone();

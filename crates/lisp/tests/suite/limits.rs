@@ -39,6 +39,9 @@ fn endless_programs_run_out_of_fuel() {
     ends("(try (loop [] (recur)) (catch Throwable e 1))", "fuel_exceeded");
     ends("(loop [] (try (recur-not) (catch Exception e 1)))", "unbound_var");
     ends("(first (filter neg? (iterate inc 0)))", "fuel_exceeded");
+    // Vars that stand for one another.
+    ends("(def v nil) (def v #'v) (v 1)", "fuel_exceeded");
+    ends("(def a nil) (def b #'a) (def a #'b) (map a [1])", "fuel_exceeded");
 }
 
 #[test]
