@@ -226,8 +226,8 @@ impl ToolRunner {
             Ok(rescue) => rescue,
             Err(error) => return Err(self.cannot_put_back(started, error).await),
         };
-        if let (Some(root), Some(before)) = (rescue.root, started.before) {
-            let (files, objects) = (Files { root, ..before }, std::mem::take(&mut rescue.objects));
+        if let (Some(files), Some(before)) = (rescue.files, started.before) {
+            let objects = std::mem::take(&mut rescue.objects);
             if let Err(error) = self.live.keep_rescue(files, objects).await {
                 started.resources.end(false);
                 return Err(error);

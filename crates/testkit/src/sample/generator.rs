@@ -11,8 +11,8 @@ use backstitch_core::budget::Reservation;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, Decision, ObservationCause, PauseReason, Paused, Position, RecordBody, Resolved, Rewound,
-    TurnFinished, WorkspaceObserved,
+    Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, Paused, Position, RecordBody,
+    Resolved, Rewound, TurnFinished, WorkspaceObserved,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
@@ -187,6 +187,18 @@ impl Generator {
     pub(super) fn resolved(&mut self, call_id: Option<CallId>, decision: Decision) {
         self.here.paused = None;
         self.push(Resolved { call_id, decision, by: Some("ada".into()), extra: Extra::default() });
+        if let Some(evaluation_id) = self.here.running.as_ref().map(|running| running.id) {
+            let (owner, budget, fingerprint, deadline_millis) = (Some("ada".into()), None, None, None);
+            let extra = Extra::default();
+            self.push(EvaluationResumed {
+                evaluation_id,
+                owner,
+                budget,
+                deadline_millis,
+                fingerprint,
+                extra,
+            });
+        }
     }
 
     /// Something that no view needs, or that only a view of programs does.
