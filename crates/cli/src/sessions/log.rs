@@ -120,7 +120,7 @@ fn tell(record: &Record) -> Option<String> {
             ObservationCause::Drifted => "files were changed from outside".to_owned(),
             ObservationCause::Interrupted => {
                 format!(
-                    "a call was cut off: its files are put back (as it left them: rescue:{})",
+                    "files of a call that did not finish are put back (as it left them: rescue:{})",
                     record.position
                 )
             }
