@@ -24,7 +24,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// What came of asking.
 enum Asked {
-    Answered(Answer),
+    Answered(Box<Answer>),
     Stopped,
     OutOfTime,
 }
@@ -53,7 +53,7 @@ impl Driver {
             Asked::Answered(answer) => {
                 crash_point!("ask.after");
                 let output = answer.output.clone();
-                let messages = self.record_answer(evaluation, turn, answer, reservation).await?;
+                let messages = self.record_answer(evaluation, turn, *answer, reservation).await?;
                 machine.take_in(Event::Answered { messages, output });
                 Ok(Next::GoOn)
             }
@@ -131,7 +131,7 @@ impl Driver {
             biased;
             () = self.stop.cancelled() => Ok(Asked::Stopped),
             () = self.wait_for_cancel() => Ok(Asked::Stopped),
-            answer = self.with_retries(question) => Ok(Asked::Answered(answer?)),
+            answer = self.with_retries(question) => Ok(Asked::Answered(Box::new(answer?))),
             () = out_of_time => Ok(Asked::OutOfTime),
         }
     }

@@ -50,9 +50,11 @@ async fn an_observer_of_messages_writes_a_checkpoint_that_another_process_resume
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 
+type Handler = FileCheckpointHandler<fn(&String) -> String>;
+
 struct Review {
     runtime: Runtime,
-    handler: Arc<FileCheckpointHandler<fn(&String) -> String>>,
+    handler: Arc<Handler>,
     replies: usize,
     ran: Arc<std::sync::atomic::AtomicUsize>,
 }
