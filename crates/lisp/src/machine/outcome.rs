@@ -82,10 +82,15 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
             }
             Value::Reduced(inner) => pending.push((**inner).clone()),
             Value::String(_) => {}
+            // The entries that a cursor gives are made for it, and what is not kept cannot be told from what comes after it.
+            Value::Map(map) => {
+                let parts = map.iter().flat_map(|(key, value)| [key, value]);
+                pending.extend(parts.filter(|part| may_lead_to_atoms(part)).cloned());
+            }
             other => {
                 let Some(mut cursor) = Cursor::new(other) else { continue };
                 while let Next::Item(item) = cursor.next() {
-                    if item.depth() > 0 || matches!(item, Value::Atom(_)) {
+                    if may_lead_to_atoms(&item) {
                         pending.push(item);
                     }
                 }
@@ -96,4 +101,8 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
     for number in dead {
         memory.atoms.remove(&number);
     }
+}
+
+fn may_lead_to_atoms(value: &Value) -> bool {
+    value.depth() > 0 || matches!(value, Value::Atom(_))
 }

@@ -340,3 +340,14 @@ fn what_branches_make_is_never_made_twice() {
     );
     assert_eq!(to_edn(&second.result.unwrap()), "[1 2 false false 1 2]");
 }
+
+#[test]
+fn atoms_inside_of_maps_stay() {
+    // Many entries, so that what is made for one of them lies where another lay.
+    let before = "(def m (atom {})) (doseq [i (range 40)] (swap! m assoc (list i) (atom i))) (def nested {:a {:b [(atom 1)]} :c #{(atom 2)}})";
+    survives(
+        before,
+        "[(map deref (vals @m)) @(first (:b (:a nested))) (map deref (:c nested))]",
+        &format!("[({}) 1 (2)]", (0..40).map(|i| i.to_string()).collect::<Vec<_>>().join(" ")),
+    );
+}
