@@ -10,7 +10,7 @@ use backstitch_testkit::crash::{self, Crash};
 use super::session::{Unseen, to_the_end};
 use super::stage::{Place, Stage};
 use super::tools::DIE_IN;
-use super::{history, rivals};
+use super::{hammer, history, rivals};
 
 const STAGE: &str = "BACKSTITCH_TEST_STAGE";
 const ROLE: &str = "BACKSTITCH_TEST_ROLE";
@@ -28,10 +28,12 @@ pub(crate) enum Role {
     Fork,
     /// Goes on with the session once all rivals are there.
     Rival,
+    /// Drives many sessions until it is told to stop.
+    Hammer,
 }
 
 impl Role {
-    const ALL: [Self; 5] = [Self::End, Self::Fail, Self::Rewind, Self::Fork, Self::Rival];
+    const ALL: [Self; 6] = [Self::End, Self::Fail, Self::Rewind, Self::Fork, Self::Rival, Self::Hammer];
 }
 
 /// Where a process dies, if it does.
@@ -105,6 +107,7 @@ fn plays() {
             Role::Rewind => history::rewinds(&stage).await,
             Role::Fork => history::forks(&stage).await,
             Role::Rival => rivals::competes(&stage).await,
+            Role::Hammer => hammer::hammers(&stage).await,
         }
     });
     std::fs::write(stage.path("hits"), serde_json::to_vec(&crash::hits()).unwrap()).unwrap();

@@ -6,9 +6,10 @@
 //! nobody was killed ([`outcome`]).
 //!
 //! By default each point is tried the first times that it is reached, and the last. `BACKSTITCH_CRASH_HITS=N` tries the first
-//! N, and `BACKSTITCH_CRASH_RUNS=N` plays N random sessions.
+//! N, `BACKSTITCH_CRASH_RUNS=N` plays N random sessions, and `BACKSTITCH_HAMMER_SECONDS=N` hammers on a store for N seconds.
 
 mod child;
+mod hammer;
 mod history;
 mod matrix;
 mod outcome;

@@ -124,6 +124,7 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
     for (place, record) in records.iter().enumerate() {
         lines.extend(match &record.body {
             RecordBody::EvaluationResumed(_) | RecordBody::Paused(_) | RecordBody::Resolved(_) => None,
+            RecordBody::Note(note) if note.topic == "inbox" => None,
             RecordBody::WorkspaceObserved(observed) if observed.cause != ObservationCause::Started => None,
             RecordBody::WorkspaceObserved(observed) => Some(format!("files {:?}", observed.root)),
             RecordBody::RequestStarted(request) => {

@@ -16,9 +16,9 @@ const RIVALS: usize = 4;
 pub(crate) async fn competes(stage: &Stage) {
     let own = std::process::id();
     let tell = |what: &str, text: &str| {
-        let path = stage.path(&format!("{what}.{own}"));
-        std::fs::write(path.with_extension("part"), text).unwrap();
-        std::fs::rename(path.with_extension("part"), path).unwrap();
+        let (part, whole) = (format!("part.{what}.{own}"), format!("{what}.{own}"));
+        std::fs::write(stage.path(&part), text).unwrap();
+        std::fs::rename(stage.path(&part), stage.path(&whole)).unwrap();
     };
     let opened = match stage.try_open() {
         Ok(opened) => opened,

@@ -85,7 +85,12 @@ pub(crate) async fn to_the_end(
     let (driver, mut ended) = go_on(stage, opened).await?;
     while let Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, .. } = &ended {
         let decision = decide(stage, *call, detail, unseen);
-        driver.session().resolve(Some(*call), decision, Some("a person".into())).await?;
+        let by = Some("a person".into());
+        match unseen {
+            Unseen::Retry => driver.session().resolve(Some(*call), decision, by).await?,
+            // As somebody would who does not hold the session.
+            Unseen::Fail => drop(opened.runtime.decide(id(), Some(*call), decision, by).await?),
+        }
         ended = driver.resume(ResumeOptions::default()).await?;
     }
     driver.session().release().await?;

@@ -23,7 +23,7 @@ pub(crate) const DIE_IN: &str = "BACKSTITCH_TEST_DIE_IN";
 /// What a child of the shell does until it is killed, while the shell goes on.
 const SHELL: &str = "(while :; do echo beat >> beat; sleep 0.01; done) >/dev/null 2>&1 & writer=$!
     while [ ! -s beat ]; do sleep 0.01; done
-    echo half > shell.txt; sleep 0.1; echo whole >> shell.txt
+    echo half > shell.txt; sleep 0.05; echo whole >> shell.txt
     kill $writer; wait $writer 2>/dev/null; rm -f beat";
 
 #[derive(Deserialize, JsonSchema)]
