@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "printing measurements is what this program is for")]
 #![allow(clippy::print_stderr, reason = "errors of the command line belong there")]
 
+mod agent;
 mod core;
 mod lisp;
 mod measure;
@@ -26,6 +27,7 @@ const GROUPS: &[Group] = &[
     ("core", "sessions, ids, records and folds; in memory", core::run),
     ("tools", "a tool call as a transaction; in memory, without files", tools::run),
     ("store", "the SQLite store, beside bare SQLite", store::run),
+    ("agent", "turns of an agent on a durable store, and going on after a crash", agent::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),

@@ -100,6 +100,27 @@ pub(crate) enum Scope {
     Children,
 }
 
+/// A sample that is being taken.
+pub(crate) struct Running {
+    scope: Scope,
+    cpu: Duration,
+    wall: Instant,
+}
+
+impl Timing {
+    /// The share of one of so many runs that were measured together.
+    pub(crate) fn divided(self, runs: usize) -> Self {
+        let share = |time: f64| time / runs as f64;
+        Self {
+            median: share(self.median),
+            minimum: share(self.minimum),
+            cpu: share(self.cpu),
+            per_sample: runs,
+            ..self
+        }
+    }
+}
+
 impl Samples {
     /// Takes one more.
     pub(crate) fn measure<T>(&mut self, scope: Scope, run: impl FnOnce() -> T) -> T {
@@ -108,6 +129,16 @@ impl Samples {
         let wall = wall.elapsed();
         self.0.push(Elapsed { wall, cpu: scope.processor_time().saturating_sub(cpu) });
         result
+    }
+
+    /// Begins to take one more, for what has to be awaited in between.
+    pub(crate) fn begin(&self, scope: Scope) -> Running {
+        Running { scope, cpu: scope.processor_time(), wall: Instant::now() }
+    }
+
+    pub(crate) fn end(&mut self, running: Running) {
+        let wall = running.wall.elapsed();
+        self.0.push(Elapsed { wall, cpu: running.scope.processor_time().saturating_sub(running.cpu) });
     }
 
     pub(crate) fn timing(&self) -> Timing {

@@ -1,0 +1,117 @@
+//! Agents on a durable store, with a model that answers at once: what a turn costs, and what going on after a crash does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstitch_core::journal::Effect;
+use backstitch_core::message::PolicyName;
+use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
+use backstitch_runtime::{
+    Agent, Driver, Reply, ResumeOptions, Runtime, Script, ScriptedCall, ScriptedPolicy, SessionOptions, Tools,
+};
+use backstitch_store::SqliteStore;
+use serde_json::{Map, json};
+
+use crate::measure::{Samples, Scope};
+use crate::report::{Report, ratio};
+
+const TURNS: usize = 100;
+const STEPS: usize = 1_000;
+
+pub(crate) fn run(report: &mut Report) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else { return eprintln!("no async runtime could be made") };
+    runtime.block_on(async {
+        if let Err(error) = turns(report).await {
+            eprintln!("agent: {error}");
+        }
+        if let Err(error) = recovery(report).await {
+            eprintln!("agent: {error}");
+        }
+    });
+}
+
+type Failed = Box<dyn std::error::Error>;
+
+/// The cost of a turn with one call, and how often it is synced.
+async fn turns(report: &mut Report) -> Result<(), Failed> {
+    for (name, effect) in [("external", Effect::External), ("pure", Effect::Pure)] {
+        let directory = tempfile::tempdir()?;
+        let store = Arc::new(SqliteStore::open(directory.path().join("store.db"))?);
+        let runtime = Runtime::new(store.clone());
+        let mut samples = Samples::default();
+        let mut syncs = 0;
+        for _ in 0..7 {
+            let driver = started(&runtime, effect, TURNS, Arc::default()).await?;
+            let before = store.counters().commits;
+            let clock = samples.begin(Scope::Process);
+            driver.start("sew").await?;
+            samples.end(clock);
+            syncs = store.counters().commits - before;
+            driver.session().release().await?;
+        }
+        let timing = samples.timing().divided(TURNS);
+        report.time("agent.durable_turn", json!({ "effect": name, "calls": 1 }), &timing);
+        // The mission, the first request and the end are not part of any turn with a call.
+        let per_turn = (syncs as f64 - 4.0) / TURNS as f64;
+        report.value("agent.syncs_per_turn", json!({ "effect": name, "calls": 1 }), ratio(per_turn), "syncs");
+    }
+    Ok(())
+}
+
+/// Going on with a session whose steps are all done but for the last answer.
+async fn recovery(report: &mut Report) -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let store = Arc::new(SqliteStore::open(directory.path().join("store.db"))?);
+    let runtime = Runtime::new(store);
+    let mut samples = Samples::default();
+    let ran = Arc::new(AtomicUsize::new(0));
+    for _ in 0..5 {
+        // The script ends before the answer, so the session is left interrupted.
+        let driver = started(&runtime, Effect::Workspace, STEPS, ran.clone()).await?;
+        let session = driver.session().id();
+        drop(driver.start("sew").await);
+        driver.session().release().await?;
+        let agent = agent(Effect::Workspace, STEPS, ran.clone(), true)?;
+        let before = ran.load(Ordering::SeqCst);
+        let clock = samples.begin(Scope::Process);
+        let driver = runtime.open(session, agent, SessionOptions::default()).await?;
+        driver.resume(ResumeOptions::default()).await?;
+        samples.end(clock);
+        if ran.load(Ordering::SeqCst) != before {
+            return Err("a step that was done ran again".into());
+        }
+        driver.session().release().await?;
+    }
+    report.time("agent.recovery", json!({ "steps": STEPS, "reexecuted": 0 }), &samples.timing());
+    Ok(())
+}
+
+async fn started(
+    runtime: &Runtime,
+    effect: Effect,
+    turns: usize,
+    ran: Arc<AtomicUsize>,
+) -> Result<Driver, Failed> {
+    let whole = turns < STEPS;
+    Ok(runtime.create(agent(effect, turns, ran, whole)?, SessionOptions::default()).await?)
+}
+
+/// An agent that makes one call a turn; one that is not whole stops before its answer.
+fn agent(effect: Effect, turns: usize, ran: Arc<AtomicUsize>, whole: bool) -> Result<Agent, Failed> {
+    let call = ScriptedCall { name: "stitch".into(), arguments: Map::new() };
+    let turn = Reply { text: Some("on we go".into()), calls: vec![call], ..Reply::default() };
+    let mut replies = vec![turn; turns];
+    if whole {
+        replies.push(Reply { text: Some("done".into()), ..Reply::default() });
+    }
+    let tool = Tool::builder("stitch", "Makes a stitch.")?
+        .effect(effect)
+        .workspace(WorkspaceUse::None)
+        .handler(move |_, (): ()| {
+            ran.fetch_add(1, Ordering::SeqCst);
+            async { Ok(ToolResult::ok("stitched")) }
+        });
+    let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
+    Ok(Agent::new("bench", "tailor", Arc::new(policy)).with_tools(Tools::new([tool])?))
+}
