@@ -32,10 +32,18 @@ impl Report {
         self.value(metric, Value::Object(all), timing.median, "ns");
     }
 
+    /// Prints how many times as much one thing is as another.
+    pub(crate) fn ratio(&mut self, metric: &str, params: Value, value: f64) {
+        self.line(metric, params, json!(ratio(value)), "ratio");
+    }
+
     /// Prints a number of any unit.
     pub(crate) fn value(&mut self, metric: &str, params: Value, value: f64, unit: &str) {
+        self.line(metric, params, rounded(value), unit);
+    }
+
+    fn line(&mut self, metric: &str, params: Value, value: Value, unit: &str) {
         let system = self.system;
-        let value = rounded(value);
         let line =
             json!({ "system": system, "metric": metric, "params": params, "value": value, "unit": unit });
         println!("{line}");

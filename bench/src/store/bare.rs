@@ -1,5 +1,6 @@
 //! SQLite by itself: the same rows, the same care for the disk, and nothing else.
 
+use backstitch_core::object::Object;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -17,18 +18,27 @@ impl Bare {
             .execute_batch(
                 "PRAGMA journal_mode = WAL;
                  PRAGMA synchronous = FULL;
-                 CREATE TABLE records (id INTEGER PRIMARY KEY, checksum BLOB NOT NULL, record TEXT NOT NULL);",
+                 CREATE TABLE records (id INTEGER PRIMARY KEY, checksum BLOB NOT NULL, record TEXT NOT NULL);
+                 CREATE TABLE objects (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, content BLOB NOT NULL);",
             )
             .expect("a table can be made");
         Self { connection, _directory: directory }
     }
 
     /// Writes rows in one commit.
-    pub(super) fn commit(&self, first: i64, texts: &[String]) {
+    pub(super) fn commit(&self, first: i64, texts: &[String], objects: &[Object]) {
         let run = |sql: &str| {
             self.connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).expect("SQLite works")
         };
         run("BEGIN IMMEDIATE");
+        let mut insert = self
+            .connection
+            .prepare_cached("INSERT INTO objects (id, content) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING")
+            .expect("SQLite works");
+        for object in objects {
+            let id = object.id();
+            insert.execute(params![&id.as_bytes()[..], &object.bytes()[..]]).expect("SQLite works");
+        }
         let mut insert = self
             .connection
             .prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")

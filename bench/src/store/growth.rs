@@ -29,7 +29,7 @@ pub(crate) fn run(report: &mut Report) {
         report.value("store.size", params, file, "bytes");
         sizes.push(file);
     }
-    report.value("store.size_of_500_to_100_turns", json!({}), ratio(sizes[1] / sizes[0]), "ratio");
+    report.ratio("store.size_of_500_to_100_turns", json!({}), sizes[1] / sizes[0]);
 }
 
 /// What was said: texts, arguments and results, and what providers want to see again, without anything around them.

@@ -10,8 +10,8 @@ use super::{claim, open, temporary, write};
 use crate::report::Report;
 
 pub(crate) fn run(report: &mut Report) {
-    loaded(report);
     idle(report);
+    loaded(report);
 }
 
 /// Views of a session with 100 messages, read again for each.

@@ -22,10 +22,11 @@ use crate::report::Report;
 
 /// Measures the group.
 pub(crate) fn run(report: &mut Report) {
+    // First, because what was freed before would hide what is taken.
+    memory::run(report);
     append::run(report);
     growth::run(report);
     resume::run(report);
-    memory::run(report);
 }
 
 fn temporary() -> TempDir {

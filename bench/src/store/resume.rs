@@ -18,7 +18,7 @@ pub(crate) fn run(report: &mut Report) {
     write(&store, &journal);
     let texts: Vec<String> =
         journal.records().iter().map(|record| record.encode().expect("it can be stored")).collect();
-    bare.commit(0, &texts);
+    bare.commit(0, &texts, &[]);
     let read = || block_on(store.read(journal.session, Position::START, usize::MAX)).expect("it can be read");
     let (mut reading, mut opening) = (Pairs::default(), Pairs::default());
     for round in 0..40 {
