@@ -110,6 +110,11 @@ impl Samples {
         result
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn timing(&self) -> Timing {
         let samples = self.0.len();
         let median = |time: fn(&Elapsed) -> Duration| {
