@@ -100,7 +100,7 @@ impl Bench {
         }
 
         // Who comes second finds the disk busy with what the first one wrote, so they take turns.
-        let restore_first = measured.restore.len() % 2 == 0;
+        let restore_first = measured.restore.len().is_multiple_of(2);
         if restore_first {
             self.restore(&mut measured.restore, base);
         }
