@@ -141,6 +141,11 @@ impl Samples {
         self.0.push(Elapsed { wall, cpu: running.scope.processor_time().saturating_sub(running.cpu) });
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn timing(&self) -> Timing {
         let samples = self.0.len();
         let median = |time: fn(&Elapsed) -> Duration| {

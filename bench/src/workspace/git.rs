@@ -23,6 +23,11 @@ impl Git {
         self.must(&["-c", "core.fsync=all", "commit", "-qm", "changed"]);
     }
 
+    /// Looks at all files, so that only what changes from now on has to be read.
+    pub(super) fn refresh(&self) {
+        self.must(&["status", "--porcelain"]);
+    }
+
     pub(super) fn reset(&self) {
         self.must(&["-c", "core.fsync=all", "reset", "-q", "--hard"]);
     }
