@@ -33,6 +33,8 @@ impl LiveSession {
     /// Goes back to a place: state, files and conversation together.
     pub async fn rewind(&self, point: &PointSpec, reason: Option<String>) -> Result<Rewind, RuntimeError> {
         self.settle_files().await?;
+        // What is gone is nothing to keep: undoing this has to find the files that the session had.
+        self.bring_back_files().await?;
         self.flush().await?;
         let view = self.state().await.view.clone();
         let place = locate(&**self.store(), &view, point).await?;
@@ -49,6 +51,7 @@ impl LiveSession {
     /// Takes back the latest rewind: what was visible before it is visible again, and the files are as they were found then.
     pub async fn undo(&self) -> Result<Rewind, RuntimeError> {
         self.settle_files().await?;
+        self.bring_back_files().await?;
         self.flush().await?;
         let view = self.state().await.view.clone();
         let latest = view.lineage().rewinds().last().copied();

@@ -96,23 +96,32 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Makes the files and the journal agree, as long as no call is writing them: what changed meanwhile is noted, and files that
-    /// are gone altogether are brought back.
+    /// Makes the files and the journal agree, as long as no call is writing them: files that are gone altogether are brought back,
+    /// and what else changed meanwhile is noted.
     pub(crate) async fn take_up_files(&self) -> Result<(), RuntimeError> {
-        let Some(found) = self.look_at_files().await? else { return Ok(()) };
+        let Some(found) = self.bring_back_files().await? else { return Ok(()) };
         let known = self.state().await.view.files();
         match known {
             Some(known) if known.root == found.root => Ok(()),
-            Some(known) if holds_nothing(found.root) => {
-                self.put_files_back(known).await?;
-                match self.look_at_files().await? {
-                    Some(found) => self.observe_files(found, ObservationCause::Restored).await,
-                    None => Ok(()),
-                }
-            }
             Some(_) => self.observe_files(found, ObservationCause::Drifted).await,
             None => self.observe_files(found, ObservationCause::Started).await,
         }
+    }
+
+    /// Brings back files that are gone altogether: those of a directory that was emptied, or of the memory of a process that has
+    /// ended. Gives what the files are then.
+    pub(crate) async fn bring_back_files(&self) -> Result<Option<Captured>, RuntimeError> {
+        let Some(found) = self.look_at_files().await? else { return Ok(None) };
+        let known = self.state().await.view.files();
+        let Some(known) = known.filter(|known| holds_nothing(found.root) && known.root != found.root) else {
+            return Ok(Some(found));
+        };
+        self.put_files_back(known).await?;
+        let found = self.look_at_files().await?;
+        if let Some(found) = found.clone() {
+            self.observe_files(found, ObservationCause::Restored).await?;
+        }
+        Ok(found)
     }
 
     /// The files as a call has left them that nobody interrupted any more: as they are, unless they are gone altogether. Then they

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use backstitch_core::crash_point;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, WorkspaceRoot};
 use backstitch_core::object::{ObjectId, ObjectKind};
@@ -89,6 +90,7 @@ impl SqliteStore {
             sessions.divide(retention, &mut walk)?;
             Ok((sessions, walk.seen))
         })?;
+        crash_point!("gc.marked");
         match collect {
             Collect::DryRun => self.readers.at_once(|connection| {
                 let walk = Walk::resume(connection, seen);
@@ -105,6 +107,7 @@ impl SqliteStore {
                         Going::Root(id) => objects::leave_mark(connection, id, PRUNED),
                         Going::Below(id) => delete.execute([&id.as_bytes()[..]]).map_err(failed).map(drop),
                     })?;
+                    crash_point!("gc.swept");
                     if !report.freed.is_empty() {
                         let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
                         connection.execute(sql, []).map_err(failed)?;

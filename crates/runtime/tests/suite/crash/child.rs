@@ -9,8 +9,8 @@ use backstitch_testkit::crash::{self, Crash};
 
 use super::session::{Unseen, to_the_end};
 use super::stage::{Place, Stage};
-use super::tools::DIE_IN;
-use super::{hammer, history, rivals};
+use super::tools::{DIE_IN, STOP_IN};
+use super::{garbage, hammer, history, rivals};
 
 const STAGE: &str = "BACKSTITCH_TEST_STAGE";
 const ROLE: &str = "BACKSTITCH_TEST_ROLE";
@@ -30,10 +30,13 @@ pub(crate) enum Role {
     Rival,
     /// Drives many sessions until it is told to stop.
     Hammer,
+    /// Collects garbage.
+    Collect,
 }
 
 impl Role {
-    const ALL: [Self; 6] = [Self::End, Self::Fail, Self::Rewind, Self::Fork, Self::Rival, Self::Hammer];
+    const ALL: [Self; 7] =
+        [Self::End, Self::Fail, Self::Rewind, Self::Fork, Self::Rival, Self::Hammer, Self::Collect];
 }
 
 /// Where a process dies, if it does.
@@ -45,6 +48,8 @@ pub(crate) enum Death {
     At(Crash),
     /// In a step of a tool.
     In(&'static str),
+    /// It does not die, but is stopped in a step of a tool.
+    StoppedIn(&'static str),
 }
 
 impl Stage {
@@ -58,6 +63,7 @@ impl Stage {
             Death::None => {}
             Death::At(crash) => drop(command.env(crash::VARIABLE, crash.to_string())),
             Death::In(step) => drop(command.env(DIE_IN, step)),
+            Death::StoppedIn(step) => drop(command.env(STOP_IN, step)),
         }
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         command.spawn().unwrap()
@@ -108,6 +114,7 @@ fn plays() {
             Role::Fork => history::forks(&stage).await,
             Role::Rival => rivals::competes(&stage).await,
             Role::Hammer => hammer::hammers(&stage).await,
+            Role::Collect => garbage::collects(&stage),
         }
     });
     std::fs::write(stage.path("hits"), serde_json::to_vec(&crash::hits()).unwrap()).unwrap();

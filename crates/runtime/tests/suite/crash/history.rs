@@ -118,6 +118,24 @@ async fn killed_while_going_back() {
 }
 
 #[tokio::test]
+async fn files_that_were_gone_before_going_back_are_there_after_undoing_it() {
+    for place in [Place::Host, Place::Memory] {
+        let stage = Stage::new(place);
+        assert!(!stage.play(Role::End, &Death::None));
+        if place == Place::Host {
+            std::fs::remove_dir_all(stage.file("")).unwrap();
+        }
+        let opened = stage.open();
+        let live = opened.runtime.open_idle(session::id(), opened.options()).await.unwrap();
+        let before = live.state().await.view.files().unwrap();
+        live.rewind(&TO, None).await.unwrap();
+        live.undo().await.unwrap();
+        assert_eq!(live.state().await.view.files(), Some(before), "{place:?}");
+        assert_eq!(opened.workspace.capture().unwrap().root, before.root, "{place:?}");
+    }
+}
+
+#[tokio::test]
 async fn killed_while_forking() {
     let stage = played();
     let old = find(&stage, &stage.open(), session::id(), "files").await;

@@ -37,6 +37,9 @@ pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
     let before = files_of(stage);
     let outcome = Outcome::of(stage, &opened, ended.clone()).await;
 
+    let report = opened.store.verify().unwrap();
+    assert!(report.is_sound(), "{report:?}");
+
     // A session that has ended gives its recorded answer: nobody is asked, nothing runs, and nothing is recorded.
     let mut nobody = agent(stage);
     nobody.tools = Default::default();

@@ -9,6 +9,7 @@
 //! N, `BACKSTITCH_CRASH_RUNS=N` plays N random sessions, and `BACKSTITCH_HAMMER_SECONDS=N` hammers on a store for N seconds.
 
 mod child;
+mod garbage;
 mod hammer;
 mod history;
 mod matrix;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use backstitch_core::ports::{StoreError, WorkspaceError};
-use backstitch_runtime::RuntimeError;
+use backstitch_runtime::{ResumeOptions, RuntimeError, SessionOptions};
 
 use super::child::{Death, Role};
 use super::matrix::{Reference, resumed};
@@ -82,6 +82,44 @@ async fn one_of_several_wins(place: Place) {
         assert!(!stage.died(rival.wait().unwrap(), "a rival"));
     }
     resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, "after the rivals");
+}
+
+/// Whether a process is stopped, as the system tells it.
+fn is_stopped(process: u32) -> bool {
+    let told = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    told.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+}
+
+#[tokio::test]
+async fn a_process_that_slept_writes_nothing_to_a_session_that_was_taken_over() {
+    let reference = Reference::of(Place::Memory).await;
+    let stage = Stage::new(Place::Memory);
+    let mut sleeper = stage.start(Role::End, &Death::StoppedIn("write:2"));
+    let began = Instant::now();
+    while !is_stopped(sleeper.id()) {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not stop");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let opened = stage.open();
+    let refused = opened.runtime.open(session::id(), agent(&stage), opened.options()).await.err();
+    let Some(RuntimeError::Store(StoreError::Held { owner, .. })) = refused else { panic!("{refused:?}") };
+    assert_eq!(
+        owner.to_string(),
+        format!("process {}", sleeper.id()),
+        "it sleeps, and still holds the session"
+    );
+
+    let options = SessionOptions { take_over: true, ..opened.options() };
+    let driver = opened.runtime.open(session::id(), agent(&stage), options).await.unwrap();
+    let pid = rustix::process::Pid::from_child(&sleeper);
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    let status = sleeper.wait().unwrap();
+    let log = std::fs::read_to_string(stage.path("log")).unwrap();
+    assert!(!status.success() && log.contains("LeaseLost"), "{status}: {log}");
+    driver.resume(ResumeOptions::default()).await.unwrap();
+    driver.session().release().await.unwrap();
+    drop((driver, opened));
+    resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, "after it was taken over");
 }
 
 #[tokio::test]

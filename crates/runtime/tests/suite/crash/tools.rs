@@ -11,6 +11,7 @@ use backstitch_core::ports::{ProcessSpec, Recursion, WriteMode};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_runtime::Tools;
 use backstitch_testkit::crash;
+use rustix::process::{Signal, getpid, kill_process};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +20,9 @@ use crate::harness::{Diagnosis, Finding};
 
 /// The variable that names the tool, and the step of it, at which the process dies: `write:1`.
 pub(crate) const DIE_IN: &str = "BACKSTITCH_TEST_DIE_IN";
+
+/// The variable that names the tool, and the step of it, at which the process is stopped until somebody lets it go on.
+pub(crate) const STOP_IN: &str = "BACKSTITCH_TEST_STOP_IN";
 
 /// What a child of the shell does until it is killed, while the shell goes on.
 const SHELL: &str = "(while :; do echo beat >> beat; sleep 0.01; done) >/dev/null 2>&1 & writer=$!
@@ -66,8 +70,12 @@ pub(crate) fn tools(stage: &Stage) -> Tools {
 /// A place inside of a handler at which its process may die.
 fn halfway(tool: &str, step: u32) {
     crash_point!("call.in_handler");
-    if std::env::var(DIE_IN).is_ok_and(|told| told == format!("{tool}:{step}")) {
+    let here = |variable| std::env::var(variable).is_ok_and(|told| told == format!("{tool}:{step}"));
+    if here(DIE_IN) {
         crash::die();
+    }
+    if here(STOP_IN) {
+        kill_process(getpid(), Signal::STOP).unwrap();
     }
 }
 
