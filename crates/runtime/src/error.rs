@@ -65,10 +65,8 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
-    /// What was done could not be made durable, so memory is ahead of the store.
-    #[error(
-        "what session {session} did last could not be stored; open it again to go on from what is stored"
-    )]
+    /// What was done could not be made durable, or nobody waited to see whether it was.
+    #[error("whether session {session} has stored what it did last is not known here: open it again")]
     AheadOfStore {
         /// The session.
         session: SessionId,

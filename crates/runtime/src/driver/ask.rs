@@ -13,6 +13,7 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, PauseReason, RequestStarted};
 use backstitch_core::machine::{Ending, Event, Machine};
 use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
+use backstitch_core::view::Transcript;
 
 use super::Driver;
 use super::drive::Next;
@@ -69,7 +70,8 @@ impl Driver {
         let (transcript, session, turns) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            (state.view.transcript()?, state.execution.session.clone(), known.turns)
+            // What is held is not stored yet, and so the session has the content of large messages where the view has names.
+            (Transcript::of(&state.execution.session)?, state.execution.session.clone(), known.turns)
         };
         Ok(Question {
             session_id: self.live.id(),

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{Decision, Outcome, PauseReason};
+use backstitch_core::journal::{CallStarted, Decision, Outcome, PauseReason};
 use backstitch_core::machine::{Ending, Event, Machine, Wanted};
 use backstitch_core::message::Arguments;
-use backstitch_core::view::Call;
+use backstitch_core::ports::StoreError;
+use backstitch_core::view::{Call, Transcript};
 use serde_json::{Map, Value};
 
 use super::ask::out_of_time;
@@ -94,14 +95,18 @@ impl Driver {
 
     /// The request for a call, with what was recorded and decided about it.
     async fn request(&self, evaluation: EvaluationId, wanted: &Wanted) -> Result<CallRequest, RuntimeError> {
-        let (decision, attempts, is_resume, edited) = {
+        let (decision, attempts, is_resume, intent) = {
             let state = self.live.state().await;
             let known = state.view.call(wanted.call_id);
             let decision = known.and_then(|call| call.decision.clone());
             let intent = known.and_then(|call| call.intent.as_ref());
             let attempts = intent.map_or(0, |intent| intent.record.attempt);
-            let edited = intent.and_then(|intent| intent.record.arguments.clone());
-            (decision, attempts, known.is_some_and(|call| call.is_open()), edited)
+            let intent = intent.map(|intent| intent.record.clone());
+            (decision, attempts, known.is_some_and(|call| call.is_open()), intent)
+        };
+        let edited = match intent {
+            Some(intent) => self.edited(&intent).await?,
+            None => None,
         };
         let arguments = match wanted.arguments.stored() {
             Some(_) => self.arguments(wanted.call_id).await?.unwrap_or_else(|| wanted.arguments.clone()),
@@ -111,6 +116,8 @@ impl Driver {
             .in_turn(wanted.turn, wanted.step_num);
         request.attempt = attempts.saturating_add(1);
         request.is_resume = is_resume;
+        // What was started was approved, if it had to be.
+        request.approved = attempts > 0;
         // A call that runs again runs with what it was started with.
         if let Some(arguments) = edited {
             request.arguments = Arguments::from_object(arguments);
@@ -134,16 +141,31 @@ impl Driver {
 
     /// What an open call was started with.
     pub(super) async fn started_with(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
-        if let Some(arguments) = call.intent.as_ref().and_then(|intent| intent.record.arguments.clone()) {
-            return Ok(arguments);
+        if let Some(intent) = &call.intent
+            && let Some(edited) = self.edited(&intent.record).await?
+        {
+            return Ok(edited);
         }
         let arguments = self.arguments(call.call_id).await?;
         Ok(arguments.and_then(|arguments| arguments.object().cloned()).unwrap_or_default())
     }
 
+    /// The arguments of an intent, where they are not those of the call's message.
+    async fn edited(&self, intent: &CallStarted) -> Result<Option<Map<String, Value>>, RuntimeError> {
+        let Some(large) = intent.arguments_object else { return Ok(intent.arguments.clone()) };
+        let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
+        let object =
+            self.live.store().object(large.object).await.map_err(RuntimeError::Store)?.ok_or(missing)?;
+        let damaged = |error: serde_json::Error| {
+            let reason = format!("it is not the arguments of a call: {error}");
+            RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
+        };
+        serde_json::from_slice(object.bytes()).map(Some).map_err(damaged)
+    }
+
     /// The arguments of a call as its message has them, fetched if they are too large for a record.
     async fn arguments(&self, call: CallId) -> Result<Option<Arguments>, RuntimeError> {
-        let transcript = self.live.state().await.view.transcript()?;
+        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
         let message = transcript
             .all()
             .iter()

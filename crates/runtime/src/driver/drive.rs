@@ -46,6 +46,7 @@ impl Driver {
             }
             _ => Ok(()),
         };
+        self.live.check_sound()?;
         none_is_open(&self.live.state().await.view)?;
         // The session may come from a process that died while it put files back, or whose files were in its memory.
         self.live.settle_files().await?;

@@ -1,7 +1,5 @@
 //! Deciding what a paused session waits for.
 
-use std::sync::atomic::Ordering;
-
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
@@ -107,7 +105,7 @@ impl LiveSession {
         if !waits {
             return Err(RuntimeError::Unresolvable("the session does not wait for anything".to_owned()));
         }
-        self.status.store(LiveStatus::Sound as u8, Ordering::SeqCst);
+        self.set_status(LiveStatus::Sound);
         let resolved = Resolved { call_id: None, decision, by, extra: Extra::default() };
         self.record(vec![resolved.into()]).await
     }

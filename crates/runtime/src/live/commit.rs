@@ -2,8 +2,8 @@
 //!
 //! Records between which nothing happens can be joined: a commit that may wait is *held*, and goes to the store in one batch
 //! with the next that may not. What is held is already applied here, so that what comes next builds on it; observers and
-//! telemetry are told once it is durable. If it turns out that it cannot be made durable, memory is ahead of the store, and
-//! the session has to be opened again.
+//! telemetry are told once it is durable. If it turns out that it cannot be made durable, or if whoever waits for it is dropped,
+//! memory and store may differ, and the session has to be opened again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -132,6 +132,7 @@ impl LiveSession {
         if when == Durable::Now {
             crash_point!("append.before");
             let ahead = start != head;
+            self.set_status(LiveStatus::AheadOfStore);
             let appended = self.store.append(self.id, start, self.lease.fence, whole).await;
             appended.map_err(|error| self.failed_append(error, ahead))?;
             crash_point!("append.after");
@@ -149,6 +150,7 @@ impl LiveSession {
             });
         }
         if when == Durable::Now {
+            self.set_status(LiveStatus::Sound);
             self.became_durable(state);
         }
         Ok(result)
@@ -194,8 +196,10 @@ impl LiveSession {
                 _ => view.apply(record)?,
             }
         }
+        self.set_status(LiveStatus::AheadOfStore);
         let appended = self.store.append(self.id, head, self.lease.fence, batch).await;
         appended.map_err(|error| self.failed_append(error, false))?;
+        self.set_status(LiveStatus::Sound);
         view.load_into(&mut state.execution.session);
         state.view = view;
         self.became_durable(&mut state);
@@ -214,7 +218,7 @@ impl LiveSession {
         if let Err(error) = self.record(vec![paused.into()]).await {
             tracing::error!(session = %self.id, %error, "the session is poisoned, and that could not be recorded");
         }
-        self.status.store(LiveStatus::Poisoned as u8, Ordering::SeqCst);
+        self.set_status(LiveStatus::Poisoned);
         RuntimeError::Poisoned { session: self.id, reason }
     }
 
@@ -229,8 +233,9 @@ impl LiveSession {
     }
 
     fn failed_append(&self, error: StoreError, ahead: bool) -> RuntimeError {
-        if ahead {
-            self.status.store(LiveStatus::AheadOfStore as u8, Ordering::SeqCst);
+        // Nothing of what was refused is applied here, unless it was before.
+        if !ahead {
+            self.set_status(LiveStatus::Sound);
         }
         match error {
             StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
@@ -240,7 +245,14 @@ impl LiveSession {
         }
     }
 
-    fn check_sound(&self) -> Result<(), RuntimeError> {
+    /// Says whether the session can be driven on. While a batch is on its way nobody knows whether the store has it: whoever is
+    /// dropped while waiting for that leaves a session behind that has to be opened again.
+    pub(crate) fn set_status(&self, status: LiveStatus) {
+        self.status.store(status as u8, Ordering::SeqCst);
+    }
+
+    /// Refuses to go on with a session that cannot be driven on.
+    pub(crate) fn check_sound(&self) -> Result<(), RuntimeError> {
         match LiveStatus::from(self.status.load(Ordering::SeqCst)) {
             LiveStatus::Sound => Ok(()),
             LiveStatus::Poisoned => {

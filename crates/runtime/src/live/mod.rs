@@ -53,7 +53,7 @@ pub struct LiveSession {
     pub(crate) files: Arc<RwLock<()>>,
     state: Mutex<LiveState>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
-    pub(crate) status: AtomicU8,
+    status: AtomicU8,
     /// The place after the last record that is in the store.
     durable: watch::Sender<Position>,
 }

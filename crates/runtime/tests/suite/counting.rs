@@ -1,6 +1,6 @@
-//! A store that counts how often it is written to.
+//! A store that counts how often it is written to, and that can be made to take forever.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
@@ -12,11 +12,17 @@ use backstitch_store::MemoryStore;
 pub(crate) struct CountingStore {
     inner: MemoryStore,
     appends: AtomicUsize,
+    stalls: AtomicBool,
 }
 
 impl CountingStore {
     pub(crate) fn appends(&self) -> usize {
         self.appends.load(Ordering::SeqCst)
+    }
+
+    /// Stores what it is given from now on, and never says so.
+    pub(crate) fn stall(&self) {
+        self.stalls.store(true, Ordering::SeqCst);
     }
 }
 
@@ -46,7 +52,13 @@ impl Store for CountingStore {
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
         self.appends.fetch_add(1, Ordering::SeqCst);
-        self.inner.append(session, expected, fence, batch)
+        Box::pin(async move {
+            let appended = self.inner.append(session, expected, fence, batch).await;
+            if self.stalls.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            appended
+        })
     }
 
     fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {

@@ -384,3 +384,62 @@ async fn a_call_is_journaled_before_it_runs_and_pure_ones_after() {
     assert_eq!(kinds, ["request_started", "call_started", "call_finished", "request_started"]);
     assert_eq!(events.cursor().number() as usize, self::kinds(&runtime, driver.session().id()).await.len());
 }
+
+#[tokio::test]
+async fn a_commit_that_nobody_waited_for_leaves_a_session_that_has_to_be_opened_again() {
+    let store = Arc::new(crate::counting::CountingStore::default());
+    let runtime = Runtime::new(store.clone());
+    let driver = runtime.create(scripted(vec![reply("done", &[])]), SessionOptions::default()).await.unwrap();
+    store.stall();
+    let waited = tokio::time::timeout(Duration::from_millis(20), driver.start("sew")).await;
+    assert!(waited.is_err(), "the store never answers");
+    let error = driver.start("sew").await.unwrap_err();
+    assert!(matches!(error, RuntimeError::AheadOfStore { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let ran = Arc::new(AtomicUsize::new(0));
+    let agent = |ran: &Arc<AtomicUsize>| {
+        let mut tool = keep(Effect::Workspace, ran.clone());
+        let mut spec = (*tool.spec).clone();
+        spec.approval = backstitch_core::tool::Approval::Needed;
+        tool.spec = Arc::new(spec);
+        // Arguments that are edited to something too large for a record have to survive as well.
+        scripted(vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])])
+            .with_tools(Tools::new([tool]).unwrap())
+    };
+    let driver = Arc::new(runtime.create(agent(&ran), SessionOptions::default()).await.unwrap());
+    let session = driver.session().id();
+    let Ended::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
+        panic!("it waits")
+    };
+    let large = "y".repeat(100_000);
+    let arguments = json!({"text": large.clone(), }).as_object().cloned().unwrap();
+    driver.session().resolve(Some(call), Decision::Edit { arguments }, None).await.unwrap();
+    // What a process that died inside of the call would have left.
+    let state = driver.session().state().await;
+    let started = backstitch_core::journal::CallStarted {
+        call_id: call,
+        evaluation_id: state.view.latest_evaluation().unwrap().evaluation_id,
+        name: "keep".into(),
+        arguments: json!({"text": large.clone()}).as_object().cloned(),
+        arguments_object: None,
+        effect: Effect::Workspace,
+        idempotency_key: backstitch_core::journal::IdempotencyKey::new(session, call),
+        attempt: 1,
+        root: None,
+        coverage: None,
+        reservation: None,
+        extra: Default::default(),
+    };
+    drop(state);
+    driver.session().record(vec![started.into()]).await.unwrap();
+    driver.session().release().await.unwrap();
+    let driver = runtime.open(session, agent(&ran), SessionOptions::default()).await.unwrap();
+    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    let findings = driver.session().state().await.execution.session.all::<Finding>().unwrap();
+    assert_eq!(findings.get(0).unwrap().0, large);
+}
