@@ -150,7 +150,7 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Driver, Ended, Events,
+    Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Drift, Driver, Ended, Events,
     Fidelity, FunctionPolicy, LiveSession, Mission, Place, PointSpec, Replay, Reply, ResumeOptions, Rewind,
     Runtime, RuntimeError, Script, ScriptedCall, ScriptedPolicy, SessionOptions, Surroundings, SystemClock,
     Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, load_view, locate, read_records,

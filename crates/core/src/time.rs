@@ -117,6 +117,12 @@ pub trait Clock: Send + Sync + fmt::Debug {
 
     /// A reading that never goes back, for measuring how long something took. Only differences mean anything.
     fn monotonic(&self) -> Duration;
+
+    /// When the machine was last started, where that is known. What changed across it may be the work of a power loss, and not
+    /// of a person.
+    fn booted_at(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// A clock that stands still until it is told to move.

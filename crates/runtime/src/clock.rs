@@ -33,6 +33,13 @@ impl Clock for SystemClock {
     fn monotonic(&self) -> Duration {
         self.origin.elapsed()
     }
+
+    fn booted_at(&self) -> Option<Timestamp> {
+        let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+        let seconds: f64 = uptime.split(' ').next()?.parse().ok()?;
+        let uptime = Duration::try_from_secs_f64(seconds).ok()?;
+        SystemTime::now().checked_sub(uptime).map(timestamp)
+    }
 }
 
 /// A moment to the microsecond. One that a [`Timestamp`] cannot hold, some thousands of years away, is taken for 1970: a

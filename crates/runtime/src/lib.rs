@@ -22,7 +22,7 @@ mod telemetry;
 
 pub use agent::Agent;
 pub use clock::SystemClock;
-pub use driver::{Answered, Driver, Ended, Fidelity, Mission, ResumeOptions};
+pub use driver::{Answered, Drift, Driver, Ended, Fidelity, Mission, ResumeOptions};
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use events::Events;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::journal::{Effect, PauseReason};
-use backstitch::{Driver, Ended, Fidelity, ResumeOptions, SessionOptions, Telemetry, TelemetryEvent};
+use backstitch::{Drift, Driver, Ended, Fidelity, ResumeOptions, SessionOptions, Telemetry, TelemetryEvent};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -94,6 +94,19 @@ pub(crate) struct Resume {
     /// Takes the session from the process that holds it.
     #[arg(long)]
     take_over: bool,
+    /// What to do about files that changed while nobody drove the session. Without it they are kept as they are, unless the
+    /// machine was restarted since: then the session asks.
+    #[arg(long, value_enum)]
+    files: Option<Found>,
+}
+
+/// What to do about files that changed meanwhile.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Found {
+    /// Go on with them.
+    Keep,
+    /// Put them back to what they were.
+    Restore,
 }
 
 impl Resume {
@@ -106,8 +119,12 @@ impl Resume {
         let runtime = place.runtime.clone().with_telemetry(progress(common));
         let driver = runtime.open(session, definition.agent()?, options).await?;
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
-        let ended =
-            driven(&driver, driver.resume(ResumeOptions { fidelity, ..ResumeOptions::default() })).await;
+        let drift = self.files.map(|files| match files {
+            Found::Keep => Drift::Adopt,
+            Found::Restore => Drift::Restore,
+        });
+        let options = ResumeOptions { fidelity, drift, ..ResumeOptions::default() };
+        let ended = driven(&driver, driver.resume(options)).await;
         finish(common, &driver, ended).await
     }
 }

@@ -14,7 +14,7 @@ use crate::journal::{
     Files, InnerMessage, PauseReason, Paused, Position, SessionCreated, inner_message_append,
 };
 use crate::session::{Capture, Session, SessionError, SessionInfo};
-use crate::time::Clock;
+use crate::time::{Clock, Timestamp};
 
 impl JournalView {
     /// The first record.
@@ -119,6 +119,11 @@ impl JournalView {
     /// Everything that the session waits for, in order.
     pub fn pauses(&self) -> impl Iterator<Item = &Arc<Paused>> {
         self.visible.pauses.iter()
+    }
+
+    /// When the last record was made that is visible.
+    pub fn recorded_at(&self) -> Option<Timestamp> {
+        self.visible.last_at
     }
 
     /// What the files are, as far as it is recorded; `None` when no record tells.

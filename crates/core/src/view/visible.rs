@@ -28,7 +28,7 @@ pub(super) struct Visible {
     call_index: imbl::OrdMap<CallId, usize>,
     pub(super) pauses: imbl::Vector<Arc<Paused>>,
     /// When the last record was made, and whether somebody drove the session after it.
-    last_at: Option<Timestamp>,
+    pub(super) last_at: Option<Timestamp>,
     is_driven: bool,
     /// What the files are, as far as it was recorded.
     pub(super) files: Option<Files>,

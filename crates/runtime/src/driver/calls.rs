@@ -7,12 +7,12 @@ use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{CallStarted, Decision, Outcome, PauseReason};
 use backstitch_core::machine::{Ending, Event, Machine, Wanted};
 use backstitch_core::message::Arguments;
-use backstitch_core::ports::StoreError;
 use backstitch_core::view::{Call, Transcript};
 use serde_json::{Map, Value};
 
 use super::ask::out_of_time;
 use super::drive::{Next, paused_by};
+use super::hydrate::fetch_json;
 use super::{Driver, Ended};
 use crate::error::RuntimeError;
 use crate::runner::{CallEnd, CallRequest};
@@ -153,14 +153,7 @@ impl Driver {
     /// The arguments of an intent, where they are not those of the call's message.
     async fn edited(&self, intent: &CallStarted) -> Result<Option<Map<String, Value>>, RuntimeError> {
         let Some(large) = intent.arguments_object else { return Ok(intent.arguments.clone()) };
-        let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
-        let object =
-            self.live.store().object(large.object).await.map_err(RuntimeError::Store)?.ok_or(missing)?;
-        let damaged = |error: serde_json::Error| {
-            let reason = format!("it is not the arguments of a call: {error}");
-            RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
-        };
-        serde_json::from_slice(object.bytes()).map(Some).map_err(damaged)
+        fetch_json(&**self.live.store(), large).await.map(Some)
     }
 
     /// The arguments of a call as its message has them, fetched if they are too large for a record.

@@ -12,7 +12,9 @@ use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::slices::{PromptExecuted, RunContext, excerpt, small};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
+use backstitch_core::view::Transcript;
 
+use super::hydrate::fetch_json;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
@@ -176,9 +178,21 @@ impl Driver {
 
     /// What the journal says of an evaluation, once it has ended.
     pub(super) async fn recorded(&self, evaluation: EvaluationId) -> Result<Option<Ended>, RuntimeError> {
-        let state = self.live.state().await;
-        let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-        Ended::recorded(&state.view, known)
+        let (known, transcript) = {
+            let state = self.live.state().await;
+            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+            (known.clone(), Transcript::of(&state.execution.session)?)
+        };
+        let Some(finished) = known.finished.as_ref().map(|finished| &finished.record) else {
+            return Ok(None);
+        };
+        let store = &**self.live.store();
+        let transcript = self.hydrated.transcript(store, transcript).await?;
+        let output = match finished.output_object {
+            Some(large) => Some(fetch_json(store, large).await?),
+            None => finished.output.clone(),
+        };
+        Ok(Some(Ended::recorded(evaluation, finished, &transcript, output)))
     }
 
     fn executed(

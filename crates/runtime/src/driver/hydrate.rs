@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::MessageId;
 use backstitch_core::journal::InnerMessage;
-use backstitch_core::object::ObjectId;
-use backstitch_core::ports::Store;
+use backstitch_core::object::{ObjectId, ObjectRef};
+use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::Transcript;
+use serde::de::DeserializeOwned;
 
 use crate::error::RuntimeError;
 
@@ -69,4 +70,17 @@ impl Hydrated {
     fn known(&self, id: MessageId) -> Option<Arc<InnerMessage>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
+}
+
+/// A value that was too large for its record.
+pub(super) async fn fetch_json<T: DeserializeOwned>(
+    store: &dyn Store,
+    large: ObjectRef,
+) -> Result<T, RuntimeError> {
+    let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
+    let object = store.object(large.object).await.map_err(RuntimeError::Store)?.ok_or(missing)?;
+    serde_json::from_slice(object.bytes()).map_err(|error| {
+        let reason = format!("it is not what its record says: {error}");
+        RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
+    })
 }

@@ -56,6 +56,17 @@ pub enum Fidelity {
     Forced,
 }
 
+/// What to do about files that changed while nobody drove the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    /// They are what a person made of them: the session goes on with them.
+    Adopt,
+    /// They are put back to what they were. As found they are kept.
+    Restore,
+    /// The session waits until somebody says which.
+    Ask,
+}
+
 /// How an evaluation is resumed.
 #[derive(Debug, Clone, Default)]
 pub struct ResumeOptions {
@@ -67,6 +78,9 @@ pub struct ResumeOptions {
     pub budget: Option<Limits>,
     /// How much active time it has from now on.
     pub deadline: Option<Duration>,
+    /// What to do about files that changed meanwhile; without it they are adopted, unless the machine was restarted since: then
+    /// nobody knows whether a person changed them or a power loss did, and the session asks.
+    pub drift: Option<Drift>,
 }
 
 /// A live session and the agent that drives it.

@@ -1,8 +1,8 @@
 //! How driving a session ends.
 
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{EvaluationFailure, Outcome, PauseReason, Role};
-use backstitch_core::view::{Evaluation, JournalView};
+use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason, Role};
+use backstitch_core::view::Transcript;
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -72,23 +72,17 @@ impl Ended {
 
     /// What the journal says of an evaluation that has ended.
     pub(crate) fn recorded(
-        view: &JournalView,
-        evaluation: &Evaluation,
-    ) -> Result<Option<Self>, RuntimeError> {
-        let Some(finished) = evaluation.finished.as_ref().map(|finished| &finished.record) else {
-            return Ok(None);
-        };
-        let id = evaluation.evaluation_id;
-        Ok(Some(match finished.outcome {
+        id: EvaluationId,
+        finished: &EvaluationFinished,
+        transcript: &Transcript,
+        output: Option<Value>,
+    ) -> Self {
+        match finished.outcome {
             Outcome::Completed => {
-                let messages = view.transcript()?.inner_messages(id);
+                let messages = transcript.inner_messages(id);
                 let said = messages.iter().rev().filter(|message| message.role() == Role::Assistant);
                 let text = said.map(|message| message.content()).find(|text| !text.is_empty());
-                Self::Completed(Answered {
-                    evaluation: id,
-                    text: text.unwrap_or_default(),
-                    output: finished.output.clone(),
-                })
+                Self::Completed(Answered { evaluation: id, text: text.unwrap_or_default(), output })
             }
             Outcome::Failed => {
                 let unknown = || EvaluationFailure {
@@ -102,7 +96,7 @@ impl Ended {
             Outcome::Superseded => {
                 Self::Superseded { evaluation: id, sections: Vec::new(), reason: String::new() }
             }
-        }))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use backstitch_core::tool::Reconciled;
 use backstitch_core::view::Call;
 
 use super::drive::{millis, paused_by};
-use super::{Driver, Ended, Fidelity, ResumeOptions};
+use super::{Drift, Driver, Ended, Fidelity, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::Durable;
 
@@ -24,6 +24,11 @@ impl Driver {
     /// asked.
     pub async fn resume(&self, options: ResumeOptions) -> Result<Ended, RuntimeError> {
         crash_point!("recover.before");
+        let drift = match options.drift {
+            Some(drift) => drift,
+            None if self.machine_was_restarted().await => Drift::Ask,
+            None => Drift::Adopt,
+        };
         self.live.settle_files().await?;
         let evaluation = self.pick(&options).await?;
         if let Some(ended) = self.recorded(evaluation).await? {
@@ -45,7 +50,7 @@ impl Driver {
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
         self.set_deadline(evaluation).await;
-        if let Some(ended) = self.recover(evaluation).await? {
+        if let Some(ended) = self.recover(evaluation, drift).await? {
             return Ok(ended);
         }
         self.drive(evaluation).await
@@ -141,7 +146,7 @@ impl Driver {
     }
 
     /// Treats calls that were started and have no outcome. Gives what the session waits for, if that is needed.
-    async fn recover(&self, evaluation: EvaluationId) -> Result<Option<Ended>, RuntimeError> {
+    async fn recover(&self, evaluation: EvaluationId, drift: Drift) -> Result<Option<Ended>, RuntimeError> {
         let open: Vec<Call> = {
             let state = self.live.state().await;
             let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
@@ -152,7 +157,9 @@ impl Driver {
                 return Ok(Some(self.waiting(evaluation).await));
             }
         }
-        self.put_back_before(&open).await?;
+        if !self.put_back_before(&open, drift).await? {
+            return Ok(Some(self.waiting(evaluation).await));
+        }
         crash_point!("recover.restored");
         Ok(None)
     }
@@ -195,9 +202,9 @@ impl Driver {
         Ok(false)
     }
 
-    /// Puts the files back to before the call that was writing them. Without one, what changed meanwhile is noted; and files that
-    /// are gone altogether are brought back.
-    async fn put_back_before(&self, open: &[Call]) -> Result<(), RuntimeError> {
+    /// Puts the files back to before the call that was writing them. Without one, what changed meanwhile is adopted, put back or
+    /// asked about; and files that are gone altogether are brought back. Gives whether the session goes on.
+    async fn put_back_before(&self, open: &[Call], drift: Drift) -> Result<bool, RuntimeError> {
         let intents = open.iter().filter_map(|call| call.intent.as_ref());
         let writer =
             intents.filter(|intent| intent.record.root.is_some()).max_by_key(|intent| intent.point.position);
@@ -209,8 +216,33 @@ impl Driver {
                 crash_point!("recover.rescued");
                 self.live.put_files_back(before).await?;
             }
-            return Ok(());
+            return Ok(true);
         }
-        self.live.take_up_files().await
+        let Some(found) = self.live.bring_back_files().await? else { return Ok(true) };
+        let known = self.live.state().await.view.files();
+        match (known, drift) {
+            (Some(known), _) if known.root == found.root => Ok(true),
+            (Some(_), Drift::Restore) => self.live.undo_drift().await.map(|()| true),
+            (Some(_), Drift::Ask) => {
+                let paused = Paused {
+                    reason: PauseReason::Asked,
+                    call_id: None,
+                    detail: Some(
+                        "files changed while the machine was restarted: say whether to keep them or to put them back"
+                            .to_owned(),
+                    ),
+                    offer: None,
+                    extra: Extra::default(),
+                };
+                self.live.record(vec![paused.into()]).await.map(|()| false)
+            }
+            (Some(_), Drift::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),
+        }
+    }
+
+    /// Whether the machine was started since the session was last driven.
+    async fn machine_was_restarted(&self) -> bool {
+        let last = self.live.state().await.view.recorded_at();
+        matches!((self.live.clock().booted_at(), last), (Some(booted), Some(last)) if booted > last)
     }
 }

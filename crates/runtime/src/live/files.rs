@@ -108,6 +108,19 @@ impl LiveSession {
         }
     }
 
+    /// Puts the files back to what is known of them, when they are something else. As found they are kept.
+    pub(crate) async fn undo_drift(&self) -> Result<(), RuntimeError> {
+        let Some(known) = self.state().await.view.files() else { return Ok(()) };
+        let (rescue, objects) = self.rescue(known).await?;
+        let Some(root) = rescue else { return Ok(()) };
+        self.keep_rescue(Files { root, ..known }, objects).await?;
+        self.put_files_back(known).await?;
+        match self.look_at_files().await? {
+            Some(found) => self.observe_files(found, ObservationCause::Restored).await,
+            None => Ok(()),
+        }
+    }
+
     /// Brings back files that are gone altogether: those of a directory that was emptied, or of the memory of a process that has
     /// ended. Gives what the files are then.
     pub(crate) async fn bring_back_files(&self) -> Result<Option<Captured>, RuntimeError> {

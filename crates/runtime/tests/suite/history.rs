@@ -10,7 +10,8 @@ use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{Filesystem, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolResult};
 use backstitch_runtime::{
-    Agent, Driver, Ended, PointSpec, Replay, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+    Agent, Drift, Driver, Ended, PointSpec, Replay, ResumeOptions, Runtime, RuntimeError, SessionOptions,
+    Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -353,4 +354,62 @@ async fn what_does_not_exist_is_not_found() {
     let driver = setting.runtime.create(setting.agent(Effect::Pure), setting.options()).await.unwrap();
     assert!(matches!(driver.resume(ResumeOptions::default()).await, Err(RuntimeError::NothingToDo(_))));
     assert!(matches!(driver.session().undo().await, Err(RuntimeError::NothingToDo(_))));
+}
+
+/// A clock of a machine that was started at some moment.
+#[derive(Debug)]
+struct Restarted {
+    clock: backstitch_runtime::SystemClock,
+    booted: std::sync::Mutex<Option<backstitch_core::time::Timestamp>>,
+}
+
+impl backstitch_core::time::Clock for Restarted {
+    fn now(&self) -> backstitch_core::time::Timestamp {
+        self.clock.now()
+    }
+
+    fn monotonic(&self) -> std::time::Duration {
+        self.clock.monotonic()
+    }
+
+    fn booted_at(&self) -> Option<backstitch_core::time::Timestamp> {
+        *self.booted.lock().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn files_that_changed_across_a_restart_are_asked_about() {
+    use backstitch_core::time::Clock as _;
+    let setting = Setting::new();
+    let clock = Arc::new(Restarted { clock: Default::default(), booted: Default::default() });
+    let runtime = setting.runtime.clone().with_clock(clock.clone());
+    let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
+    let tools = || Tools::new([sew(Effect::Workspace, setting.ran.clone())]).unwrap();
+    let driver =
+        runtime.create(scripted(vec![turn("one")]).with_tools(tools()), setting.options()).await.unwrap();
+    driver.start("sew").await.unwrap_err();
+    let session = driver.session().id();
+    driver.session().release().await.unwrap();
+    let edited = FilePath::new("one").unwrap();
+    let edit = || setting.files.write_bytes(&edited, b"edited", WriteMode::Overwrite).unwrap();
+    edit();
+    let agent = || scripted(vec![turn("one")]).with_tools(tools());
+    let resume = async |drift| {
+        let driver = runtime.open(session, agent(), setting.options()).await.unwrap();
+        let ended = driver.resume(ResumeOptions { drift, ..ResumeOptions::default() }).await;
+        driver.session().release().await.unwrap();
+        ended
+    };
+    *clock.booted.lock().unwrap() = Some(clock.now());
+    let ended = resume(None).await.unwrap();
+    assert!(
+        matches!(&ended, Ended::Paused { reason: PauseReason::Asked, detail, .. } if detail.contains("restarted"))
+    );
+    assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"edited", "nothing is decided yet");
+    // The script has no more replies, so each of these ends with its error; the files tell what was done.
+    resume(Some(Drift::Restore)).await.unwrap_err();
+    assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"sewn");
+    edit();
+    resume(Some(Drift::Adopt)).await.unwrap_err();
+    assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"edited");
 }
