@@ -229,10 +229,18 @@ impl Driver {
         Ok(Ended::Paused { evaluation, reason, call: None, detail })
     }
 
-    /// Keeps the state beside the journal, so that it can be read without folding all of it. Failing to is no harm.
+    /// Keeps the state beside the journal, so that it can be read without folding all of it. It is kept anew once the journal is
+    /// twice as long as at the last time, so that all snapshots together cost no more than the journal. Failing to is no harm.
     async fn keep_snapshot(&self) {
+        let kept = match self.live.store().snapshot(self.live.id()).await {
+            Ok(kept) => kept.map_or(0, |kept| kept.position.number()),
+            Err(_) => 0,
+        };
         let (position, json) = {
             let state = self.live.state().await;
+            if state.view.head().number() < kept.saturating_mul(2) {
+                return;
+            }
             (state.view.head(), state.execution.session.snapshot().to_json())
         };
         let Ok(json) = json else { return };
