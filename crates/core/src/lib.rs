@@ -24,6 +24,7 @@ pub mod machine;
 pub mod message;
 pub mod object;
 pub mod ports;
+pub mod prompt;
 pub mod rng;
 pub mod session;
 pub mod slices;

@@ -19,6 +19,8 @@ mod memory_filesystem;
 mod message;
 mod message_storage;
 mod observers;
+mod prompt;
+mod prompt_output;
 mod purity;
 mod record_codec;
 mod records;

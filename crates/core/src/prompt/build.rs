@@ -1,0 +1,249 @@
+//! Prompts, checked: names, paths, tools and texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::bound::{BoundPrompt, values_of};
+use super::output::Output;
+use super::section::{Body, Enabled, Section};
+use super::template::Template;
+use super::tools::{OPEN_SECTIONS, READ_SECTION};
+use super::{PromptError, name};
+use crate::digest::Digest;
+use crate::slices::Visibility;
+use crate::tool::{Tool, ToolName};
+
+/// A prompt: a tree of sections, and perhaps what its answer looks like. A clone is cheap.
+#[derive(Clone)]
+pub struct Prompt {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) ns: String,
+    pub(super) key: String,
+    pub(super) name: String,
+    pub(super) sections: Vec<Node>,
+    pub(super) output: Option<Output>,
+    /// The fields that texts name, each with the path of the first that does.
+    pub(super) fields: BTreeMap<String, String>,
+}
+
+/// A section whose texts were read.
+pub(super) struct Node {
+    pub(super) key: String,
+    pub(super) path: String,
+    pub(super) title: String,
+    pub(super) body: Template,
+    /// Whether the text is the session's digest for this section, and the body stands in until there is one.
+    pub(super) is_digest: bool,
+    pub(super) summary: Option<Template>,
+    pub(super) visibility: Visibility,
+    pub(super) enabled: Option<Enabled>,
+    pub(super) tools: Vec<Tool>,
+    pub(super) children: Vec<Node>,
+}
+
+impl Node {
+    /// Whether it can be shown in short.
+    pub(super) fn can_close(&self) -> bool {
+        self.summary.is_some() || self.is_digest
+    }
+
+    /// Whether it, or anything below it, offers tools.
+    pub(super) fn has_tools(&self) -> bool {
+        !self.tools.is_empty() || self.children.iter().any(Self::has_tools)
+    }
+
+    fn depends_on_session(&self) -> bool {
+        self.enabled.is_some() || self.can_close() || self.children.iter().any(Self::depends_on_session)
+    }
+}
+
+impl Prompt {
+    /// Starts to write a prompt down.
+    pub fn builder(ns: impl Into<String>, key: impl Into<String>) -> PromptBuilder {
+        let (ns, key) = (ns.into(), key.into());
+        PromptBuilder { ns, key, name: None, sections: Vec::new(), output: None }
+    }
+
+    /// The namespace of its key.
+    pub fn ns(&self) -> &str {
+        &self.inner.ns
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &str {
+        &self.inner.key
+    }
+
+    /// Its name, for people: `ns/key` unless it was given one.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// What its answer looks like, if that was said.
+    pub fn output(&self) -> Option<&Output> {
+        self.inner.output.as_ref()
+    }
+
+    /// Whether what is rendered can differ from one session to another.
+    pub fn depends_on_session(&self) -> bool {
+        self.inner.sections.iter().any(Node::depends_on_session)
+    }
+
+    /// Gives the prompt its parameters: a value with a field for each `$field`, no more and no fewer. A prompt without fields
+    /// takes `&()`.
+    pub fn bind<P: Serialize + ?Sized>(&self, parameters: &P) -> Result<BoundPrompt, PromptError> {
+        let values = values_of(parameters)?;
+        let fields = &self.inner.fields;
+        if let Some((field, path)) = fields.iter().find(|(field, _)| !values.contains_key(*field)) {
+            return Err(PromptError::MissingField { path: path.clone(), field: field.clone() });
+        }
+        if let Some(field) = values.keys().find(|field| !fields.contains_key(*field)) {
+            let known = fields.keys().cloned().collect();
+            return Err(PromptError::UnknownField { field: field.clone(), known });
+        }
+        Ok(BoundPrompt::new(self.clone(), values))
+    }
+
+    /// A digest of what the prompt promises: its sections as they are written, the contracts of all of their tools, and the
+    /// output. It does not depend on parameters or sessions.
+    pub fn descriptor(&self) -> Result<Digest, PromptError> {
+        let sections = described(&self.inner.sections)?;
+        let schema = self.output().map(Output::schema);
+        Digest::of_json(&(self.ns(), self.key(), sections, schema)).map_err(PromptError::Contract)
+    }
+}
+
+fn described(nodes: &[Node]) -> Result<Vec<Value>, PromptError> {
+    let described = nodes.iter().map(|node| {
+        let tools: Result<Vec<_>, _> = node.tools.iter().map(|tool| tool.spec.contract_digest()).collect();
+        Ok(serde_json::json!({
+            "path": node.path,
+            "title": node.title,
+            "body": node.body.source(),
+            "is_digest": node.is_digest,
+            "summary": node.summary.as_ref().map(Template::source),
+            "visibility": node.visibility,
+            "tools": tools.map_err(PromptError::Contract)?,
+            "children": described(&node.children)?,
+        }))
+    });
+    described.collect()
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Prompt")
+            .field("ns", &self.ns())
+            .field("key", &self.key())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A prompt that is being written down.
+#[derive(Debug, Clone)]
+pub struct PromptBuilder {
+    ns: String,
+    key: String,
+    name: Option<String>,
+    sections: Vec<Section>,
+    output: Option<Output>,
+}
+
+impl PromptBuilder {
+    /// Gives it a name for people.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a section.
+    #[must_use]
+    pub fn section(mut self, section: Section) -> Self {
+        self.sections.push(section);
+        self
+    }
+
+    /// Says what the answer looks like.
+    #[must_use]
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = Some(output);
+        self
+    }
+
+    /// The prompt, if there is nothing wrong with it.
+    pub fn build(self) -> Result<Prompt, PromptError> {
+        name::check_prompt("the namespace of a prompt", &self.ns)?;
+        name::check_prompt("the key of a prompt", &self.key)?;
+        let mut seen = Seen::default();
+        let sections = seen.nodes(self.sections, "")?;
+        let name = self.name.unwrap_or_else(|| format!("{}/{}", self.ns, self.key));
+        let (ns, key, output, fields) = (self.ns, self.key, self.output, seen.fields);
+        Ok(Prompt { inner: Arc::new(Inner { ns, key, name, sections, output, fields }) })
+    }
+}
+
+/// What was met so far.
+#[derive(Default)]
+struct Seen {
+    tools: BTreeSet<ToolName>,
+    fields: BTreeMap<String, String>,
+}
+
+impl Seen {
+    fn nodes(&mut self, sections: Vec<Section>, above: &str) -> Result<Vec<Node>, PromptError> {
+        let mut keys = BTreeSet::new();
+        let mut nodes = Vec::with_capacity(sections.len());
+        for section in sections {
+            let node = self.node(section, above)?;
+            if !keys.insert(node.key.clone()) {
+                return Err(PromptError::DuplicateSection { path: node.path });
+            }
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+
+    fn node(&mut self, section: Section, above: &str) -> Result<Node, PromptError> {
+        let Section { key, title, body, summary, visibility, enabled, tools, children } = section;
+        name::check_section(&key)?;
+        let path = match above.is_empty() {
+            true => key.clone(),
+            false => format!("{above}.{key}"),
+        };
+        let (body, is_digest) = match body {
+            Body::Text(body) => (body, false),
+            Body::Digest(otherwise) => (otherwise, true),
+        };
+        if visibility == Visibility::Summary && summary.is_none() && !is_digest {
+            return Err(PromptError::NoSummary { path });
+        }
+        for tool in tools.iter().map(Tool::name) {
+            let taken = [READ_SECTION, OPEN_SECTIONS].contains(&tool.as_str());
+            if taken || !self.tools.insert(tool.clone()) {
+                return Err(PromptError::DuplicateTool { path, tool: tool.clone() });
+            }
+        }
+        let body = self.template(&path, &body)?;
+        let summary = summary.map(|summary| self.template(&path, &summary)).transpose()?;
+        let children = self.nodes(children, &path)?;
+        Ok(Node { key, path, title, body, is_digest, summary, visibility, enabled, tools, children })
+    }
+
+    fn template(&mut self, path: &str, source: &str) -> Result<Template, PromptError> {
+        let template = Template::parse(source)
+            .map_err(|source| PromptError::Template { path: path.to_owned(), source })?;
+        for field in template.fields() {
+            self.fields.entry(field.to_owned()).or_insert_with(|| path.to_owned());
+        }
+        Ok(template)
+    }
+}

@@ -1,0 +1,197 @@
+//! From a prompt and a session to text and tools.
+//!
+//! Sections are walked depth first. Those that are there are numbered by their place, `1.`, `1.1.`, `2.`; one that is shown in
+//! short has its number too, so opening it moves no other. Tools come from sections that are shown in full, and nowhere else.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::build::Node;
+use super::output::Output;
+use super::tools;
+use super::{BoundPrompt, PromptError};
+use crate::digest::Digest;
+use crate::session::Session;
+use crate::slices::{Visibility, VisibilityOverrides, WorkspaceDigest};
+use crate::tool::{Tool, ToolSpec};
+
+/// The deepest heading that Markdown has.
+const DEEPEST: usize = 6;
+
+/// A prompt as a model is told it.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// The text: the system message of an evaluation.
+    pub text: String,
+    /// The tools of the sections that are shown in full, and those for the others.
+    pub tools: Vec<Tool>,
+    /// The sections that are there, in the order of the text.
+    pub sections: Vec<RenderedSection>,
+}
+
+/// A section as it was rendered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RenderedSection {
+    /// Its path.
+    pub path: String,
+    /// Its number, as in `1.2`.
+    pub number: String,
+    /// How much of it is shown.
+    pub visibility: Visibility,
+}
+
+/// A digest of what a model was told and may rely on: the text, the contracts of the tools in the order of their names, and the
+/// output. Whoever resumes an evaluation with another one goes on with something else than it was started with.
+pub fn fingerprint<'a>(
+    ns: &str,
+    key: &str,
+    text: Option<&str>,
+    tools: impl IntoIterator<Item = &'a ToolSpec>,
+    output: Option<&Value>,
+) -> Result<Digest, serde_json::Error> {
+    let mut tools: Vec<_> = tools.into_iter().collect();
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let contracts: Result<Vec<_>, _> = tools.into_iter().map(ToolSpec::contract_digest).collect();
+    match output {
+        None => Digest::of_json(&(ns, key, text, contracts?)),
+        Some(schema) => Digest::of_json(&(ns, key, text, contracts?, schema)),
+    }
+}
+
+pub(super) fn render(bound: &BoundPrompt, session: &Session) -> Result<Rendered, PromptError> {
+    let mut pass = Pass::new(bound, session)?;
+    let sections = &bound.prompt().inner.sections;
+    pass.nodes(sections, "")?;
+    if let Some(output) = bound.prompt().output().filter(|output| output.is_described()) {
+        pass.describe_output(output);
+    }
+    tools::add(&mut pass.tools, bound, &pass.closed);
+    Ok(Rendered { text: pass.text, tools: pass.tools, sections: pass.shown })
+}
+
+/// One walk over the sections.
+pub(super) struct Pass<'a> {
+    bound: &'a BoundPrompt,
+    session: &'a Session,
+    overrides: VisibilityOverrides,
+    pub(super) text: String,
+    tools: Vec<Tool>,
+    shown: Vec<RenderedSection>,
+    closed: Vec<&'a Node>,
+    /// How many sections of the outermost level there are so far.
+    outermost: usize,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(bound: &'a BoundPrompt, session: &'a Session) -> Result<Self, PromptError> {
+        let overrides = session.latest::<VisibilityOverrides>()?;
+        Ok(Self {
+            bound,
+            session,
+            overrides: overrides.map(|overrides| (*overrides).clone()).unwrap_or_default(),
+            text: String::new(),
+            tools: Vec::new(),
+            shown: Vec::new(),
+            closed: Vec::new(),
+            outermost: 0,
+        })
+    }
+
+    pub(super) fn is_enabled(&self, node: &Node) -> Result<bool, PromptError> {
+        let Some(enabled) = &node.enabled else { return Ok(true) };
+        enabled(self.session).map_err(|source| PromptError::Enabled { path: node.path.clone(), source })
+    }
+
+    /// How much of a section is shown: what the session says, else what the prompt says. What has no summary cannot be closed.
+    pub(super) fn visibility(&self, node: &Node) -> Visibility {
+        match self.overrides.get(&node.path).unwrap_or(node.visibility) {
+            Visibility::Summary if node.can_close() => Visibility::Summary,
+            _ => Visibility::Full,
+        }
+    }
+
+    fn nodes(&mut self, nodes: &'a [Node], above: &str) -> Result<(), PromptError> {
+        let mut place = 0;
+        for node in nodes {
+            if self.is_enabled(node)? {
+                place += 1;
+                self.node(node, &number(above, place), self.visibility(node))?;
+            }
+        }
+        if above.is_empty() {
+            self.outermost = place;
+        }
+        Ok(())
+    }
+
+    pub(super) fn node(
+        &mut self,
+        node: &'a Node,
+        number: &str,
+        visibility: Visibility,
+    ) -> Result<(), PromptError> {
+        let shown = RenderedSection { path: node.path.clone(), number: number.to_owned(), visibility };
+        self.shown.push(shown);
+        self.heading(number, &node.title);
+        let text = self.text_of(node, visibility)?;
+        self.block(&text);
+        match visibility {
+            Visibility::Full => {
+                self.tools.extend(node.tools.iter().cloned());
+                self.nodes(&node.children, number)
+            }
+            Visibility::Summary => {
+                self.closed.push(node);
+                self.block(&tools::hint(node));
+                Ok(())
+            }
+        }
+    }
+
+    fn text_of(&self, node: &Node, visibility: Visibility) -> Result<String, PromptError> {
+        let digest = match node.is_digest {
+            true => {
+                let digests = self.session.all::<WorkspaceDigest>()?;
+                digests.iter().rev().find(|digest| digest.section_key == node.path).cloned()
+            }
+            false => None,
+        };
+        let values = self.bound.values();
+        Ok(match (digest, visibility) {
+            (Some(digest), Visibility::Full) => digest.body.clone(),
+            (Some(digest), Visibility::Summary) => digest.summary.clone(),
+            (None, Visibility::Full) => node.body.fill(values),
+            (None, Visibility::Summary) => node.summary.as_ref().unwrap_or(&node.body).fill(values),
+        })
+    }
+
+    fn describe_output(&mut self, output: &Output) {
+        self.heading(&number("", self.outermost + 1), "Answer");
+        self.block(&output.description());
+    }
+
+    fn heading(&mut self, number: &str, title: &str) {
+        let level = (2 + number.matches('.').count()).min(DEEPEST);
+        self.block(&format!("{} {number}. {title}", "#".repeat(level)));
+    }
+
+    /// Adds a paragraph, with a blank line between it and the one before.
+    fn block(&mut self, text: &str) {
+        let text = text.trim_matches('\n').trim_end();
+        if text.is_empty() {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(text);
+    }
+}
+
+/// The number of a section by its place among those that are there.
+pub(super) fn number(above: &str, place: usize) -> String {
+    match above.is_empty() {
+        true => place.to_string(),
+        false => format!("{above}.{place}"),
+    }
+}

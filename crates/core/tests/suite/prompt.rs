@@ -1,0 +1,375 @@
+//! Prompts: what they refuse, and what is made of them for a session.
+
+use backstitch_core::journal::Effect;
+use backstitch_core::prompt::{
+    OPEN_SECTIONS, Prompt, PromptBuilder, PromptError, READ_SECTION, Rendered, Section, fingerprint,
+    register_slices,
+};
+use backstitch_core::session::Session;
+use backstitch_core::slices::{Visibility, VisibilityOverrides, WorkspaceDigest};
+use backstitch_core::tool::{Tool, ToolResult};
+use proptest::prelude::*;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::samples::{Note, note, session};
+
+fn tool(name: &str) -> Tool {
+    let builder = Tool::builder(name, format!("Does {name}.")).unwrap().effect(Effect::Pure);
+    builder.handler(|_, (): ()| async { Ok(ToolResult::ok("done")) })
+}
+
+fn prompt() -> PromptBuilder {
+    Prompt::builder("tests", "tailor")
+}
+
+fn names(rendered: &Rendered) -> Vec<&str> {
+    rendered.tools.iter().map(|tool| tool.name().as_str()).collect()
+}
+
+fn with_override(path: &str, visibility: Visibility) -> Session {
+    let mut session = session();
+    let mut overrides = VisibilityOverrides::default();
+    overrides.set(path, visibility);
+    session.append(overrides).unwrap();
+    session
+}
+
+/// Sections of all kinds: open ones, one that is closed with tools below it, one that is closed without.
+fn workshop() -> Prompt {
+    let machine = Section::new("machine", "Machine").body("It hums.").tool(tool("start_machine"));
+    let iron = Section::new("iron", "Iron").body("It is hot.").tool(tool("press"));
+    prompt()
+        .section(Section::new("task", "Task").body("Mend the $cloth.").tool(tool("sew")))
+        .section(
+            Section::new("room", "Room")
+                .body("There are machines.")
+                .summarised("A room with $count machines.")
+                .tool(tool("enter"))
+                .child(machine)
+                .child(iron.summarised("An iron.")),
+        )
+        .section(
+            Section::new("stitches", "Stitches")
+                .body("A backstitch goes back.")
+                .summarised("Which there are.")
+                .child(Section::new("hem", "Hem").body("A hem is folded.")),
+        )
+        .build()
+        .unwrap()
+}
+
+fn rendered(session: &Session) -> Rendered {
+    workshop().bind(&json!({"cloth": "coat", "count": 2})).unwrap().render(session).unwrap()
+}
+
+#[test]
+fn sections_are_numbered_by_their_place_and_closed_ones_are_short() {
+    let text = "\
+## 1. Task
+
+Mend the coat.
+
+## 2. Room
+
+A room with 2 machines.
+
+(This is a summary. `open_sections` with \"room\" shows all of it and offers its tools.)
+
+## 3. Stitches
+
+Which there are.
+
+(This is a summary. `read_section` with \"stitches\" gives all of it.)";
+    let rendered = rendered(&session());
+    assert_eq!(rendered.text, text);
+    assert_eq!(names(&rendered), ["sew", READ_SECTION, OPEN_SECTIONS]);
+}
+
+#[test]
+fn what_is_opened_has_its_text_its_tools_and_its_sections() {
+    let rendered = rendered(&with_override("room", Visibility::Full));
+    let room = "\
+## 2. Room
+
+There are machines.
+
+### 2.1. Machine
+
+It hums.
+
+### 2.2. Iron
+
+An iron.
+
+(This is a summary. `open_sections` with \"room.iron\" shows all of it and offers its tools.)";
+    assert!(rendered.text.contains(room), "{}", rendered.text);
+    assert_eq!(names(&rendered), ["sew", "enter", "start_machine", READ_SECTION, OPEN_SECTIONS]);
+    let numbers: Vec<_> = rendered.sections.iter().map(|section| section.number.as_str()).collect();
+    assert_eq!(numbers, ["1", "2", "2.1", "2.2", "3"]);
+    assert_eq!(rendered.sections[3].path, "room.iron");
+    assert_eq!(rendered.sections[3].visibility, Visibility::Summary);
+}
+
+#[test]
+fn what_has_no_summary_cannot_be_closed_and_what_has_one_can() {
+    let rendered = rendered(&with_override("task", Visibility::Summary));
+    assert!(rendered.text.contains("Mend the coat."));
+    let prompt =
+        prompt().section(Section::new("a", "A").body("the long text").summary("in short")).build().unwrap();
+    let open = prompt.bind(&()).unwrap().render(&session()).unwrap();
+    assert!(open.text.contains("the long text") && open.tools.is_empty());
+    let closed = prompt.bind(&()).unwrap().render(&with_override("a", Visibility::Summary)).unwrap();
+    assert!(closed.text.contains("in short") && !closed.text.contains("the long text"));
+}
+
+#[test]
+fn a_section_that_is_not_enabled_has_no_number_no_text_and_no_tools() {
+    let prompt = prompt()
+        .section(
+            Section::new("notes", "Notes")
+                .body("There are notes.")
+                .tool(tool("forget"))
+                .enabled_when(|session| Ok(session.latest::<Note>()?.is_some())),
+        )
+        .section(Section::new("task", "Task").body("Sew."))
+        .build()
+        .unwrap();
+    assert!(prompt.depends_on_session());
+    let bound = prompt.bind(&()).unwrap();
+    let without = bound.render(&session()).unwrap();
+    assert_eq!((without.text.as_str(), without.tools.len()), ("## 1. Task\n\nSew.", 0));
+    let mut session = session();
+    session.append(note(1, "one")).unwrap();
+    let with = bound.render(&session).unwrap();
+    assert_eq!(with.text, "## 1. Notes\n\nThere are notes.\n\n## 2. Task\n\nSew.");
+    assert_eq!(names(&with), ["forget"]);
+}
+
+#[test]
+fn parameters_have_a_field_for_each_name_and_no_others() {
+    #[derive(Serialize)]
+    struct Order<'a> {
+        cloth: &'a str,
+        count: u32,
+    }
+    let prompt = workshop();
+    let bound = prompt.bind(&Order { cloth: "$count", count: 3 }).unwrap();
+    assert!(bound.render(&session()).unwrap().text.contains("Mend the $count."), "values are not read again");
+
+    let missing = prompt.bind(&json!({"cloth": "coat"})).unwrap_err();
+    assert!(
+        matches!(&missing, PromptError::MissingField { path, field } if path == "room" && field == "count"),
+        "{missing}"
+    );
+    let unknown = prompt.bind(&json!({"cloth": "coat", "count": 1, "colour": "red"})).unwrap_err();
+    assert!(
+        matches!(&unknown, PromptError::UnknownField { field, known } if field == "colour" && *known == ["cloth", "count"]),
+        "{unknown}"
+    );
+    assert!(matches!(prompt.bind(&[1]).unwrap_err(), PromptError::NoFields { .. }));
+    assert!(matches!(prompt.bind(&()).unwrap_err(), PromptError::MissingField { .. }));
+}
+
+#[test]
+fn what_is_wrong_with_a_prompt_is_said_when_it_is_built() {
+    let section = || Section::new("a", "A");
+    let error = |builder: PromptBuilder| builder.build().unwrap_err();
+    assert!(matches!(error(Prompt::builder("Tests", "x")), PromptError::InvalidName { .. }));
+    assert!(matches!(error(Prompt::builder("tests", "")), PromptError::InvalidName { .. }));
+    assert!(matches!(error(prompt().section(Section::new("a.b", "A"))), PromptError::InvalidName { .. }));
+    let twice = error(prompt().section(section()).section(section()));
+    assert!(matches!(&twice, PromptError::DuplicateSection { path } if path == "a"), "{twice}");
+    let below = section().tool(tool("sew")).child(Section::new("b", "B").tool(tool("sew")));
+    let twice = error(prompt().section(below));
+    assert!(matches!(&twice, PromptError::DuplicateTool { path, .. } if path == "a.b"), "{twice}");
+    let taken = error(prompt().section(section().tool(tool(READ_SECTION))));
+    assert!(matches!(taken, PromptError::DuplicateTool { .. }), "{taken}");
+    let closed = error(prompt().section(section().visibility(Visibility::Summary)));
+    assert!(matches!(closed, PromptError::NoSummary { .. }), "{closed}");
+    let sign = error(prompt().section(section().body("one\ncosts $5")));
+    assert!(matches!(&sign, PromptError::Template { source, .. } if source.line == 2), "{sign}");
+    // The same key may stand below different sections.
+    let apart = Section::new("b", "B").child(section());
+    assert!(prompt().section(section()).section(apart).build().is_ok());
+}
+
+#[test]
+fn a_digest_of_the_workspace_is_shown_where_there_is_one() {
+    let section = Section::new("files", "Files").workspace_digest("Nothing is known of $place yet.");
+    let prompt = prompt().section(section.visibility(Visibility::Summary)).build().unwrap();
+    let bound = prompt.bind(&json!({"place": "src"})).unwrap();
+    let mut session = session();
+    register_slices(&mut session);
+    assert!(bound.render(&session).unwrap().text.contains("Nothing is known of src yet."));
+    session.append(WorkspaceDigest::new("elsewhere", "short", "long")).unwrap();
+    session.append(WorkspaceDigest::new("files", "old", "old")).unwrap();
+    session.append(WorkspaceDigest::new("files", "three files, $5", "a.rs, b.rs, c.rs")).unwrap();
+    let text = bound.render(&session).unwrap().text;
+    assert!(text.contains("three files, $5") && !text.contains("a.rs"), "{text}");
+    assert_eq!(session.all::<WorkspaceDigest>().unwrap().len(), 2, "of each section the latest counts");
+
+    // It is a cache: what is not there is computed where somebody says how.
+    let mut computing = crate::samples::session();
+    computing.register_cache::<WorkspaceDigest>(|_| Ok(vec![WorkspaceDigest::new("files", "computed", "")]));
+    assert!(bound.render(&computing).unwrap().text.contains("computed"));
+}
+
+#[test]
+fn a_fingerprint_is_that_of_text_tools_and_output() {
+    let (one, other) = (tool("sew"), tool("press"));
+    let specs = [&*one.spec, &*other.spec];
+    let of =
+        |text, tools: &[_], output| fingerprint("a", "b", Some(text), tools.iter().copied(), output).unwrap();
+    let schema = json!({"type": "object"});
+    let first = of("text", &specs, None);
+    assert_eq!(first, of("text", &[specs[1], specs[0]], None), "the order of tools does not matter");
+    for different in
+        [of("texts", &specs, None), of("text", &specs[..1], None), of("text", &specs, Some(&schema))]
+    {
+        assert_ne!(first, different);
+    }
+}
+
+#[test]
+fn a_descriptor_is_that_of_the_prompt_and_not_of_what_it_is_rendered_for() {
+    let same = workshop().descriptor().unwrap();
+    assert_eq!(workshop().descriptor().unwrap(), same);
+    let one = prompt().section(Section::new("a", "A").body("$x").tool(tool("sew")));
+    let others = [
+        prompt().section(Section::new("a", "A").body("$y").tool(tool("sew"))),
+        prompt().section(Section::new("a", "A").body("$x").tool(tool("press"))),
+        prompt().section(Section::new("a", "A").body("$x").tool(tool("sew")).summary("x")),
+        prompt().section(Section::new("b", "A").body("$x").tool(tool("sew"))),
+    ];
+    let descriptor = |builder: PromptBuilder| builder.build().unwrap().descriptor().unwrap();
+    let one = descriptor(one);
+    for other in others {
+        assert_ne!(descriptor(other), one);
+    }
+}
+
+/// A section of a prompt that chance wrote: below which it stands, whether it is enabled, has a summary, is closed by the prompt, and
+/// what the session says of it.
+#[derive(Debug, Clone)]
+struct Drawn {
+    below: usize,
+    enabled: bool,
+    summary: bool,
+    closed: bool,
+    session: Option<bool>,
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let flags = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.8), prop::option::of(any::<bool>()));
+    (any::<usize>(), flags).prop_map(|(below, (summary, closed, enabled, session))| Drawn {
+        below,
+        enabled,
+        summary,
+        closed: closed && summary,
+        session,
+    })
+}
+
+/// The sections that stand directly below one, by number from 1; 0 is the prompt itself.
+fn below(all: &[Drawn], above: usize) -> Vec<usize> {
+    let standing = all.iter().enumerate().filter(|(index, one)| one.below % (index + 1) == above);
+    standing.map(|(index, _)| index + 1).collect()
+}
+
+fn written(all: &[Drawn], number: usize) -> Section {
+    let one = &all[number - 1];
+    let mut section = Section::new(format!("s{number}"), format!("S{number}"))
+        .body(format!("body {number}."))
+        .tool(tool(&format!("t{number}")));
+    if one.summary {
+        section = section.summary(format!("summary {number}."));
+    }
+    if one.closed {
+        section = section.visibility(Visibility::Summary);
+    }
+    if !one.enabled {
+        section = section.enabled_when(|_| Ok(false));
+    }
+    below(all, number).into_iter().fold(section, |section, child| section.child(written(all, child)))
+}
+
+/// What is to be shown: path, number and whether it is closed.
+fn expected(all: &[Drawn], above: usize, path: &str, number: &str, shown: &mut Vec<(String, String, bool)>) {
+    let mut place = 0;
+    for child in below(all, above) {
+        let one = &all[child - 1];
+        if !one.enabled {
+            continue;
+        }
+        place += 1;
+        let join = |above: &str, own: String| if above.is_empty() { own } else { format!("{above}.{own}") };
+        let (path, number) = (join(path, format!("s{child}")), join(number, place.to_string()));
+        let closed = one.session.unwrap_or(one.closed) && one.summary;
+        shown.push((path.clone(), number.clone(), closed));
+        if !closed {
+            expected(all, child, &path, &number, shown);
+        }
+    }
+}
+
+fn paths(all: &[Drawn], above: usize, path: &str, found: &mut Vec<(usize, String)>) {
+    for child in below(all, above) {
+        let own = if path.is_empty() { format!("s{child}") } else { format!("{path}.s{child}") };
+        found.push((child, own.clone()));
+        paths(all, child, &own, found);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_tree_shows_what_is_enabled_and_open_and_offers_its_tools(all in prop::collection::vec(drawn(), 1..12)) {
+        let sections = below(&all, 0).into_iter().map(|number| written(&all, number));
+        let prompt = sections.fold(prompt(), PromptBuilder::section).build().unwrap();
+        let mut overrides = VisibilityOverrides::default();
+        let mut found = Vec::new();
+        paths(&all, 0, "", &mut found);
+        for (number, path) in found {
+            if let Some(closed) = all[number - 1].session {
+                overrides.set(path, if closed { Visibility::Summary } else { Visibility::Full });
+            }
+        }
+        let mut session = session();
+        session.append(overrides).unwrap();
+        let rendered = prompt.bind(&()).unwrap().render(&session).unwrap();
+
+        let mut wanted = Vec::new();
+        expected(&all, 0, "", "", &mut wanted);
+        let shown: Vec<_> = rendered.sections.iter().map(|section| {
+            (section.path.clone(), section.number.clone(), section.visibility == Visibility::Summary)
+        }).collect();
+        prop_assert_eq!(&shown, &wanted);
+        let last = |path: &str| path.rsplit('.').next().unwrap()[1..].to_owned();
+        let mut tools: Vec<_> =
+            wanted.iter().filter(|(_, _, closed)| !closed).map(|(path, ..)| format!("t{}", last(path))).collect();
+        if wanted.iter().any(|(_, _, closed)| *closed) {
+            // Each section has a tool, so there is none that is only read.
+            tools.push(OPEN_SECTIONS.to_owned());
+        }
+        prop_assert_eq!(names(&rendered), tools);
+        for (path, number, closed) in &wanted {
+            let heading = format!("# {number}. S{}\n\n", last(path));
+            let text = if *closed { "summary" } else { "body" };
+            let block = format!("{heading}{text} {}.", last(path));
+            prop_assert!(rendered.text.contains(&block), "{block}: {}", rendered.text);
+        }
+        prop_assert_eq!(rendered.text.matches("body").count(), wanted.iter().filter(|(_, _, closed)| !closed).count());
+    }
+
+    #[test]
+    fn any_text_can_be_written_down(text in "[a$ {}\n\u{e9}]{0,40}") {
+        let section = Section::new("a", "A").body(text.replace('$', "$$"));
+        let prompt = prompt().section(section).build().unwrap();
+        let rendered = prompt.bind(&()).unwrap().render(&session()).unwrap();
+        let told = text.trim_matches('\n').trim_end();
+        let expected = if told.is_empty() { "## 1. A".to_owned() } else { format!("## 1. A\n\n{told}") };
+        prop_assert_eq!(rendered.text, expected);
+    }
+}
