@@ -32,6 +32,9 @@ pub struct Question {
     pub transcript: Transcript,
     /// What may be invoked.
     pub options: Arc<[Arc<ToolSpec>]>,
+    /// What the answer has to look like once it calls nothing, as a JSON Schema of an object; none when words will do. Whoever
+    /// can hold a model to it does so; the answer is checked in any case.
+    pub output: Option<Arc<Value>>,
     /// The state of the session. It is a copy: changing it changes nothing.
     pub session: Session,
 }

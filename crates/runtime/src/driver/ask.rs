@@ -79,6 +79,7 @@ impl Driver {
             turn: turns + 1,
             transcript: self.hydrated.transcript(&**self.live.store(), transcript).await?,
             options: self.agent.options(),
+            output: self.agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
             session,
         })
     }
