@@ -1,4 +1,6 @@
 //! The machine of agents that call tools by JSON: ask, run what was called, ask again, until an answer calls nothing.
+//!
+//! It notices a policy that goes in circles: one that answers with the same calls and the same arguments again and again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,14 +10,20 @@ use serde_json::Value;
 use super::{Action, Ending, Event, Machine, MachineError, Machinery, Wanted};
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{InnerMessage, Role};
+use crate::message::Arguments;
 use crate::view::JournalView;
 
 /// Ask, run what was called, ask again, until an answer calls nothing.
 #[derive(Debug, Clone, Default)]
 pub struct ToolLoop {
     max_turns: Option<u64>,
+    max_repeats: Option<u64>,
     /// How many answers there were.
     turns: u64,
+    /// What the last answer called.
+    called: Vec<(String, Arguments)>,
+    /// How many answers in a row have called that.
+    repeats: u64,
     /// Calls that nobody was told to run yet, in order.
     wanted: Vec<Wanted>,
     /// Calls without a result that somebody was told to run.
@@ -29,6 +37,13 @@ impl ToolLoop {
     /// A loop at the beginning of an evaluation.
     pub fn new(max_turns: Option<u64>) -> Self {
         Self { max_turns, ..Self::default() }
+    }
+
+    /// Ends the evaluation when so many answers in a row make the same calls with the same arguments.
+    #[must_use]
+    pub fn with_max_repeats(mut self, max_repeats: Option<u64>) -> Self {
+        self.max_repeats = max_repeats;
+        self
     }
 
     /// The loop of an evaluation as its transcript left it.
@@ -58,10 +73,39 @@ impl ToolLoop {
     }
 }
 
+impl ToolLoop {
+    /// Counts how many answers in a row have made the same calls. An answer without calls ends the row.
+    fn note_repeats(&mut self, calls: &[Wanted]) {
+        let is_same = !calls.is_empty()
+            && calls.len() == self.called.len()
+            && calls.iter().zip(&self.called).all(|(wanted, (name, arguments))| {
+                wanted.name == *name && is_same_text(&wanted.arguments, arguments)
+            });
+        self.repeats = if is_same { self.repeats + 1 } else { 1 };
+        if !is_same {
+            self.called =
+                calls.iter().map(|wanted| (wanted.name.clone(), wanted.arguments.clone())).collect();
+        }
+    }
+}
+
+/// Whether arguments say the same. Large ones that lie in the store are told apart by where they lie; one that lies there is not
+/// taken to be the same as one that does not, so a row that an interruption cuts may be counted anew.
+fn is_same_text(one: &Arguments, other: &Arguments) -> bool {
+    match (one.object(), other.object()) {
+        (Some(one), Some(other)) => one == other,
+        _ => one == other,
+    }
+}
+
 impl Machine for ToolLoop {
     fn take_in(&mut self, event: Event) {
         match event {
-            Event::Said(_) => self.is_answered = false,
+            Event::Said(_) => {
+                self.is_answered = false;
+                // What was said may be a reason to call the same again.
+                self.called.clear();
+            }
             Event::Answered { messages, output } => {
                 self.turns = messages.iter().map(|message| message.turn).fold(self.turns, u64::max);
                 let calls = messages.iter().filter_map(|message| {
@@ -74,9 +118,10 @@ impl Machine for ToolLoop {
                         step_num: message.message.step_num,
                     })
                 });
-                let before = self.wanted.len();
+                let calls: Vec<Wanted> = calls.collect();
+                self.note_repeats(&calls);
+                self.is_answered = calls.is_empty();
                 self.wanted.extend(calls);
-                self.is_answered = self.wanted.len() == before;
                 self.output = output;
             }
             Event::CallEnded { call, .. } => {
@@ -98,13 +143,20 @@ impl Machine for ToolLoop {
         if self.is_answered {
             return Action::Finish(Ending::completed(self.output.take()));
         }
-        match self.max_turns {
-            Some(limit) if self.turns >= limit => {
-                let message = format!("there was no answer after {limit} turns");
-                Action::Finish(Ending::failed("max_turns", message))
-            }
-            _ => Action::Ask,
+        if let Some(limit) = self.max_turns.filter(|limit| self.turns >= *limit) {
+            let message = format!("there was no answer after {limit} turns");
+            return Action::Finish(Ending::failed("max_turns", message));
         }
+        if let Some(limit) =
+            self.max_repeats.filter(|limit| self.repeats >= *limit && !self.called.is_empty())
+        {
+            let names: Vec<_> = self.called.iter().map(|(name, _)| name.as_str()).collect();
+            let names = names.join(", ");
+            let message =
+                format!("the last {limit} answers made the same calls with the same arguments: {names}");
+            return Action::Finish(Ending::failed("loop_detected", message));
+        }
+        Action::Ask
     }
 }
 
@@ -113,6 +165,8 @@ impl Machine for ToolLoop {
 pub struct ToolLoops {
     /// How many answers an evaluation may have.
     pub max_turns: Option<u64>,
+    /// How many answers in a row may make the same calls with the same arguments.
+    pub max_repeats: Option<u64>,
 }
 
 impl Machinery for ToolLoops {
@@ -123,6 +177,7 @@ impl Machinery for ToolLoops {
     ) -> Result<Box<dyn Machine>, MachineError> {
         view.evaluation(evaluation).ok_or(MachineError::NoEvaluation { evaluation })?;
         let messages = view.transcript()?.inner_messages(evaluation);
-        Ok(Box::new(ToolLoop::rebuilt(self.max_turns, &messages)))
+        let machine = ToolLoop::rebuilt(self.max_turns, &messages);
+        Ok(Box::new(machine.with_max_repeats(self.max_repeats)))
     }
 }

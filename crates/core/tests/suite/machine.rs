@@ -20,14 +20,16 @@ struct Simulation {
     said: Vec<Arc<InnerMessage>>,
     open: Vec<Arc<InnerMessage>>,
     max_turns: Option<u64>,
+    max_repeats: Option<u64>,
     turns: u64,
 }
 
 impl Simulation {
-    fn new(max_turns: Option<u64>) -> Self {
+    fn new(max_turns: Option<u64>, max_repeats: Option<u64>) -> Self {
         let ids = IdStream::from_seed([1; 32], Arc::new(FixedClock::default()));
-        let machine = ToolLoop::new(max_turns);
-        let mut this = Self { ids, machine, said: Vec::new(), open: Vec::new(), max_turns, turns: 0 };
+        let machine = ToolLoop::new(max_turns).with_max_repeats(max_repeats);
+        let (said, open, turns) = (Vec::new(), Vec::new(), 0);
+        let mut this = Self { ids, machine, said, open, max_turns, max_repeats, turns };
         this.user("do something");
         this
     }
@@ -73,7 +75,7 @@ impl Simulation {
     }
 
     fn rebuilt(&self) -> ToolLoop {
-        ToolLoop::rebuilt(self.max_turns, &self.said)
+        ToolLoop::rebuilt(self.max_turns, &self.said).with_max_repeats(self.max_repeats)
     }
 
     /// What both want must be the same, but for calls that are running: to the rebuilt machine they are wanted again.
@@ -103,14 +105,20 @@ proptest! {
     fn a_rebuilt_machine_wants_what_the_live_one_does(
         answers in prop::collection::vec((0_usize..4, any::<u64>(), any::<bool>()), 1..8),
         max_turns in prop::option::of(1_u64..6),
+        max_repeats in prop::option::of(1_u64..4),
     ) {
-        let mut simulation = Simulation::new(max_turns);
+        let mut simulation = Simulation::new(max_turns, max_repeats);
         for (calls, order, interrupt) in answers {
             match simulation.check() {
                 Action::Ask => {}
                 Action::Finish(ending) => {
                     let over = max_turns.is_some_and(|limit| simulation.turns >= limit);
-                    let expected = if over && ending.error.is_some() { Outcome::Failed } else { Outcome::Completed };
+                    match ending.error.as_ref().map(|error| error.kind.as_str()) {
+                        Some("max_turns") => prop_assert!(over),
+                        Some("loop_detected") => prop_assert!(max_repeats.is_some() && simulation.turns > 0),
+                        other => prop_assert_eq!(other, None),
+                    }
+                    let expected = if ending.error.is_some() { Outcome::Failed } else { Outcome::Completed };
                     prop_assert_eq!(ending.outcome, expected);
                     return Ok(());
                 }
@@ -145,4 +153,26 @@ fn a_machine_is_rebuilt_from_a_view() {
     assert!(matches!(next, Action::Finish(ending) if ending.outcome == Outcome::Completed));
     let unknown = backstitch_core::id::EvaluationId::from_uuid(uuid::Uuid::from_u128(99));
     assert!(machinery.rebuild(&writer.view(), unknown).is_err());
+}
+
+#[test]
+fn answers_that_make_the_same_calls_again_and_again_end_the_evaluation() {
+    let mut simulation = Simulation::new(None, Some(3));
+    let turn = |simulation: &mut Simulation, calls| {
+        simulation.answer(calls);
+        simulation.machine.next();
+        while !simulation.open.is_empty() {
+            simulation.end_call(0);
+        }
+        simulation.check()
+    };
+    assert_eq!(turn(&mut simulation, 1), Action::Ask);
+    assert_eq!(turn(&mut simulation, 1), Action::Ask);
+    assert_eq!(turn(&mut simulation, 2), Action::Ask, "two calls are another answer than one");
+    assert_eq!(turn(&mut simulation, 2), Action::Ask);
+    simulation.user("go on");
+    assert_eq!(turn(&mut simulation, 2), Action::Ask, "what was said is a reason to try again");
+    assert_eq!(turn(&mut simulation, 2), Action::Ask);
+    let Action::Finish(ending) = turn(&mut simulation, 2) else { panic!("it goes in circles") };
+    assert_eq!(ending.error.unwrap().kind, "loop_detected");
 }
