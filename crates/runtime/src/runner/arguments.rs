@@ -10,15 +10,11 @@ use backstitch_core::tool::{ToolName, ToolSpec};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
+use crate::schema;
+
 /// Why arguments are refused, for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal(pub(super) String);
-
-/// The most problems that are told at once: a model mends a few at a time.
-const MOST_PROBLEMS: usize = 8;
-
-/// The longest excerpt of a value that is shown.
-const LONGEST_EXCERPT: usize = 80;
 
 /// Compiled schemas, by tool.
 #[derive(Default)]
@@ -38,25 +34,13 @@ impl Validators {
         };
         let validator = self.validator(tool)?;
         let value = Value::Object(object.clone());
-        let problems: Vec<_> = match validator.is_valid(&value) {
-            true => Vec::new(),
-            false => {
-                let problems = validator.iter_errors(&value).take(MOST_PROBLEMS + 1);
-                problems.map(|error| describe(&error)).collect()
+        match (schema::problems(&validator, &value, "the arguments"), value) {
+            (None, Value::Object(object)) => Ok(object),
+            (problems, _) => {
+                let problems = problems.unwrap_or_default();
+                Err(Refusal(format!("the arguments of {} do not fit:{problems}", tool.name)))
             }
-        };
-        if let (Value::Object(object), true) = (value, problems.is_empty()) {
-            return Ok(object);
         }
-        let mut text = format!("the arguments of {} do not fit:", tool.name);
-        for problem in problems.iter().take(MOST_PROBLEMS) {
-            text.push_str("\n- ");
-            text.push_str(problem);
-        }
-        if problems.len() > MOST_PROBLEMS {
-            text.push_str("\n- and more");
-        }
-        Err(Refusal(text))
     }
 
     fn validator(&self, tool: &ToolSpec) -> Result<Arc<Validator>, Refusal> {
@@ -76,24 +60,10 @@ impl Validators {
 fn unparsable(tool: &ToolSpec, arguments: &Arguments) -> String {
     let text = arguments.text();
     let problem = match serde_json::from_str::<Value>(&text) {
-        Ok(other) => format!("expected a JSON object, got {}", excerpt(&other)),
+        Ok(other) => format!("expected a JSON object, got {}", schema::excerpt(&other)),
         Err(error) => format!("they are not JSON: {error}"),
     };
     format!("the arguments of {} cannot be read: {problem}", tool.name)
-}
-
-fn describe(error: &jsonschema::ValidationError<'_>) -> String {
-    let path = error.instance_path().to_string();
-    let path = if path.is_empty() { "the arguments".to_owned() } else { path };
-    format!("{path}: {error}; got {}", excerpt(error.instance()))
-}
-
-fn excerpt(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST_EXCERPT) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
 }
 
 #[cfg(test)]
