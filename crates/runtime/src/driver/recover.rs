@@ -11,6 +11,7 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Decision, Effect, EvaluationResumed, Files, PauseReason, Paused, Resolved};
+use backstitch_core::message::Arguments;
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::Call;
 
@@ -101,11 +102,17 @@ impl Driver {
             return mismatch("its text or its tools have changed".to_owned());
         }
         let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
-        for call in open {
-            if self.agent.tools.get(&call.name).is_none() {
+        let open: Vec<Call> = open.cloned().collect();
+        drop(state);
+        for call in &open {
+            let name = &call.name;
+            let Some(tool) = self.agent.tools.get(name) else {
+                return mismatch(format!("a call of {name} is open, and there is no such tool any more"));
+            };
+            let arguments = Arguments::from_object(self.started_with(call).await?);
+            if let Err(problem) = self.runner.accepts(tool, &arguments) {
                 return mismatch(format!(
-                    "a call of {} is open, and there is no such tool any more",
-                    call.name
+                    "a call of {name} is open, and cannot be made as it was: {problem}"
                 ));
             }
         }

@@ -25,7 +25,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
     Batch, CallStarted, Effect, Files, IdempotencyKey, PauseReason, Paused, RecordBody,
 };
-use backstitch_core::message::Retry;
+use backstitch_core::message::{Arguments, Retry};
 use backstitch_core::session::SessionError;
 use backstitch_core::tool::{Approval, ContextParts, Tool, ToolContext, ToolError};
 use serde_json::{Map, Value};
@@ -146,6 +146,16 @@ impl ToolRunner {
     /// The session.
     pub fn session(&self) -> &Arc<LiveSession> {
         &self.live
+    }
+
+    /// Where telemetry is published.
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// Whether a tool would take these arguments, or why not.
+    pub(crate) fn accepts(&self, tool: &Tool, arguments: &Arguments) -> Result<(), String> {
+        self.validators.check(&tool.spec, arguments).map(|_| ()).map_err(|Refusal(reason)| reason)
     }
 
     /// Runs the calls of one turn side by side. Those that use files wait for each other in this order. The answers stand in
