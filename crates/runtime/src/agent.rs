@@ -8,10 +8,13 @@ use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
 use backstitch_core::machine::{Machinery, ToolLoops};
 use backstitch_core::ports::Policy;
+use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use serde_json::Value;
 
+use crate::error::RuntimeError;
+use crate::evaluate::Contract;
 use crate::runner::Tools;
 
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
@@ -37,9 +40,25 @@ pub struct Agent {
     pub deadline: Option<Duration>,
     /// How often a policy that could not answer is asked again.
     pub retries: u32,
+    /// What its answer looks like, where that is not just words.
+    pub output: Option<Arc<Contract>>,
+    /// What its system message was rendered from, where it was.
+    pub(crate) prompt: Option<Arc<PromptSource>>,
+    loops: ToolLoops,
     /// The definition of the agent as data, without secrets: it is recorded with a new session.
     pub definition: Value,
     set_up: Arc<SetUp>,
+}
+
+/// What a system message was rendered from.
+#[derive(Debug)]
+pub(crate) struct PromptSource {
+    /// The prompt's name, for people.
+    pub(crate) name: String,
+    /// The parameters.
+    pub(crate) inputs: Value,
+    /// What the prompt promises.
+    pub(crate) descriptor: Digest,
 }
 
 impl Agent {
@@ -55,6 +74,9 @@ impl Agent {
             budget: None,
             deadline: None,
             retries: 3,
+            output: None,
+            prompt: None,
+            loops: ToolLoops::default(),
             definition: Value::Null,
             set_up: Arc::new(|_| {}),
         }
@@ -90,8 +112,43 @@ impl Agent {
 
     /// Limits how many answers an evaluation may have.
     #[must_use]
-    pub fn with_max_turns(self, turns: u64) -> Self {
-        self.with_machinery(Arc::new(ToolLoops { max_turns: Some(turns) }))
+    pub fn with_max_turns(mut self, turns: u64) -> Self {
+        self.loops.max_turns = Some(turns);
+        let loops = Arc::new(self.loops);
+        self.with_machinery(loops)
+    }
+
+    /// Ends an evaluation when so many answers in a row make the same calls with the same arguments.
+    #[must_use]
+    pub fn with_max_repeats(mut self, repeats: u64) -> Self {
+        self.loops.max_repeats = Some(repeats);
+        let loops = Arc::new(self.loops);
+        self.with_machinery(loops)
+    }
+
+    /// Says what its answer looks like.
+    #[must_use]
+    pub fn with_output(mut self, output: Contract) -> Self {
+        self.output = Some(Arc::new(output));
+        self
+    }
+
+    /// The agent with a prompt as it was rendered: its name, its text, its tools beside those that the agent has, and its output.
+    pub fn with_prompt(mut self, bound: &BoundPrompt, rendered: Rendered) -> Result<Self, RuntimeError> {
+        let prompt = bound.prompt();
+        self.ns = prompt.ns().to_owned();
+        self.key = prompt.key().to_owned();
+        self.system = Some(rendered.text);
+        self.tools = Tools::new(self.tools.iter().cloned().chain(rendered.tools))?;
+        if let Some(output) = prompt.output() {
+            self.output = Some(Arc::new(Contract::new(output.clone())?));
+        }
+        self.prompt = Some(Arc::new(PromptSource {
+            name: prompt.name().to_owned(),
+            inputs: Value::Object(bound.values().clone()),
+            descriptor: prompt.descriptor()?,
+        }));
+        Ok(self)
     }
 
     /// Makes evaluations of answers and results in another way.
@@ -134,10 +191,19 @@ impl Agent {
         self.tools.iter().map(|tool| tool.spec.clone()).collect()
     }
 
-    /// A digest of what the prompt promises: its text and the contracts of its tools.
+    /// The name of its prompt, for people.
+    pub(crate) fn prompt_name(&self) -> String {
+        match &self.prompt {
+            Some(prompt) => prompt.name.clone(),
+            None => format!("{}/{}", self.ns, self.key),
+        }
+    }
+
+    /// A digest of what the prompt promises: its text, the contracts of its tools, and its output.
     pub fn fingerprint(&self) -> Result<Digest, serde_json::Error> {
-        let tools: Result<Vec<_>, _> = self.tools.iter().map(|tool| tool.spec.contract_digest()).collect();
-        Digest::of_json(&(&self.ns, &self.key, &self.system, tools?))
+        let tools = self.tools.iter().map(|tool| &*tool.spec);
+        let output = self.output.as_ref().map(|contract| &**contract.output().schema());
+        fingerprint(&self.ns, &self.key, self.system.as_deref(), tools, output)
     }
 }
 

@@ -5,11 +5,14 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::machine::MachineError;
 use backstitch_core::message::MessageError;
 use backstitch_core::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
+use backstitch_core::prompt::PromptError;
 use backstitch_core::session::{SessionError, SnapshotRestoreError};
 use backstitch_core::view::FoldError;
 
 use crate::driver::Ended;
 use crate::entropy::EntropyError;
+use crate::evaluate::InvalidSchema;
+use crate::runner::DuplicateTool;
 
 /// A session could not be opened or driven on.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,15 @@ pub enum RuntimeError {
         /// What does not fit.
         reason: String,
     },
+    /// A prompt cannot be rendered.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// What an answer is to look like cannot be used.
+    #[error(transparent)]
+    Output(#[from] InvalidSchema),
+    /// Two tools have one name.
+    #[error(transparent)]
+    DuplicateTool(#[from] DuplicateTool),
     /// A call may have had an effect outside, and whether it did is not known.
     #[error("whether {tool} (call {call}) has happened is not known: say so with `resolve`")]
     ToolIdempotencyError {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use backstitch_core::id::CallId;
-use backstitch_core::slices::ToolInvoked;
+use backstitch_core::slices::{PromptExecuted, PromptRendered, ToolInvoked};
 use backstitch_core::tool::Progress;
 
 /// What subscribers are told.
@@ -16,6 +16,10 @@ use backstitch_core::tool::Progress;
 pub enum TelemetryEvent {
     /// A tool was invoked, and what came of it is committed.
     ToolInvoked(Box<ToolInvoked>),
+    /// A prompt was rendered for an evaluation that has started.
+    PromptRendered(Box<PromptRendered>),
+    /// A prompt was driven to its answer.
+    PromptExecuted(Box<PromptExecuted>),
     /// A call says how far it is. This is the one event that is not about something committed.
     Progress {
         /// The call.
@@ -47,7 +51,7 @@ impl Telemetry {
         self.tell(&TelemetryEvent::Progress { call, progress });
     }
 
-    fn tell(&self, event: &TelemetryEvent) {
+    pub(crate) fn tell(&self, event: &TelemetryEvent) {
         let subscribers = self.subscribers.read().unwrap_or_else(PoisonError::into_inner).clone();
         for subscriber in subscribers {
             if catch_unwind(AssertUnwindSafe(|| subscriber(event))).is_err() {

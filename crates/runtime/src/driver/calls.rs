@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{CallStarted, Decision, Outcome, PauseReason};
+use backstitch_core::journal::{CallStarted, Decision, PauseReason};
 use backstitch_core::machine::{Ending, Event, Machine, Wanted};
 use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, Transcript};
@@ -53,6 +53,7 @@ impl Driver {
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         let mut next = Next::GoOn;
+        let (mut wanted_sections, mut reasons) = (Vec::new(), Vec::new());
         for (one, end) in wanted.iter().zip(ends) {
             if let Some(result) = end.message() {
                 machine.take_in(Event::CallEnded { call: one.call_id, result: result.clone() });
@@ -61,10 +62,8 @@ impl Driver {
                 CallEnd::Succeeded(_) | CallEnd::Failed(_) => {}
                 CallEnd::DeadlineExceeded(_) => next = Next::Finish(out_of_time()),
                 CallEnd::VisibilityExpansion { sections, reason } => {
-                    let ended = Ended::Superseded { evaluation, sections, reason };
-                    let ending = Ending { outcome: Outcome::Superseded, output: None, error: None };
-                    self.finish(evaluation, ending).await?;
-                    return Ok(Next::End(ended));
+                    wanted_sections.extend(sections);
+                    reasons.push(reason);
                 }
                 CallEnd::Cancelled(_) | CallEnd::NeedsApproval | CallEnd::BudgetExhausted => {
                     if matches!(next, Next::GoOn) {
@@ -75,6 +74,10 @@ impl Driver {
         }
         if self.wants_cancel.load(Ordering::SeqCst) {
             return Ok(Next::Finish(Ending::cancelled()));
+        }
+        // An evaluation that is out of time ends; all else that its calls wait for goes with it.
+        if !reasons.is_empty() && !matches!(next, Next::Finish(_)) {
+            return self.expand(evaluation, wanted_sections, reasons.join("; ")).await;
         }
         Ok(next)
     }

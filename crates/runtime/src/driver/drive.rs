@@ -7,17 +7,18 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     Batch, EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Paused, RecordBody,
 };
-use backstitch_core::machine::{Action, Ending, Machine};
+use backstitch_core::machine::{Action, Ending, Event, Machine};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
-use backstitch_core::slices::{PromptExecuted, RunContext, excerpt, small};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 use backstitch_core::view::Transcript;
 
 use super::hydrate::fetch_json;
+use super::output::Judged;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
+use crate::telemetry::TelemetryEvent;
 
 /// What comes of an action.
 pub(super) enum Next {
@@ -42,6 +43,16 @@ impl Driver {
         mission: Mission,
         parent: Option<EvaluationId>,
     ) -> Result<EvaluationId, RuntimeError> {
+        self.begin_with(vec![mission], parent).await
+    }
+
+    /// Records that an evaluation starts, with its system message and all that a person says at its beginning. One that takes
+    /// the place of another has what that one had left.
+    pub(super) async fn begin_with(
+        &self,
+        said: Vec<Mission>,
+        parent: Option<EvaluationId>,
+    ) -> Result<EvaluationId, RuntimeError> {
         let none_is_open = |view: &JournalView| match view.latest_evaluation() {
             Some(latest) if latest.finished.is_none() => {
                 Err(RuntimeError::EvaluationOpen { evaluation: latest.evaluation_id })
@@ -53,17 +64,32 @@ impl Driver {
         // The session may come from a process that died while it put files back, or whose files were in its memory.
         self.live.settle_files().await?;
         self.live.take_up_files().await?;
-        let evaluation = self
+        let (evaluation, rendered) = self
             .live
             .commit(|state| {
                 none_is_open(&state.view)?;
                 let session = &state.execution.session;
                 let evaluation: EvaluationId = session.ids().next();
-                let batch = Batch::at(self.live.clock().now()).with(self.started(evaluation, parent));
-                Ok((Commit { batch, prepared: None, when: Durable::WithNext }, evaluation))
+                let mut started = self.started(evaluation, parent);
+                if let Some(before) = parent.and_then(|parent| state.view.evaluation(parent)) {
+                    started.budget = before.budget.or(started.budget);
+                    started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);
+                }
+                let mut batch = Batch::at(self.live.clock().now()).with(started);
+                let mut prepared = session.prepare(&session.draft())?;
+                let rendered = self.rendered(evaluation);
+                if let Some(rendered) = &rendered {
+                    session.prepare_more(&mut prepared, rendered.clone())?;
+                }
+                push_changes(&mut batch, &prepared)?;
+                let prepared = Some(prepared);
+                Ok((Commit { batch, prepared, when: Durable::WithNext }, (evaluation, rendered)))
             })
             .await?;
-        self.live.say(evaluation, 0, self.opening(mission).await?).await?;
+        self.live.say(evaluation, 0, self.opening(said).await?).await?;
+        if let Some(rendered) = rendered {
+            self.runner.telemetry().tell(&TelemetryEvent::PromptRendered(Box::new(rendered)));
+        }
         self.set_deadline(evaluation).await;
         Ok(evaluation)
     }
@@ -87,7 +113,7 @@ impl Driver {
         }
     }
 
-    async fn opening(&self, mission: Mission) -> Result<Vec<Message>, RuntimeError> {
+    async fn opening(&self, said: Vec<Mission>) -> Result<Vec<Message>, RuntimeError> {
         let ids = self.live.state().await.execution.session.ids().clone();
         let mut messages = Vec::new();
         if let Some(system) = &self.agent.system {
@@ -95,7 +121,9 @@ impl Driver {
             builder.policy(PolicyName::new("prompt")?).role_hint(RoleHint::System).add_text(system.as_str());
             messages.push(builder.to_message()?);
         }
-        messages.push(said_by_user(mission, 1, &ids)?);
+        for mission in said {
+            messages.push(said_by_user(mission, 1, &ids)?);
+        }
         Ok(messages)
     }
 
@@ -128,7 +156,10 @@ impl Driver {
                     self.live.flush().await?;
                     return Ok(ended);
                 }
-                Next::Finish(ending) => return self.finish(evaluation, ending).await,
+                Next::Finish(ending) => match self.judge(evaluation, ending).await? {
+                    Judged::Ends(ending) => return self.finish(evaluation, ending).await,
+                    Judged::AsksAgain(said) => machine.take_in(Event::Said(said)),
+                },
             }
         }
     }
@@ -152,12 +183,16 @@ impl Driver {
         evaluation: EvaluationId,
         ending: Ending,
     ) -> Result<Ended, RuntimeError> {
-        self.live
+        let executed = self
+            .live
             .commit(|state| {
                 let session = &state.execution.session;
-                let mut prepared = session.prepare(&session.draft())?;
-                if ending.outcome == Outcome::Completed {
-                    session.prepare_more(&mut prepared, self.executed(state, evaluation, &ending))?;
+                let (draft, ending) = self.with_output(session, ending);
+                let mut prepared = session.prepare(&draft)?;
+                let executed =
+                    (ending.outcome == Outcome::Completed).then(|| self.executed(state, evaluation, &ending));
+                if let Some(executed) = &executed {
+                    session.prepare_more(&mut prepared, executed.clone())?;
                 }
                 let mut batch = Batch::at(self.live.clock().now());
                 push_changes(&mut batch, &prepared)?;
@@ -169,9 +204,12 @@ impl Driver {
                     error: ending.error,
                     extra: Extra::default(),
                 });
-                Ok((Commit::now(batch, Some(prepared)), ()))
+                Ok((Commit::now(batch, Some(prepared)), executed))
             })
             .await?;
+        if let Some(executed) = executed {
+            self.runner.telemetry().tell(&TelemetryEvent::PromptExecuted(Box::new(executed)));
+        }
         self.keep_snapshot().await;
         self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
     }
@@ -195,26 +233,6 @@ impl Driver {
         Ok(Some(Ended::recorded(evaluation, finished, &transcript, output)))
     }
 
-    fn executed(
-        &self,
-        state: &crate::live::LiveState,
-        evaluation: EvaluationId,
-        ending: &Ending,
-    ) -> PromptExecuted {
-        let messages = state.view.transcript().map(|transcript| transcript.inner_messages(evaluation));
-        let text = messages.ok().and_then(|messages| messages.last().map(|message| message.content()));
-        PromptExecuted {
-            prompt_name: format!("{}/{}", self.agent.ns, self.agent.key),
-            adapter: self.agent.policy.name().to_string(),
-            text: text.filter(|text| !text.is_empty()).map(|text| excerpt(&text)),
-            output: ending.output.clone().and_then(small),
-            usage: None,
-            run: RunContext::new(self.live.id(), evaluation),
-            created_at: self.live.clock().now(),
-            extra: Extra::default(),
-        }
-    }
-
     /// Records that the session waits.
     pub(super) async fn pause_for(
         &self,
@@ -231,7 +249,7 @@ impl Driver {
 
     /// Keeps the state beside the journal, so that it can be read without folding all of it. It is kept anew once the journal is
     /// twice as long as at the last time, so that all snapshots together cost no more than the journal. Failing to is no harm.
-    async fn keep_snapshot(&self) {
+    pub(super) async fn keep_snapshot(&self) {
         let kept = match self.live.store().snapshot(self.live.id()).await {
             Ok(kept) => kept.map_or(0, |kept| kept.position.number()),
             Err(_) => 0,

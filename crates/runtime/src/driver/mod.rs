@@ -9,8 +9,11 @@ mod attend;
 mod calls;
 mod drive;
 mod hydrate;
+mod logs;
 mod outcome;
+mod output;
 mod recover;
+mod supersede;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -107,7 +110,7 @@ impl Driver {
         let stop = CancellationToken::new();
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .with_telemetry(telemetry)
-            .on_behalf_of(format!("{}/{}", agent.ns, agent.key), agent.policy.name().as_str())
+            .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(stop.clone());
         Self {
             live,
@@ -118,6 +121,12 @@ impl Driver {
             wants_pause: AtomicBool::new(false),
             hydrated: hydrate::Hydrated::default(),
         }
+    }
+
+    /// Cancelling this token does the same as [`Driver::stop`].
+    #[must_use]
+    pub fn stopped_by(self, stop: CancellationToken) -> Self {
+        Self { runner: self.runner.with_cancellation(stop.clone()), stop, ..self }
     }
 
     /// The session.

@@ -3,6 +3,7 @@
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason, Role};
 use backstitch_core::view::Transcript;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -56,6 +57,13 @@ pub struct Answered {
     pub text: String,
     /// The structured answer, where there is one.
     pub output: Option<Value>,
+}
+
+impl Answered {
+    /// The structured answer as a value of a type; `None` when there is none.
+    pub fn output_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
+        self.output.as_ref().map(T::deserialize).transpose()
+    }
 }
 
 impl Ended {

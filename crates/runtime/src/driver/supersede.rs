@@ -1,0 +1,89 @@
+//! Evaluations that another one takes the place of.
+//!
+//! When a call needs sections of the prompt to be open, its evaluation ends as superseded, and the same batch opens them for the
+//! session. So whatever happens next, the journal says what to do: start another evaluation, with the same mission and whatever was
+//! said since, and with what is left of budget and time. That goes on only so often.
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Batch, EvaluationFinished, Outcome, Role};
+use backstitch_core::machine::Ending;
+use backstitch_core::slices::{Visibility, VisibilityOverrides};
+use backstitch_core::view::{JournalView, Transcript};
+
+use super::drive::Next;
+use super::output::is_by_runtime;
+use super::{Driver, Ended, Mission};
+use crate::error::RuntimeError;
+use crate::live::{Commit, push_changes};
+
+/// How often one evaluation after another may be superseded.
+const MOST_EXPANSIONS: usize = 10;
+
+impl Driver {
+    /// Opens sections and ends the evaluation, so that another one can take its place.
+    pub(super) async fn expand(
+        &self,
+        evaluation: EvaluationId,
+        sections: Vec<String>,
+        reason: String,
+    ) -> Result<Next, RuntimeError> {
+        if expansions_before(&self.live.state().await.view, evaluation) >= MOST_EXPANSIONS {
+            let message = format!(
+                "sections of the prompt were opened {MOST_EXPANSIONS} times, and more are wanted: {}",
+                sections.join(", ")
+            );
+            return Ok(Next::Finish(Ending::failed("visibility_expansion_limit", message)));
+        }
+        self.live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let overrides = session.latest::<VisibilityOverrides>()?;
+                let mut overrides = overrides.map(|overrides| (*overrides).clone()).unwrap_or_default();
+                for section in &sections {
+                    overrides.set(section.as_str(), Visibility::Full);
+                }
+                let mut draft = session.draft();
+                draft.seed([overrides])?;
+                let prepared = session.prepare(&draft)?;
+                let mut batch = Batch::at(self.live.clock().now());
+                push_changes(&mut batch, &prepared)?;
+                batch.push(EvaluationFinished {
+                    evaluation_id: evaluation,
+                    outcome: Outcome::Superseded,
+                    output: None,
+                    output_object: None,
+                    error: None,
+                    extra: Extra::default(),
+                });
+                Ok((Commit::now(batch, Some(prepared)), ()))
+            })
+            .await?;
+        self.keep_snapshot().await;
+        Ok(Next::End(Ended::Superseded { evaluation, sections, reason }))
+    }
+
+    /// Starts an evaluation in the place of one that was superseded, and drives it to its end, or to a pause.
+    pub async fn start_over(&self, superseded: EvaluationId) -> Result<Ended, RuntimeError> {
+        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
+        let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
+        let messages = transcript.inner_messages(superseded);
+        let by_a_person =
+            messages.iter().filter(|message| message.role() == Role::User && !is_by_runtime(message));
+        let said = by_a_person.filter_map(|message| message.message.parts());
+        let said = said.map(|parts| Mission(parts.to_vec())).collect();
+        let evaluation = self.begin_with(said, Some(superseded)).await?;
+        self.drive(evaluation).await
+    }
+}
+
+/// How many evaluations were superseded one after the other before this one.
+fn expansions_before(view: &JournalView, evaluation: EvaluationId) -> usize {
+    let parent = |evaluation: EvaluationId| {
+        view.evaluation(evaluation).and_then(|known| known.start.as_ref()?.parent_evaluation)
+    };
+    // One more than is allowed is as good as all of them.
+    std::iter::successors(parent(evaluation), |parent_of| parent(*parent_of))
+        .take(MOST_EXPANSIONS + 1)
+        .count()
+}

@@ -1,0 +1,186 @@
+//! Evaluating prompts: `evaluate(prompt, session, resume)`.
+//!
+//! An [`Evaluator`] renders a prompt for the session as it is, drives an evaluation with the text and the tools that come of it, and
+//! when sections have to be opened starts another one in its place. A resumed evaluation goes on with what was rendered for it: the
+//! prompt is rendered again for the session as it was when the evaluation started, which the journal knows.
+
+mod contract;
+
+use std::sync::Arc;
+
+use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::journal::{Point, Position};
+use backstitch_core::ports::Policy;
+use backstitch_core::prompt::{BoundPrompt, Rendered, register_slices};
+use tokio_util::sync::CancellationToken;
+
+pub use contract::{Contract, InvalidSchema};
+
+use crate::agent::Agent;
+use crate::driver::{Driver, Ended, Mission, ResumeOptions};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, load_view};
+use crate::runtime::{Runtime, SessionOptions};
+use crate::telemetry::Telemetry;
+
+/// Whether an evaluation is resumed. `true` and `false` are the short forms.
+#[derive(Debug, Clone, Default)]
+pub enum Resume {
+    /// A new one is started.
+    #[default]
+    No,
+    /// The latest one, or the one that is named, goes on.
+    With(ResumeOptions),
+}
+
+impl From<bool> for Resume {
+    fn from(resume: bool) -> Self {
+        if resume { Self::With(ResumeOptions::default()) } else { Self::No }
+    }
+}
+
+impl From<ResumeOptions> for Resume {
+    fn from(options: ResumeOptions) -> Self {
+        Self::With(options)
+    }
+}
+
+/// Evaluates prompts. A clone is cheap, and is stopped with the original.
+#[derive(Debug, Clone)]
+pub struct Evaluator {
+    agent: Agent,
+    telemetry: Telemetry,
+    stop: CancellationToken,
+}
+
+impl Evaluator {
+    /// An evaluator whose policy decides, without limits.
+    pub fn new(policy: Arc<dyn Policy>) -> Self {
+        Self::of(Agent::new("", "", policy))
+    }
+
+    /// An evaluator with the policy, the limits and the set-up of an agent. Its tools are offered beside those of every prompt; its
+    /// name and its system message give way to the prompt's.
+    pub fn of(agent: Agent) -> Self {
+        let agent = agent.and_set_up(register_slices);
+        Self { agent, telemetry: Telemetry::default(), stop: CancellationToken::new() }
+    }
+
+    /// Publishes telemetry here.
+    #[must_use]
+    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Creates a session that prompts can be evaluated in.
+    pub async fn create_session(
+        &self,
+        runtime: &Runtime,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        Ok(runtime.create(self.agent.clone(), options).await?.session().clone())
+    }
+
+    /// Opens a session that exists.
+    pub async fn open_session(
+        &self,
+        runtime: &Runtime,
+        session: SessionId,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        Ok(runtime.open(session, self.agent.clone(), options).await?.session().clone())
+    }
+
+    /// Drives a prompt to its answer, or to a pause: from the beginning, or from where its evaluation was interrupted.
+    pub async fn evaluate(
+        &self,
+        prompt: &BoundPrompt,
+        session: &Arc<LiveSession>,
+        resume: impl Into<Resume>,
+    ) -> Result<Ended, RuntimeError> {
+        let mut ended = match resume.into() {
+            Resume::No => {
+                let mission = Mission(prompt.mission().to_vec());
+                if mission.0.is_empty() {
+                    let message = "the prompt asks for nothing: say what is to be done with `asking`";
+                    return Err(RuntimeError::NothingToDo(message.to_owned()));
+                }
+                self.driver(prompt, session, None).await?.start(mission).await?
+            }
+            Resume::With(options) => self.go_on(prompt, session, options).await?,
+        };
+        // The driver sees to it that this ends.
+        while let Ended::Superseded { evaluation, .. } = ended {
+            ended = self.driver(prompt, session, None).await?.start_over(evaluation).await?;
+        }
+        Ok(ended)
+    }
+
+    async fn go_on(
+        &self,
+        prompt: &BoundPrompt,
+        session: &Arc<LiveSession>,
+        mut options: ResumeOptions,
+    ) -> Result<Ended, RuntimeError> {
+        let started = {
+            let state = session.state().await;
+            let latest = || state.view.latest_evaluation().map(|latest| latest.evaluation_id);
+            let Some(mut evaluation) = options.evaluation.or_else(latest) else {
+                let message = "the session has not been asked anything yet";
+                return Err(RuntimeError::NothingToDo(message.to_owned()));
+            };
+            // What took the place of an evaluation is what goes on.
+            let successor = |of: EvaluationId| {
+                let mut all = state.view.evaluations();
+                all.find(|known| {
+                    known.start.as_ref().is_some_and(|start| start.parent_evaluation == Some(of))
+                })
+            };
+            while let Some(next) = successor(evaluation) {
+                evaluation = next.evaluation_id;
+            }
+            options.evaluation = Some(evaluation);
+            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+            // One that came with a snapshot was rendered elsewhere, and nobody here knows for what.
+            Some(known.started).filter(|started| started.position != Position::START)
+        };
+        self.driver(prompt, session, started).await?.resume(options).await
+    }
+
+    /// What drives the prompt as it is rendered for the session: as it was at a place, or as it is.
+    async fn driver(
+        &self,
+        prompt: &BoundPrompt,
+        session: &Arc<LiveSession>,
+        at: Option<Point>,
+    ) -> Result<Driver, RuntimeError> {
+        let rendered = self.rendered(prompt, session, at).await?;
+        let agent = self.agent.clone().with_prompt(prompt, rendered)?;
+        let driver = Driver::with_telemetry(session.clone(), agent, self.telemetry.clone());
+        // What stops one evaluation must not stop the next.
+        Ok(driver.stopped_by(self.stop.child_token()))
+    }
+
+    async fn rendered(
+        &self,
+        prompt: &BoundPrompt,
+        session: &Arc<LiveSession>,
+        at: Option<Point>,
+    ) -> Result<Rendered, RuntimeError> {
+        match at {
+            Some(at) if prompt.prompt().depends_on_session() => {
+                let view = load_view(&**session.store(), at.session, Some(at.position)).await?;
+                let mut then = view.session(session.clock().clone());
+                self.agent.set_up(&mut then);
+                Ok(prompt.render(&then)?)
+            }
+            _ => Ok(prompt.render(&session.state().await.execution.session)?),
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Prompts, evaluated: sections that are read and opened, evaluations that take the place of others, and what a resume goes on with.
+
+use std::sync::{Arc, Mutex};
+
+use backstitch_core::journal::{Effect, Outcome, RecordBody, Role};
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::Answer;
+use backstitch_core::prompt::{
+    BoundPrompt, OPEN_SECTIONS, Output, Prompt, PromptBuilder, READ_SECTION, Section,
+};
+use backstitch_core::slices::{PromptExecuted, PromptRendered, Visibility, VisibilityOverrides};
+use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
+use backstitch_core::view::JournalView;
+use backstitch_runtime::{
+    Agent, Ended, Evaluator, Fidelity, FunctionPolicy, LiveSession, Reply, ResumeOptions, Runtime,
+    RuntimeError, Script, ScriptedPolicy, SessionOptions, Telemetry, TelemetryEvent, Tools,
+};
+use backstitch_store::MemoryStore;
+use serde_json::{Value, json};
+
+use crate::driving::reply;
+use crate::harness::Finding;
+
+pub(crate) fn evaluator(replies: Vec<Reply>) -> Evaluator {
+    let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
+    Evaluator::new(Arc::new(policy))
+}
+
+/// A tool that keeps a finding.
+fn keep(name: &str) -> Tool {
+    let builder = Tool::builder(name, "Keeps a finding.").unwrap();
+    builder.effect(Effect::Workspace).workspace(WorkspaceUse::None).handler(|context, (): ()| async move {
+        context.session(|draft| draft.append(Finding("found".into())).map(|_| ()))??;
+        Ok(ToolResult::ok("kept"))
+    })
+}
+
+/// A closed section with a tool, one below it, and one to read.
+fn sections() -> PromptBuilder {
+    let iron = Section::new("iron", "Iron").body("It is hot.").summarised("An iron.").tool(keep("press"));
+    let room =
+        Section::new("room", "Room").body("There are machines.").summarised("A room.").tool(keep("sew"));
+    let stitches = Section::new("stitches", "Stitches").body("A backstitch goes back.");
+    Prompt::builder("tests", "workshop")
+        .name("The workshop")
+        .section(Section::new("task", "Task").body("Mend the $cloth."))
+        .section(room.child(iron))
+        .section(stitches.summarised("Which there are."))
+}
+
+fn bound(builder: PromptBuilder) -> BoundPrompt {
+    builder.build().unwrap().bind(&json!({"cloth": "coat"})).unwrap().asking("begin")
+}
+
+fn workshop() -> BoundPrompt {
+    bound(sections())
+}
+
+/// The workshop, asked for a tear.
+pub(crate) fn workshop_finding() -> BoundPrompt {
+    bound(sections().output(Output::of::<crate::structured::Tear>()))
+}
+
+pub(crate) fn open(keys: &[&str]) -> (&'static str, Value) {
+    (OPEN_SECTIONS, json!({"section_keys": keys, "reason": "to work"}))
+}
+
+pub(crate) async fn begin(evaluator: &Evaluator) -> (Runtime, Arc<LiveSession>) {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let session = evaluator.create_session(&runtime, SessionOptions::default()).await.unwrap();
+    (runtime, session)
+}
+
+pub(crate) fn outcomes(view: &JournalView) -> Vec<Option<Outcome>> {
+    view.evaluations().map(|evaluation| evaluation.outcome()).collect()
+}
+
+/// What the latest evaluation was told and said, by role.
+fn said(view: &JournalView, role: Role) -> Vec<String> {
+    let latest = view.latest_evaluation().unwrap().evaluation_id;
+    let messages = view.transcript().unwrap().inner_messages(latest);
+    messages.iter().filter(|message| message.role() == role).map(|message| message.content()).collect()
+}
+
+#[tokio::test]
+async fn a_prompt_is_rendered_logged_and_driven_to_its_answer() {
+    let telemetry = Telemetry::default();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    telemetry.subscribe({
+        let heard = heard.clone();
+        move |event| heard.lock().unwrap().push(event.clone())
+    });
+    let evaluator = evaluator(vec![reply("done", &[])]).with_telemetry(telemetry);
+    let (runtime, session) = begin(&evaluator).await;
+    let prompt = workshop();
+    let answered = evaluator.evaluate(&prompt, &session, false).await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "done");
+    let view = runtime.view(session.id()).await.unwrap();
+    let system = said(&view, Role::System).remove(0);
+    assert!(system.starts_with("## 1. Task\n\nMend the coat.\n\n## 2. Room\n\nA room."), "{system}");
+    assert_eq!(said(&view, Role::User), ["begin"]);
+    let evaluation = view.latest_evaluation().unwrap();
+    assert_eq!((evaluation.prompt_ns.as_str(), evaluation.prompt_key.as_str()), ("tests", "workshop"));
+
+    let state = session.state().await;
+    let rendered = state.execution.session.latest::<PromptRendered>().unwrap().unwrap();
+    assert_eq!(rendered.prompt_name, "The workshop");
+    assert_eq!(rendered.rendered, backstitch_core::digest::Digest::of(system.as_bytes()));
+    assert_eq!(rendered.descriptor, Some(prompt.prompt().descriptor().unwrap()));
+    assert_eq!(rendered.render_inputs, Some(json!({"cloth": "coat"})));
+    assert_eq!(rendered.run.evaluation_id, evaluation.evaluation_id);
+    let executed = state.execution.session.latest::<PromptExecuted>().unwrap().unwrap();
+    assert_eq!(executed.prompt_name, "The workshop");
+    let expected = [
+        TelemetryEvent::PromptRendered(Box::new((*rendered).clone())),
+        TelemetryEvent::PromptExecuted(Box::new((*executed).clone())),
+    ];
+    assert_eq!(*heard.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_closed_section_is_read_without_ending_anything() {
+    let read = |key: &str| (READ_SECTION, json!({"section_key": key}));
+    let evaluator = evaluator(vec![
+        reply("read", &[read("stitches"), read("room"), read("nowhere")]),
+        reply("done", &[]),
+    ]);
+    let (runtime, session) = begin(&evaluator).await;
+    evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
+    let view = runtime.view(session.id()).await.unwrap();
+    assert_eq!(outcomes(&view), [Some(Outcome::Completed)]);
+    let results = said(&view, Role::Tool);
+    assert!(results.iter().any(|text| text == "## 3. Stitches\n\nA backstitch goes back."), "{results:?}");
+    assert!(
+        results.iter().any(|text| text.contains("has tools") && text.contains(OPEN_SECTIONS)),
+        "{results:?}"
+    );
+    assert!(results.iter().any(|text| text.contains("there is no section \"nowhere\"")), "{results:?}");
+}
+
+#[tokio::test]
+async fn opened_sections_start_another_evaluation_with_their_tools() {
+    let evaluator = evaluator(vec![
+        reply("I need the room", &[open(&["room", "task"])]),
+        reply("now", &[("sew", json!({}))]),
+        reply("done", &[]),
+    ]);
+    let (runtime, session) = begin(&evaluator).await;
+    evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
+    let view = runtime.view(session.id()).await.unwrap();
+    assert_eq!(outcomes(&view), [Some(Outcome::Superseded), Some(Outcome::Completed)]);
+    let evaluations: Vec<_> = view.evaluations().collect();
+    let parent = evaluations[1].start.as_ref().unwrap().parent_evaluation;
+    assert_eq!(parent, Some(evaluations[0].evaluation_id));
+    assert!(said(&view, Role::System)[0].contains("There are machines."));
+    assert_eq!(said(&view, Role::User), ["begin"], "the mission goes along");
+    let state = session.state().await;
+    assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 1, "its tool could be called");
+    let overrides = state.execution.session.all::<VisibilityOverrides>().unwrap();
+    assert_eq!(overrides.len(), 1);
+    let opened: Vec<_> = overrides.get(0).unwrap().iter().map(|(path, how)| (path.to_owned(), how)).collect();
+    assert_eq!(opened, [("room".to_owned(), Visibility::Full)], "what is open already is left out");
+
+    // The sections are opened in the batch that ends the evaluation, so that no crash comes between.
+    let records =
+        session.store().read(session.id(), backstitch_core::journal::Position::START, 1_000).await.unwrap();
+    let ends =
+        records.iter().position(|record| matches!(&record.body, RecordBody::EvaluationFinished(_))).unwrap();
+    assert!(
+        matches!(&records[ends - 1].body, RecordBody::SliceChanged(change) if change.slice == "visibility_overrides")
+    );
+}
+
+#[tokio::test]
+async fn a_section_below_a_closed_one_opens_both() {
+    let evaluator = evaluator(vec![
+        reply("", &[open(&["room.iron"])]),
+        reply("", &[("press", json!({}))]),
+        reply("done", &[]),
+    ]);
+    let (runtime, session) = begin(&evaluator).await;
+    evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
+    let view = runtime.view(session.id()).await.unwrap();
+    assert_eq!(outcomes(&view), [Some(Outcome::Superseded), Some(Outcome::Completed)]);
+    assert!(said(&view, Role::System)[0].contains("### 2.1. Iron\n\nIt is hot."));
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_told_and_ends_nothing() {
+    let evaluator = evaluator(vec![
+        reply("", &[open(&["task"]), open(&["nowhere"]), open(&[])]),
+        reply("", &[("sew", json!({}))]),
+        reply("done", &[]),
+    ]);
+    let (runtime, session) = begin(&evaluator).await;
+    evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
+    let view = runtime.view(session.id()).await.unwrap();
+    assert_eq!(outcomes(&view), [Some(Outcome::Completed)]);
+    let results = said(&view, Role::Tool).join("\n");
+    for told in
+        ["are open already", "there is no section \"nowhere\"", "at least one", "there is no tool \"sew\""]
+    {
+        assert!(results.contains(told), "{told}: {results}");
+    }
+}
+
+/// A tool of a section that wants another section each time, whether there is one or not.
+fn greedy() -> BoundPrompt {
+    let more =
+        Tool::builder("more", "Wants more.").unwrap().effect(Effect::Pure).handler(|_, (): ()| async {
+            Err(ToolError::VisibilityExpansionRequired {
+                sections: vec!["more".into()],
+                reason: "more".into(),
+            })
+        });
+    let section = Section::new("task", "Task").body("Go on.").tool(more);
+    Prompt::builder("tests", "greedy").section(section).build().unwrap().bind(&()).unwrap().asking("begin")
+}
+
+#[tokio::test]
+async fn sections_are_opened_ten_times_and_not_more() {
+    let evaluator = evaluator((0..30).map(|_| reply("", &[("more", json!({}))])).collect());
+    let (runtime, session) = begin(&evaluator).await;
+    let ended = evaluator.evaluate(&greedy(), &session, false).await.unwrap();
+    let Ended::Failed { failure, .. } = &ended else { panic!("{ended:?}") };
+    assert_eq!(failure.kind, "visibility_expansion_limit");
+    let view = runtime.view(session.id()).await.unwrap();
+    let mut expected = vec![Some(Outcome::Superseded); 10];
+    expected.push(Some(Outcome::Failed));
+    assert_eq!(outcomes(&view), expected);
+    assert_eq!(evaluator.evaluate(&greedy(), &session, true).await.unwrap(), ended, "it stays failed");
+}
+
+#[tokio::test]
+async fn a_process_that_died_after_an_evaluation_was_superseded_goes_on_with_another() {
+    let replies = vec![reply("", &[open(&["room"])]), reply("", &[("sew", json!({}))]), reply("done", &[])];
+    let evaluator = evaluator(replies.clone());
+    let (runtime, session) = begin(&evaluator).await;
+    // Driven by hand, so that nothing happens after the end of the first evaluation.
+    let prompt = workshop();
+    let rendered = prompt.render(&session.state().await.execution.session).unwrap();
+    let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
+    let agent = Agent::new("", "", Arc::new(policy)).with_prompt(&prompt, rendered).unwrap();
+    let driver = backstitch_runtime::Driver::new(session.clone(), agent);
+    runtime.send(session.id(), "and hurry").await.unwrap();
+    let ended = driver.start("begin").await.unwrap();
+    assert!(matches!(&ended, Ended::Superseded { sections, .. } if *sections == ["room"]), "{ended:?}");
+    session.release().await.unwrap();
+
+    let session = evaluator.open_session(&runtime, session.id(), SessionOptions::default()).await.unwrap();
+    let answered = evaluator.evaluate(&prompt, &session, true).await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "done");
+    let view = runtime.view(session.id()).await.unwrap();
+    assert_eq!(outcomes(&view), [Some(Outcome::Superseded), Some(Outcome::Completed)]);
+    assert_eq!(said(&view, Role::User), ["begin", "and hurry"], "nothing that was said is lost");
+    let first = view.evaluations().next().unwrap().evaluation_id;
+    let again = ResumeOptions { evaluation: Some(first), ..ResumeOptions::default() };
+    let again = evaluator.evaluate(&prompt, &session, again).await.unwrap().answer().unwrap();
+    assert_eq!(again.text, "done", "what took its place is what is resumed");
+}
+
+/// A prompt whose tool is there only as long as nothing was found, and finds something.
+fn vanishing() -> BoundPrompt {
+    let section = Section::new("search", "Search").body("Find something.").tool(keep("find"));
+    let section = section.enabled_when(|session| Ok(session.latest::<Finding>()?.is_none()));
+    let task = Section::new("task", "Task").body("Tell.");
+    let prompt = Prompt::builder("tests", "vanishing").section(section).section(task).build().unwrap();
+    prompt.bind(&()).unwrap().asking("begin")
+}
+
+#[tokio::test]
+async fn a_resumed_evaluation_has_the_tools_that_it_was_started_with() {
+    let short = evaluator(vec![reply("", &[("find", json!({}))])]);
+    let (runtime, session) = begin(&short).await;
+    // The script ends after the call, which is as good as a process that ends there.
+    let error = short.evaluate(&vanishing(), &session, false).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::Policy(_)), "{error}");
+    session.release().await.unwrap();
+
+    let long = evaluator(vec![
+        reply("", &[("find", json!({}))]),
+        reply("once more", &[("find", json!({}))]),
+        reply("done", &[]),
+    ]);
+    let session = long.open_session(&runtime, session.id(), SessionOptions::default()).await.unwrap();
+    let strict = ResumeOptions { fidelity: Fidelity::Strict, ..ResumeOptions::default() };
+    let answered = long.evaluate(&vanishing(), &session, strict).await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "done");
+    let findings = |session: &Arc<LiveSession>| {
+        let session = session.clone();
+        async move { session.state().await.execution.session.all::<Finding>().unwrap().len() }
+    };
+    assert_eq!(findings(&session).await, 2);
+    // A new evaluation is rendered for the session as it is.
+    let last = evaluator(vec![reply("", &[]); 5]);
+    last.evaluate(&vanishing(), &session, false).await.unwrap().answer().unwrap();
+    let view = runtime.view(session.id()).await.unwrap();
+    assert_eq!(said(&view, Role::System), ["## 1. Task\n\nTell."]);
+}
+
+#[tokio::test]
+async fn another_prompt_cannot_go_on_and_one_that_asks_nothing_cannot_begin() {
+    let evaluator = evaluator(vec![]);
+    let (_, session) = begin(&evaluator).await;
+    let nothing = evaluator.evaluate(&workshop(), &session, true).await.unwrap_err();
+    assert!(matches!(nothing, RuntimeError::NothingToDo(_)), "{nothing}");
+    let silent = workshop().asking_parts(Vec::new());
+    let nothing = evaluator.evaluate(&silent, &session, false).await.unwrap_err();
+    assert!(matches!(nothing, RuntimeError::NothingToDo(_)), "{nothing}");
+    evaluator.evaluate(&workshop(), &session, false).await.unwrap_err();
+    let mismatch = evaluator.evaluate(&vanishing(), &session, true).await.unwrap_err();
+    assert!(matches!(mismatch, RuntimeError::PromptMismatch { .. }), "{mismatch}");
+}
+
+#[tokio::test]
+async fn a_policy_is_offered_the_tools_of_open_sections_and_the_agents_own() {
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), |question| async move {
+        let names: Vec<_> = question.options.iter().map(|tool| tool.name.to_string()).collect();
+        Ok(Answer::text(names.join(" ")))
+    });
+    let agent = Agent::new("", "", Arc::new(policy)).with_tools(Tools::new([keep("always")]).unwrap());
+    let evaluator = Evaluator::of(agent);
+    let (_, session) = begin(&evaluator).await;
+    let answered = evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "always open_sections read_section");
+    let clash =
+        Agent::new("", "", Arc::new(ScriptedPolicy::new(PolicyName::new("x").unwrap(), Script::default())));
+    let clash = Evaluator::of(clash.with_tools(Tools::new([keep("more")]).unwrap()));
+    let error = clash.evaluate(&greedy(), &session, false).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::DuplicateTool(_)), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_left_of_time_and_budget_goes_along() {
+    use backstitch_core::budget::{Amounts, Limits};
+    let mut first = reply("", &[open(&["room"])]);
+    first.usage = Some(Amounts { input_tokens: 80, ..Amounts::ZERO });
+    let mut second = reply("", &[("sew", json!({}))]);
+    second.usage = Some(Amounts { input_tokens: 80, ..Amounts::ZERO });
+    let policy = ScriptedPolicy::new(
+        PolicyName::new("tailor").unwrap(),
+        Script { replies: vec![first, second, reply("done", &[])] },
+    );
+    let limits = Limits { input_tokens: Some(100), ..Limits::default() };
+    let agent = Agent::new("", "", Arc::new(policy))
+        .with_budget(limits)
+        .with_deadline(std::time::Duration::from_secs(3_600));
+    let evaluator = Evaluator::of(agent);
+    let (runtime, session) = begin(&evaluator).await;
+    let ended = evaluator.evaluate(&workshop(), &session, false).await.unwrap();
+    assert!(
+        matches!(ended, Ended::Paused { reason: backstitch_core::journal::PauseReason::Budget, .. }),
+        "both together have spent it: {ended:?}"
+    );
+    let view = runtime.view(session.id()).await.unwrap();
+    let starts: Vec<_> = view.evaluations().map(|evaluation| evaluation.start.clone().unwrap()).collect();
+    assert_eq!(starts[1].budget, Some(limits));
+    assert!(starts[1].deadline_millis.unwrap() <= starts[0].deadline_millis.unwrap());
+}
