@@ -121,6 +121,7 @@
 //! | [`slices`] | the slices that Backstitch itself keeps |
 //! | [`journal`], [`view`] | what happened, and what follows from it |
 //! | [`ports`], [`filesystem`] | the traits behind which the world lies, and the rules of files |
+//! | [`prompt`], [`Evaluator`] | what a model is told, and `evaluate(prompt, session, resume)` |
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
 //! | [`tools`] | tools that are there already |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
@@ -135,8 +136,8 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, digest, execution, extra, filesystem, id, journal, json, machine, message, object, ports, rng,
-    session, slices, storable, time, tool, view,
+    budget, digest, execution, extra, filesystem, id, journal, json, machine, message, object, ports, prompt,
+    rng, session, slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
@@ -150,10 +151,11 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Drift, Driver, Ended, Events,
-    Fidelity, FunctionPolicy, LiveSession, Mission, Place, PointSpec, Replay, Reply, ResumeOptions, Rewind,
-    Runtime, RuntimeError, Script, ScriptedCall, ScriptedPolicy, SessionOptions, Surroundings, SystemClock,
-    Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, load_view, locate, read_records,
+    Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
+    Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Place, PointSpec, Replay,
+    Reply, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall, ScriptedPolicy,
+    SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools, entropy,
+    load_view, locate, read_records,
 };
 
 #[cfg(feature = "tools")]

@@ -1,4 +1,4 @@
-//! Tools that are there already: the files of the workspace, and a shell.
+//! Tools that are there already: the files of the workspace, a shell, and a plan.
 //!
 //! ```
 //! use backstitch::{Tools, tools};
@@ -14,6 +14,8 @@
 //! | [`list_files`], [`glob`], [`grep`], [`stat`] | pure | find files, lines of files, and what is known of them |
 //! | [`write_file`], [`edit_file`] | workspace | write a file, replace text in it |
 //! | [`delete_file`], [`make_directory`], [`rename`] | workspace | arrange files |
+//! | [`setup_plan`], [`add_plan_step`], [`update_plan_step`] | workspace | write the plan of the session |
+//! | [`read_plan`] | pure | gives the plan |
 //! | [`shell`](fn@shell) | external, or as [`Shell`] says | runs a command |
 //!
 //! Results are small: what is long is cut, and a `note` says so and how to go on. Errors say what is wrong and what to do,
@@ -23,6 +25,7 @@ mod arrange;
 mod files;
 mod find;
 mod grep;
+mod plan;
 mod read;
 mod shell;
 mod write;
@@ -30,6 +33,7 @@ mod write;
 pub use arrange::{delete_file, make_directory, rename};
 pub use find::{glob, list_files};
 pub use grep::grep;
+pub use plan::{add_plan_step, read_plan, setup_plan, update_plan_step};
 pub use read::{read_file, stat};
 pub use shell::{Shell, shell};
 pub use write::{edit_file, write_file};
@@ -39,7 +43,12 @@ use crate::tool::Tool;
 /// The most text of a result, in bytes: so much is worth reading, and is kept in the journal itself.
 const MOST_TEXT: usize = 48 * 1024;
 
-/// All tools that are there already, the shell as it is when nobody says otherwise.
+/// The tools for the session's [plan](crate::slices::Plan).
+pub fn plan_tools() -> Vec<Tool> {
+    vec![setup_plan(), add_plan_step(), update_plan_step(), read_plan()]
+}
+
+/// The tools for files and the shell, the shell as it is when nobody says otherwise.
 pub fn builtin_tools() -> Vec<Tool> {
     let mut tools = file_tools();
     tools.push(shell());

@@ -4,6 +4,7 @@
 mod file_tools;
 mod harness;
 mod place;
+mod plan_tools;
 #[cfg(unix)]
 mod shell;
 mod tool_macro;
