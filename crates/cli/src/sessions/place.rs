@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use backstitch::Runtime;
 use backstitch::id::{CallId, SessionId};
-use backstitch::ports::{Owner, Store, Workspace};
+use backstitch::ports::{Owner, Store};
 use backstitch::store::SqliteStore;
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
@@ -112,7 +112,7 @@ impl Place {
         &self,
         definition: &Definition,
         session: &str,
-    ) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
+    ) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
         let Some(directory) = &definition.workspace else { return Ok(None) };
         self.open_workspace(directory, session).map(Some)
     }
@@ -121,7 +121,7 @@ impl Place {
         &self,
         directory: &Path,
         holder: &str,
-    ) -> anyhow::Result<Arc<dyn Workspace>> {
+    ) -> anyhow::Result<Arc<HostWorkspace>> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
         if let (Ok(files), Ok(own)) = (directory.canonicalize(), self.directory().canonicalize())
@@ -174,4 +174,16 @@ fn find_upwards(from: &Path) -> Option<PathBuf> {
 fn whoami() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "someone".to_owned());
     format!("{user} (process {})", std::process::id())
+}
+
+/// What the files do not cover, in a line; nothing when all is covered that can be.
+pub(super) fn uncovered(workspace: &HostWorkspace) -> Option<String> {
+    let coverage = workspace.coverage();
+    let paths: Vec<_> = coverage.uncovered().map(|one| one.path).collect();
+    let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len() {
+        0 => None,
+        few if few <= 5 => Some(shown),
+        many => Some(format!("{shown} and {} more", many - 5)),
+    }
 }
