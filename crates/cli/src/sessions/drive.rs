@@ -5,9 +5,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use backstitch::id::SessionId;
 use backstitch::journal::{Effect, PauseReason};
 use backstitch::ports::Workspace;
-use backstitch::{Drift, Driver, Ended, Fidelity, ResumeOptions, SessionOptions, Telemetry, TelemetryEvent};
+use backstitch::{
+    Drift, Driver, Ended, Fidelity, ResumeOptions, SessionOptions, SystemClock, Telemetry, TelemetryEvent,
+    entropy,
+};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -74,9 +78,11 @@ impl Run {
             max_turns: self.max_turns,
         };
         let place = Place::existing_or_new(common, &directory)?;
-        let workspace = place.workspace(&definition, "that is starting")?;
+        // The session is named first, so that whoever finds its directory held is told by which session.
+        let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
+        let workspace = place.workspace(&definition, &id.to_string())?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace: files, ..SessionOptions::default() };
+        let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
         let runtime = place.runtime.clone().with_telemetry(progress(common));
         let driver = runtime.create(definition.agent()?, options).await?;
         if !common.json {

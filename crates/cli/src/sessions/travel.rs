@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use backstitch::ports::Workspace;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{LiveSession, PointSpec, SessionOptions, locate};
@@ -75,6 +75,16 @@ impl Fork {
             (None, None) => None,
             (None, Some(parent)) => Some(beside(parent)?),
         };
+        if let (Some(own), Some(parent)) = (&directory, &definition.workspace) {
+            let (own, parent) = (std::path::absolute(own)?, std::path::absolute(parent)?);
+            if own.starts_with(&parent) || parent.starts_with(&own) {
+                bail!(
+                    "{} lies in or around the session's own directory {}: name one beside it",
+                    own.display(),
+                    parent.display()
+                );
+            }
+        }
         let workspace = match &directory {
             Some(directory) => {
                 Some(place.open_workspace(directory, "that is being forked")? as Arc<dyn Workspace>)
