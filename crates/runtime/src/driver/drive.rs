@@ -152,6 +152,10 @@ impl Driver {
         evaluation: EvaluationId,
         ending: Ending,
     ) -> Result<Ended, RuntimeError> {
+        let cancels = match ending.outcome {
+            Outcome::Cancelled => self.waiting_cancels().await?,
+            _ => Vec::new(),
+        };
         self.live
             .commit(|state| {
                 let session = &state.execution.session;
@@ -169,6 +173,9 @@ impl Driver {
                     error: ending.error,
                     extra: Extra::default(),
                 });
+                for item in cancels {
+                    batch.take(item);
+                }
                 Ok((Commit::now(batch, Some(prepared)), ()))
             })
             .await?;
