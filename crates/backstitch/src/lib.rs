@@ -153,7 +153,7 @@ pub use backstitch_runtime::{
     Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Drift, Driver, Ended, Events,
     Fidelity, FunctionPolicy, LiveSession, Mission, Place, PointSpec, Replay, Reply, ResumeOptions, Rewind,
     Runtime, RuntimeError, Script, ScriptedCall, ScriptedPolicy, SessionOptions, Surroundings, SystemClock,
-    Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, load_view, locate, read_records,
+    Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "tools")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use backstitch::Runtime;
-use backstitch::id::{CallId, SessionId};
+use backstitch::id::SessionId;
 use backstitch::ports::{Owner, Store};
 use backstitch::store::SqliteStore;
 use backstitch::view::JournalView;
@@ -138,24 +138,6 @@ impl Place {
         let workspace = HostWorkspace::open(options)
             .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
         Ok(Arc::new(workspace))
-    }
-}
-
-/// The one call of a session whose id begins or ends like this.
-pub(super) fn find_call(view: &JournalView, name: &str) -> anyhow::Result<CallId> {
-    let name = name.to_ascii_lowercase();
-    let matching: Vec<_> = view
-        .calls()
-        .map(|call| call.call_id)
-        .filter(|id| {
-            let id = id.to_string();
-            id.starts_with(&name) || id.ends_with(&name)
-        })
-        .collect();
-    match matching[..] {
-        [one] => Ok(one),
-        [] => bail!("there is no call {name}; `backstitch show` lists the calls"),
-        _ => bail!("several calls have an id like {name}: say more of it"),
     }
 }
 
