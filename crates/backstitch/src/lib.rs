@@ -155,7 +155,7 @@ pub use backstitch_runtime::{
     Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Place, PointSpec, Replay,
     Reply, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall, ScriptedPolicy,
     SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools, entropy,
-    load_view, locate, read_records,
+    find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "tools")]

@@ -29,7 +29,7 @@ pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use evaluate::{Contract, Evaluator, InvalidSchema, Resume};
 pub use events::Events;
-pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, locate};
+pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
 pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
 pub use main_loop::{CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError};
 pub use policy::{FunctionPolicy, Reply, Script, ScriptedCall, ScriptedPolicy};

@@ -17,7 +17,7 @@ use backstitch_core::ports::{Claim, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{Session, Snapshot, StoredSlice};
 use backstitch_core::time::Clock;
-use backstitch_core::view::{ConversationState, JournalView};
+use backstitch_core::view::{Checkpoint, ConversationState, JournalView};
 use serde_json::Value;
 
 use crate::agent::Agent;
@@ -210,6 +210,11 @@ impl Runtime {
     /// Everything that follows from a session's journal, without holding it.
     pub async fn view(&self, session: SessionId) -> Result<JournalView, RuntimeError> {
         load_view(&*self.store, session, None).await
+    }
+
+    /// The boundaries of all calls of a session: where it can be looked at, gone back to and forked from.
+    pub async fn checkpoints(&self, session: SessionId) -> Result<Vec<Checkpoint>, RuntimeError> {
+        Ok(self.view(session).await?.checkpoints())
     }
 
     /// The records of a session as they come, from a position on, whoever writes them.

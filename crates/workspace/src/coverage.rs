@@ -13,6 +13,8 @@ use backstitch_core::object::Object;
 use backstitch_core::ports::{Uncovered, UncoveredReason};
 use serde::{Deserialize, Serialize};
 
+use crate::git_head::GitHead;
+
 const VERSION: u64 = 1;
 
 /// The paths that a capture left out, with the reasons.
@@ -46,6 +48,9 @@ pub enum InvalidCoverage {
 struct Stored {
     v: u64,
     uncovered: Vec<(String, UncoveredReason)>,
+    /// Where the workspace's own repository stood, which is not covered either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    git: Option<GitHead>,
 }
 
 impl Coverage {
@@ -76,14 +81,27 @@ impl Coverage {
 
     /// The coverage as text, for keeping it with a root.
     pub fn to_json(&self) -> String {
+        self.to_json_beside(None)
+    }
+
+    fn to_json_beside(&self, git: Option<GitHead>) -> String {
         let uncovered = self.paths.iter().map(|(path, reason)| (encode(path), *reason)).collect();
-        serde_json::to_string(&Stored { v: VERSION, uncovered })
+        serde_json::to_string(&Stored { v: VERSION, uncovered, git })
             .expect("invariant: texts and numbers can be written as JSON")
     }
 
-    /// The coverage as an object, for keeping it with a root.
-    pub fn to_object(&self) -> Object {
-        Object::blob(self.to_json().into_bytes())
+    /// The coverage as an object, for keeping it with a root, with where the workspace's own repository stands. None when all is
+    /// covered that can be and there is no repository.
+    pub(crate) fn to_object(&self, git: GitHead) -> Option<Object> {
+        let git = Some(git).filter(|git| git.head.is_some());
+        let says_something = git.is_some() || !self.is_empty();
+        says_something.then(|| Object::blob(self.to_json_beside(git).into_bytes()))
+    }
+
+    /// Where the workspace's own repository stood when a coverage was kept.
+    pub fn git_head(bytes: &[u8]) -> Result<GitHead, InvalidCoverage> {
+        let stored: Stored = serde_json::from_slice(bytes).map_err(InvalidCoverage::Json)?;
+        Ok(stored.git.unwrap_or_default())
     }
 
     /// Reads what [`Self::to_json`] wrote.

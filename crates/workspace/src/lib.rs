@@ -15,6 +15,7 @@
 
 mod coverage;
 pub mod export;
+mod git_head;
 #[cfg(unix)]
 mod host;
 mod options;
@@ -25,8 +26,9 @@ mod unsupported;
 
 pub use backstitch_core::filesystem::format::{diff, reachable, read_at};
 pub use coverage::{Coverage, InvalidCoverage};
+pub use git_head::GitHead;
 #[cfg(unix)]
-pub use host::{GitHead, HostFilesystem, HostWorkspace, Progress, RestoreAction, RestoreStep};
+pub use host::{HostFilesystem, HostWorkspace, Progress, RestoreAction, RestoreStep};
 pub use options::{IgnoredBudget, OpenOptions};
 #[cfg(not(unix))]
 pub use unsupported::{HostFilesystem, HostWorkspace};

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use backstitch::find_call;
 use backstitch::journal::Decision;
 use backstitch::message::OptionResult;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::{find_call, short};
+use super::place::short;
 use super::travel::opened_or_latest;
 
 /// What is decided.

@@ -2,16 +2,22 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use backstitch::id::SessionId;
 use backstitch::journal::{Effect, PauseReason};
-use backstitch::{Drift, Driver, Ended, Fidelity, ResumeOptions, SessionOptions, Telemetry, TelemetryEvent};
+use backstitch::ports::Workspace;
+use backstitch::{
+    Drift, Driver, Ended, Fidelity, ResumeOptions, SessionOptions, SystemClock, Telemetry, TelemetryEvent,
+    entropy,
+};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Common;
 use super::definition::{Definition, read_script};
-use super::place::{Place, short};
+use super::place::{Place, short, uncovered};
 
 /// What the shell may do to the world.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -72,12 +78,18 @@ impl Run {
             max_turns: self.max_turns,
         };
         let place = Place::existing_or_new(common, &directory)?;
-        let workspace = place.workspace(&definition, "that is starting")?;
-        let options = SessionOptions { workspace, ..SessionOptions::default() };
+        // The session is named first, so that whoever finds its directory held is told by which session.
+        let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
+        let workspace = place.workspace(&definition, &id.to_string())?;
+        let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
+        let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
         let runtime = place.runtime.clone().with_telemetry(progress(common));
         let driver = runtime.create(definition.agent()?, options).await?;
         if !common.json {
             eprintln!("session {}", driver.session().id());
+            if let Some(paths) = workspace.as_deref().and_then(uncovered) {
+                eprintln!("not covered, and so neither kept nor put back: {paths}");
+            }
         }
         let ended = driven(&driver, driver.start(self.mission)).await;
         finish(common, &driver, ended).await
@@ -115,6 +127,7 @@ impl Resume {
         let session = place.session(self.session.as_deref()).await?;
         let definition = Definition::of(&place.view(session).await?)?;
         let workspace = place.workspace(&definition, &session.to_string())?;
+        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() };
         let runtime = place.runtime.clone().with_telemetry(progress(common));
         let driver = runtime.open(session, definition.agent()?, options).await?;

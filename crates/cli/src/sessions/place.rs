@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use backstitch::Runtime;
-use backstitch::id::{CallId, SessionId};
-use backstitch::ports::{Owner, Store, Workspace};
+use backstitch::id::SessionId;
+use backstitch::ports::{Owner, Store};
 use backstitch::store::SqliteStore;
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
@@ -112,7 +112,7 @@ impl Place {
         &self,
         definition: &Definition,
         session: &str,
-    ) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
+    ) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
         let Some(directory) = &definition.workspace else { return Ok(None) };
         self.open_workspace(directory, session).map(Some)
     }
@@ -121,7 +121,7 @@ impl Place {
         &self,
         directory: &Path,
         holder: &str,
-    ) -> anyhow::Result<Arc<dyn Workspace>> {
+    ) -> anyhow::Result<Arc<HostWorkspace>> {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
         if let (Ok(files), Ok(own)) = (directory.canonicalize(), self.directory().canonicalize())
@@ -141,24 +141,6 @@ impl Place {
     }
 }
 
-/// The one call of a session whose id begins or ends like this.
-pub(super) fn find_call(view: &JournalView, name: &str) -> anyhow::Result<CallId> {
-    let name = name.to_ascii_lowercase();
-    let matching: Vec<_> = view
-        .calls()
-        .map(|call| call.call_id)
-        .filter(|id| {
-            let id = id.to_string();
-            id.starts_with(&name) || id.ends_with(&name)
-        })
-        .collect();
-    match matching[..] {
-        [one] => Ok(one),
-        [] => bail!("there is no call {name}; `backstitch show` lists the calls"),
-        _ => bail!("several calls have an id like {name}: say more of it"),
-    }
-}
-
 /// As much of an id as people need: its end, since ids begin with the time.
 pub(super) fn short(id: impl ToString) -> String {
     let id = id.to_string();
@@ -174,4 +156,16 @@ fn find_upwards(from: &Path) -> Option<PathBuf> {
 fn whoami() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "someone".to_owned());
     format!("{user} (process {})", std::process::id())
+}
+
+/// What the files do not cover, in a line; nothing when all is covered that can be.
+pub(super) fn uncovered(workspace: &HostWorkspace) -> Option<String> {
+    let coverage = workspace.coverage();
+    let paths: Vec<_> = coverage.uncovered().map(|one| one.path).collect();
+    let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len() {
+        0 => None,
+        few if few <= 5 => Some(shown),
+        many => Some(format!("{shown} and {} more", many - 5)),
+    }
 }

@@ -113,6 +113,9 @@ impl Quickstart {
             return Ok(ExitCode::SUCCESS);
         }
         println!("\nNothing was lost. Try next, in {}:", directory.display());
+        if let Some(program) = std::env::current_exe().ok().filter(|_| !is_installed()) {
+            println!("  alias backstitch={}", program.display());
+        }
         let store = "--store store/store.db";
         println!("  backstitch {store} ls");
         println!("  backstitch {store} show {id} --state --files");
@@ -219,4 +222,10 @@ fn fresh(wanted: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 
 fn text(path: &Path) -> anyhow::Result<String> {
     path.to_str().map(str::to_owned).with_context(|| format!("{} is no text", path.display()))
+}
+
+/// Whether a shell would find the command under its name.
+fn is_installed() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join("backstitch").is_file())
 }

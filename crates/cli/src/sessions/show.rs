@@ -56,7 +56,7 @@ impl Show {
     fn print(&self, place: &Place, view: &JournalView, driver: Driver) -> anyhow::Result<()> {
         println!("session {} ({}), {} records", view.session_id(), word(view.status(driver)), view.head());
         let spent = view.ledger().charged();
-        println!("spent: {} tokens, {} calls", spent.total_tokens(), spent.calls);
+        println!("{} calls; {} tokens spent", view.calls().count(), spent.total_tokens());
         for pause in view.pauses() {
             let call = pause.call_id.map(|call| format!(" [{}]", short(call))).unwrap_or_default();
             println!("waits ({:?}): {}{call}", pause.reason, pause.detail.as_deref().unwrap_or_default());

@@ -2,15 +2,18 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::Context as _;
-use backstitch::{PointSpec, SessionOptions};
+use anyhow::{Context as _, bail};
+use backstitch::ports::Workspace;
+use backstitch::workspace::{Coverage, HostWorkspace};
+use backstitch::{LiveSession, PointSpec, SessionOptions, locate};
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use super::definition::Definition;
-use super::place::{Place, short};
+use super::place::{Place, short, uncovered};
 
 #[derive(Args)]
 pub(crate) struct Rewind {
@@ -25,7 +28,10 @@ pub(crate) struct Rewind {
 
 impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let live = opened(common, &self.session).await?;
+        let (live, workspace) = opened_with_files(common, Some(&self.session)).await?;
+        if let Some(workspace) = workspace.filter(|_| !common.json) {
+            warn(&live, &workspace, &self.point).await?;
+        }
         let done = live.rewind(&self.point, self.reason).await;
         live.release().await?;
         told(common, &live.id().to_string(), &done?)
@@ -69,8 +75,20 @@ impl Fork {
             (None, None) => None,
             (None, Some(parent)) => Some(beside(parent)?),
         };
+        if let (Some(own), Some(parent)) = (&directory, &definition.workspace) {
+            let (own, parent) = (std::path::absolute(own)?, std::path::absolute(parent)?);
+            if own.starts_with(&parent) || parent.starts_with(&own) {
+                bail!(
+                    "{} lies in or around the session's own directory {}: name one beside it",
+                    own.display(),
+                    parent.display()
+                );
+            }
+        }
         let workspace = match &directory {
-            Some(directory) => Some(place.open_workspace(directory, "that is being forked")?),
+            Some(directory) => {
+                Some(place.open_workspace(directory, "that is being forked")? as Arc<dyn Workspace>)
+            }
             None => None,
         };
         // The fork is driven by what its parent is driven by, in a directory of its own.
@@ -105,20 +123,40 @@ fn beside(parent: &std::path::Path) -> anyhow::Result<PathBuf> {
         .context("there are very many forks here already: say `--workspace DIR`")
 }
 
-async fn opened(common: &Common, session: &str) -> anyhow::Result<std::sync::Arc<backstitch::LiveSession>> {
-    opened_or_latest(common, Some(session)).await
-}
-
 pub(super) async fn opened_or_latest(
     common: &Common,
     session: Option<&str>,
-) -> anyhow::Result<std::sync::Arc<backstitch::LiveSession>> {
+) -> anyhow::Result<Arc<LiveSession>> {
+    Ok(opened_with_files(common, session).await?.0)
+}
+
+async fn opened_with_files(
+    common: &Common,
+    session: Option<&str>,
+) -> anyhow::Result<(Arc<LiveSession>, Option<Arc<HostWorkspace>>)> {
     let place = Place::existing(common)?;
     let session = place.session(session).await?;
     let definition = Definition::of(&place.view(session).await?)?;
     let workspace = place.workspace(&definition, &session.to_string())?;
-    let options = SessionOptions { workspace, ..SessionOptions::default() };
-    Ok(place.runtime.open_idle(session, options).await?)
+    let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
+    let options = SessionOptions { workspace: files, ..SessionOptions::default() };
+    Ok((place.runtime.open_idle(session, options).await?, workspace))
+}
+
+/// Says what going back will not put back: what is not covered, and the workspace's own repository.
+async fn warn(live: &LiveSession, workspace: &HostWorkspace, point: &PointSpec) -> anyhow::Result<()> {
+    if let Some(paths) = uncovered(workspace) {
+        eprintln!("not covered, and so left as they are: {paths}");
+    }
+    let view = live.state().await.view.clone();
+    let place = locate(&**live.store(), &view, point).await?;
+    let Some(coverage) = place.files.and_then(|files| files.coverage) else { return Ok(()) };
+    let Some(object) = live.store().object(coverage).await? else { return Ok(()) };
+    let then = Coverage::git_head(object.bytes())?;
+    for change in then.changes(&workspace.git_head()) {
+        eprintln!("the repository has moved since, and is left as it is: {change}");
+    }
+    Ok(())
 }
 
 fn told(common: &Common, session: &str, done: &backstitch::Rewind) -> anyhow::Result<ExitCode> {

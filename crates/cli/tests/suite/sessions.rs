@@ -107,6 +107,9 @@ fn a_session_is_run_listed_shown_and_gone_back_in() {
     place.run(&["undo", session]).worked();
     assert_eq!(place.file("a.txt").unwrap(), "two\n");
 
+    let inside = place.path("files").join("inside");
+    let refused = place.run(&["fork", session, "start", "--workspace", text(&inside)]).failed();
+    assert!(refused.contains("beside"), "{refused}");
     let fork = place.path("forked");
     let forked = place.json(&["fork", session, &second, "--workspace", text(&fork)]);
     let id = forked["session"].as_str().unwrap();

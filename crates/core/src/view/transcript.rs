@@ -96,6 +96,14 @@ impl Transcript {
         calls
     }
 
+    /// The message that makes a call.
+    pub fn message_of(&self, call: CallId) -> Option<&Arc<InnerMessage>> {
+        let makes = |message: &&Arc<InnerMessage>| {
+            message.message.option_call().is_some_and(|made| made.invocation_id == call)
+        };
+        self.messages.iter().rev().find(makes)
+    }
+
     /// How far a call has come, by its result.
     pub fn status(&self, call: CallId) -> CallStatus {
         self.index().results.get(&call).copied().unwrap_or(CallStatus::Pending)

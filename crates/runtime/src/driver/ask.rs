@@ -27,6 +27,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 enum Asked {
     Answered(Box<Answer>),
     Stopped,
+    Cancelled,
     OutOfTime,
 }
 
@@ -62,6 +63,7 @@ impl Driver {
                 let detail = "it was stopped while it waited for an answer";
                 Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
             }
+            Asked::Cancelled => Ok(Next::Finish(Ending::cancelled())),
             Asked::OutOfTime => Ok(Next::Finish(out_of_time())),
         }
     }
@@ -133,7 +135,7 @@ impl Driver {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Ok(Asked::Stopped),
-            () = self.wait_for_cancel() => Ok(Asked::Stopped),
+            () = self.wait_for_cancel() => Ok(Asked::Cancelled),
             answer = self.with_retries(question) => Ok(Asked::Answered(Box::new(answer?))),
             () = out_of_time => Ok(Asked::OutOfTime),
         }

@@ -34,7 +34,7 @@ impl Driver {
         for (id, item) in store.inbox(self.live.id()).await.map_err(RuntimeError::Store)? {
             self.take_in_item(evaluation, id, item, machine).await?;
         }
-        if self.wants_cancel.load(Ordering::SeqCst) {
+        if self.wants_cancel.swap(false, Ordering::SeqCst) {
             return Ok(Next::Finish(Ending::cancelled()));
         }
         if self.stop.is_cancelled() || self.wants_pause.swap(false, Ordering::SeqCst) {
@@ -141,14 +141,20 @@ impl Driver {
             .await
     }
 
-    /// Completes when someone outside wants the evaluation to end. The wish itself is taken in by [`Driver::attend`].
+    /// The wishes to cancel that wait in the inbox. They go with the end of the evaluation, so that none of them ends the next.
+    pub(super) async fn waiting_cancels(&self) -> Result<Vec<InboxId>, RuntimeError> {
+        let waiting = self.live.store().inbox(self.live.id()).await.map_err(RuntimeError::Store)?;
+        let cancels = waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Cancel);
+        Ok(cancels.map(|(id, _)| id).collect())
+    }
+
+    /// Completes when someone outside wants the evaluation to end. The wish itself is taken in with the end.
     pub(super) async fn wait_for_cancel(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             match self.live.store().inbox(self.live.id()).await {
                 Ok(items) => {
                     if items.iter().any(|(_, item)| item.kind == InboxKind::Cancel) {
-                        self.wants_cancel.store(true, Ordering::SeqCst);
                         return;
                     }
                 }

@@ -1,7 +1,7 @@
 //! Running the calls of an answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{CallStarted, Decision, PauseReason};
@@ -25,24 +25,29 @@ impl Driver {
         wanted: Vec<Wanted>,
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
+        // Cancelling stops these calls and nothing that comes after them.
+        let cancel = self.stop.child_token();
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
         let mut requests = Vec::with_capacity(wanted.len());
         for one in &wanted {
             let mut request = self.request(evaluation, one).await?;
             request.unfinished = Some(unfinished.clone());
+            request.cancel = Some(cancel.clone());
             requests.push(request);
         }
         let mut running = std::pin::pin!(self.runner.run_all(requests));
+        let mut is_cancelled = false;
         let ends = tokio::select! {
             biased;
             ends = &mut running => ends?,
             // Whoever wants to cancel does not wait for the calls: they are stopped, and waited for.
             () = self.wait_for_cancel() => {
-                self.stop.cancel();
+                is_cancelled = true;
+                cancel.cancel();
                 running.await?
             }
         };
-        self.take_in_ends(evaluation, &wanted, ends, machine).await
+        self.take_in_ends(evaluation, &wanted, ends, is_cancelled, machine).await
     }
 
     async fn take_in_ends(
@@ -50,6 +55,7 @@ impl Driver {
         evaluation: EvaluationId,
         wanted: &[Wanted],
         ends: Vec<CallEnd>,
+        is_cancelled: bool,
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         let mut next = Next::GoOn;
@@ -72,14 +78,14 @@ impl Driver {
                 }
             }
         }
-        if self.wants_cancel.load(Ordering::SeqCst) {
-            return Ok(Next::Finish(Ending::cancelled()));
+        // An evaluation that is out of time or was cancelled ends; all else that its calls wait for goes with it.
+        match next {
+            Next::GoOn | Next::End(_) if is_cancelled => Ok(Next::Finish(Ending::cancelled())),
+            Next::GoOn | Next::End(_) if !reasons.is_empty() => {
+                self.expand(evaluation, wanted_sections, reasons.join("; ")).await
+            }
+            next => Ok(next),
         }
-        // An evaluation that is out of time ends; all else that its calls wait for goes with it.
-        if !reasons.is_empty() && !matches!(next, Next::Finish(_)) {
-            return self.expand(evaluation, wanted_sections, reasons.join("; ")).await;
-        }
-        Ok(next)
     }
 
     /// What the session waits for, as the end of driving.
@@ -162,12 +168,7 @@ impl Driver {
     /// The arguments of a call as its message has them, fetched if they are too large for a record.
     async fn arguments(&self, call: CallId) -> Result<Option<Arguments>, RuntimeError> {
         let transcript = Transcript::of(&self.live.state().await.execution.session)?;
-        let message = transcript
-            .all()
-            .iter()
-            .rev()
-            .find(|message| message.message.option_call().is_some_and(|made| made.invocation_id == call));
-        let Some(message) = message else { return Ok(None) };
+        let Some(message) = transcript.message_of(call) else { return Ok(None) };
         let message = self.hydrated.message(&**self.live.store(), message).await?;
         Ok(message.message.option_call().map(|call| call.arguments.clone()))
     }

@@ -183,6 +183,10 @@ impl Driver {
         evaluation: EvaluationId,
         ending: Ending,
     ) -> Result<Ended, RuntimeError> {
+        let cancels = match ending.outcome {
+            Outcome::Cancelled => self.waiting_cancels().await?,
+            _ => Vec::new(),
+        };
         let executed = self
             .live
             .commit(|state| {
@@ -204,6 +208,9 @@ impl Driver {
                     error: ending.error,
                     extra: Extra::default(),
                 });
+                for item in cancels {
+                    batch.take(item);
+                }
                 Ok((Commit::now(batch, Some(prepared)), executed))
             })
             .await?;

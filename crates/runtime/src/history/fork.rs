@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::effects::pauses_for;
 use super::point::{PointSpec, locate};
+use super::rewind::check_kept;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Surroundings, load_view};
 
@@ -46,6 +47,7 @@ impl LiveSession {
         if prefix.files().is_some() && surroundings.workspace.is_none() {
             return Err(RuntimeError::NoWorkspace { session: fork.parent });
         }
+        check_kept(&*store, prefix.files()).await?;
         let pauses = pauses_for(&*store, &prefix, place.session).await?;
         let id: SessionId = ids.next();
         let created = SessionCreated {

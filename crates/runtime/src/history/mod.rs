@@ -7,5 +7,5 @@ mod resolve;
 mod rewind;
 
 pub use fork::Fork;
-pub use point::{InvalidPoint, Place, PointSpec, locate};
+pub use point::{InvalidPoint, Place, PointSpec, find_call, locate};
 pub use rewind::Rewind;

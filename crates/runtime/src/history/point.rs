@@ -8,7 +8,7 @@ use std::str::FromStr;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Files, Position, Record, RecordBody};
 use backstitch_core::ports::Store;
-use backstitch_core::view::{Boundary, JournalView};
+use backstitch_core::view::{Boundary, Checkpoint, JournalView};
 
 use crate::error::RuntimeError;
 use crate::live::{load_view, read_records};
@@ -109,9 +109,9 @@ pub async fn locate(store: &dyn Store, view: &JournalView, point: &PointSpec) ->
             }
             at(*position)
         }
-        PointSpec::Before(name) => of_boundary(checkpoint(view, name).map_err(missing)?.before),
+        PointSpec::Before(name) => of_boundary(checkpoint(view, name)?.before),
         PointSpec::After(name) => {
-            let after = checkpoint(view, name).map_err(missing)?.after;
+            let after = checkpoint(view, name)?.after;
             of_boundary(after.ok_or_else(|| missing("the call has not ended".to_owned()))?)
         }
         PointSpec::Start => at(start(&all_records(store, session).await?)),
@@ -150,23 +150,29 @@ async fn all_records(store: &dyn Store, session: SessionId) -> Result<Vec<Record
 }
 
 /// The boundaries of the one call whose id begins like this.
-fn checkpoint(view: &JournalView, name: &str) -> Result<backstitch_core::view::Checkpoint, String> {
+fn checkpoint(view: &JournalView, name: &str) -> Result<Checkpoint, RuntimeError> {
     let call = find_call(view, name)?;
     let known = view.call(call).and_then(|call| call.checkpoint());
-    known.ok_or_else(|| "the call was not started".to_owned())
+    known.ok_or_else(|| RuntimeError::NoSuchPoint {
+        point: name.to_owned(),
+        reason: "the call was not started".to_owned(),
+    })
 }
 
-/// The one call whose id begins like this.
-pub(crate) fn find_call(view: &JournalView, name: &str) -> Result<CallId, String> {
+/// The one call whose id begins or ends like this.
+pub fn find_call(view: &JournalView, name: &str) -> Result<CallId, RuntimeError> {
+    let missing =
+        |reason: &str| RuntimeError::NoSuchPoint { point: name.to_owned(), reason: reason.to_owned() };
+    let name = name.to_ascii_lowercase();
     let mut matching = view.calls().map(|call| call.call_id).filter(|id| {
         let id = id.to_string();
         // Ids begin with the time, so those of one turn begin alike: the end is what tells them apart.
-        id.starts_with(name) || id.ends_with(name)
+        id.starts_with(&name) || id.ends_with(&name)
     });
     match (matching.next(), matching.next()) {
         (Some(call), None) => Ok(call),
-        (Some(_), Some(_)) => Err("several calls have such an id: say more of it".to_owned()),
-        (None, _) => Err("there is no such call".to_owned()),
+        (Some(_), Some(_)) => Err(missing("several calls have such an id: say more of it")),
+        (None, _) => Err(missing("there is no such call")),
     }
 }
 

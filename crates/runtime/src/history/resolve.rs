@@ -127,9 +127,7 @@ impl LiveSession {
 
     async fn failure(&self, call: &Call, kind: &str, told: String) -> Result<Message, RuntimeError> {
         let transcript = self.state().await.view.transcript()?;
-        let made = transcript.all().iter().rev().find(|message| {
-            message.message.option_call().is_some_and(|made| made.invocation_id == call.call_id)
-        });
+        let made = transcript.message_of(call.call_id);
         let made =
             made.ok_or_else(|| RuntimeError::Unresolvable(format!("call {} was never made", call.call_id)))?;
         let mut builder = OptionResultBuilder::response_to(&made.message)?;
@@ -147,9 +145,7 @@ impl LiveSession {
         self.commit(|state| {
             let session = &state.execution.session;
             let transcript = state.view.transcript()?;
-            let made = transcript.all().iter().rev().find(|message| {
-                message.message.option_call().is_some_and(|made| made.invocation_id == call.call_id)
-            });
+            let made = transcript.message_of(call.call_id);
             let turn = made.map_or(0, |made| made.turn);
             let mut message = message;
             message.step_num = message.step_num.or(made.and_then(|made| made.message.step_num));

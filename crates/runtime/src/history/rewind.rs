@@ -8,6 +8,7 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
 use backstitch_core::object::Object;
+use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::JournalView;
 
 use super::effects::pauses_for;
@@ -94,6 +95,7 @@ impl LiveSession {
             return Err(RuntimeError::NothingToDo("the session is there already".to_owned()));
         }
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
+        check_kept(&**self.store(), place.files).await?;
         let files = place.files.filter(|_| self.workspace().is_some());
         let (rescue, objects) = match files {
             Some(files) => self.rescue(files).await?,
@@ -122,4 +124,14 @@ impl LiveSession {
         }
         Ok(Rewind { at, to: place.cut, root: files.map(|files| files.root), rescue })
     }
+}
+
+/// Refuses to go to files that retention gave up, before anything is recorded.
+pub(super) async fn check_kept(store: &dyn Store, files: Option<Files>) -> Result<(), RuntimeError> {
+    let Some(files) = files else { return Ok(()) };
+    for object in [files.root.tree, files.root.manifest] {
+        let found = store.object(object).await.map_err(RuntimeError::Store)?;
+        found.ok_or(RuntimeError::Store(StoreError::MissingObject { object }))?;
+    }
+    Ok(())
 }

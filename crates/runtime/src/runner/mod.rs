@@ -319,7 +319,7 @@ impl ToolRunner {
         let bounds = Bounds {
             timeout: started.tool.spec.timeout,
             deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
-            cancel: self.cancel.clone(),
+            cancel: started.call.cancel.clone().unwrap_or_else(|| self.cancel.clone()),
             stop,
             processes,
             grace: self.grace,

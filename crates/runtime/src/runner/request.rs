@@ -8,6 +8,7 @@ use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Arguments;
 use backstitch_core::tool::{Tool, ToolName};
+use tokio_util::sync::CancellationToken;
 
 use crate::live::Durable;
 
@@ -36,6 +37,8 @@ pub struct CallRequest {
     pub approved: bool,
     /// Why a person does not want it to run.
     pub refusal: Option<String>,
+    /// Cancelling this stops the call; without it, what cancels its runner does.
+    pub(crate) cancel: Option<CancellationToken>,
     /// How many calls of the turn have not ended, this one included, where the last may leave its outcome to the next commit.
     pub(crate) unfinished: Option<Arc<AtomicUsize>>,
 }
@@ -55,6 +58,7 @@ impl CallRequest {
             is_resume: false,
             approved: false,
             refusal: None,
+            cancel: None,
             unfinished: None,
         }
     }

@@ -279,8 +279,8 @@ async fn messages_and_cancels_come_in_through_the_inbox() {
 #[tokio::test]
 async fn a_cancel_does_not_wait_for_the_call_that_runs() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let (agent, ran) =
-        with_keep(scripted(vec![reply("long", &[("keep", json!({"text": "wait"}))])]), Effect::Workspace);
+    let replies = vec![reply("long", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
+    let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
     let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
     let session = driver.session().id();
     let running = tokio::spawn({
@@ -296,6 +296,41 @@ async fn a_cancel_does_not_wait_for_the_call_that_runs() {
     let view = runtime.view(session).await.unwrap();
     assert_eq!(view.status(Presence::Absent), SessionStatus::Idle);
     assert!(driver.session().state().await.execution.session.all::<Finding>().unwrap().is_empty());
+    assert!(runtime.store().inbox(session).await.unwrap().is_empty(), "the wish went with what it ended");
+    // The script has one more reply, and the next mission gets it.
+    assert_eq!(driver.start("again").await.unwrap().answer().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn a_cancel_ends_an_evaluation_that_waits_for_an_answer_and_no_other() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let policy = FunctionPolicy::new(PolicyName::new("slow").unwrap(), {
+        let asked = asked.clone();
+        move |_| {
+            let first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if first {
+                    std::future::pending::<()>().await;
+                }
+                Ok(Answer::text("done"))
+            }
+        }
+    });
+    let agent = Agent::new("tests", "slow", Arc::new(policy));
+    let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    while asked.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    runtime.cancel(driver.session().id()).await.unwrap();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(runtime.store().inbox(driver.session().id()).await.unwrap().is_empty());
+    assert_eq!(driver.start("again").await.unwrap().answer().unwrap().text, "done");
 }
 
 #[tokio::test]

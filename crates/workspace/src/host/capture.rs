@@ -68,7 +68,7 @@ impl HostWorkspace {
         let (uncovered, coverage) = report(&node);
         state.index = Some(node);
         let root = WorkspaceRoot { tree, manifest };
-        let decided = (!coverage.is_empty()).then(|| coverage.to_object());
+        let decided = coverage.to_object(self.git_head());
         Ok((Captured { root, objects, uncovered, coverage: decided }, coverage))
     }
 

@@ -1,48 +1,19 @@
-//! Where the workspace's own repository stands.
+//! Reads where the workspace's own repository stands.
 //!
 //! It is not covered by roots and never touched, so what it says is noted beside them: if its head or a branch has moved, that
 //! can be said before files are put back. Only a plain `.git` directory is read, and nothing that it points to.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use serde::{Deserialize, Serialize};
-
 use super::sys::{self, Kind, Names};
+use crate::git_head::GitHead;
 
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 const MOST_REFS: usize = 100_000;
 const MOST_DEPTH: usize = 16;
 
-/// The head and the references of the workspace's own repository.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitHead {
-    /// What `HEAD` says: a reference or a commit. None without a repository.
-    pub head: Option<String>,
-    /// References, with the commits that they name.
-    pub references: BTreeMap<String, String>,
-}
-
 impl GitHead {
-    /// What differs from a later state, a line each.
-    pub fn changes(&self, later: &Self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let word = |text: Option<&String>| text.map_or("nothing", String::as_str).to_owned();
-        if self.head != later.head {
-            lines.push(format!("HEAD: {} -> {}", word(self.head.as_ref()), word(later.head.as_ref())));
-        }
-        let names: std::collections::BTreeSet<_> =
-            self.references.keys().chain(later.references.keys()).collect();
-        for name in names {
-            let (before, after) = (self.references.get(name), later.references.get(name));
-            if before != after {
-                lines.push(format!("{name}: {} -> {}", word(before), word(after)));
-            }
-        }
-        lines
-    }
-
     /// Reads the state of the repository in a directory. What cannot be read is left out.
     pub(crate) fn read(root: BorrowedFd<'_>) -> Self {
         let mut state = Self::default();

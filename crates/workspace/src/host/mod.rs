@@ -15,6 +15,5 @@ mod sys;
 mod workspace;
 
 pub use filesystem::HostFilesystem;
-pub use git_head::GitHead;
 pub use restore::{Progress, RestoreAction, RestoreStep};
 pub use workspace::HostWorkspace;

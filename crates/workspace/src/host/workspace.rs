@@ -19,7 +19,6 @@ use rustix::fs::{Mode, OFlags};
 
 use super::cache::{self, Owner};
 use super::filesystem::HostFilesystem;
-use super::git_head::GitHead;
 use super::index::Node;
 use super::lock::{self, Lock};
 use super::restore::Progress;
@@ -27,6 +26,7 @@ use super::rules::{Ignores, Rules};
 use super::scan::ScanLimits;
 use super::{root, sweep, sys};
 use crate::coverage::Coverage;
+use crate::git_head::GitHead;
 use crate::options::OpenOptions;
 
 /// A host directory as a workspace. It is held as long as this value lives.

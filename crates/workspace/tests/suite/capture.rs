@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use backstitch_core::object::ObjectKind;
 use backstitch_core::ports::{UncoveredReason, Workspace as _};
+use backstitch_workspace::Coverage;
 
 use crate::support::{Place, file_path, uncovered};
 
@@ -179,6 +180,9 @@ fn where_the_own_repository_stands_is_said_and_is_no_part_of_the_root() {
     place.git(&["pack-refs", "--all"]);
     assert_eq!(workspace.git_head(), after);
     assert_eq!(before.changes(&after).len(), 2);
+    // It is kept with the coverage, for whoever goes back to this root.
+    let kept = workspace.capture().unwrap().coverage.unwrap();
+    assert_eq!(Coverage::git_head(kept.bytes()).unwrap(), after);
     assert_eq!(after.changes(&after), Vec::<String>::new());
     assert_eq!(place.capture(&workspace), root);
 }

@@ -1,0 +1,34 @@
+//! Where the workspace's own repository stands, as a value.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The head and the references of the workspace's own repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitHead {
+    /// What `HEAD` says: a reference or a commit. None without a repository.
+    pub head: Option<String>,
+    /// References, with the commits that they name.
+    pub references: BTreeMap<String, String>,
+}
+
+impl GitHead {
+    /// What differs from a later state, a line each.
+    pub fn changes(&self, later: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let word = |text: Option<&String>| text.map_or("nothing", String::as_str).to_owned();
+        if self.head != later.head {
+            lines.push(format!("HEAD: {} -> {}", word(self.head.as_ref()), word(later.head.as_ref())));
+        }
+        let names: std::collections::BTreeSet<_> =
+            self.references.keys().chain(later.references.keys()).collect();
+        for name in names {
+            let (before, after) = (self.references.get(name), later.references.get(name));
+            if before != after {
+                lines.push(format!("{name}: {} -> {}", word(before), word(after)));
+            }
+        }
+        lines
+    }
+}
