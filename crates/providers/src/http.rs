@@ -48,12 +48,12 @@ impl Transport for Http {
             for (name, value) in &request.headers {
                 builder = builder.header(*name, value);
             }
-            if let Some((name, secret)) = &request.secret {
+            if let Some((name, secret)) = request.secret {
                 let illegal =
                     || TransportError { message: "the key holds characters that no header may".to_owned() };
                 let mut value = HeaderValue::from_str(secret.expose_secret()).map_err(|_| illegal())?;
                 value.set_sensitive(true);
-                builder = builder.header(HeaderName::from_static(*name), value);
+                builder = builder.header(HeaderName::from_static(name), value);
             }
             let response = builder.send().await.map_err(broken)?;
             let headers = response.headers().iter().filter_map(|(name, value)| {

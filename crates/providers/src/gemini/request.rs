@@ -209,11 +209,10 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
         return None;
     }
     let calls = parts.iter().filter_map(|part| part.get("functionCall"));
-    let calls: Option<Vec<RawCall>> = calls
+    calls
         .map(|call| {
             call.as_object()?;
             Some(RawCall { id: call["id"].as_str().map(str::to_owned) })
         })
-        .collect();
-    calls
+        .collect()
 }

@@ -87,7 +87,7 @@ fn roles(request: &Value) -> Result<(), String> {
     let all = messages(request);
     ensure(all.len() % 2 == 1, || format!("{} messages", all.len()))?;
     for (index, message) in all.iter().enumerate() {
-        let expected = if index % 2 == 0 { "user" } else { "assistant" };
+        let expected = if index.is_multiple_of(2) { "user" } else { "assistant" };
         ensure(text(message, "role") == expected, || format!("messages[{index}].role"))?;
     }
     Ok(())

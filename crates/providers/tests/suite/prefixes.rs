@@ -87,7 +87,7 @@ fn with_payloads(records: &mut [Record], first: usize) {
         let mut made = InnerMessage::clone(&head);
         if let Some(sidecar) = &mut made.provider {
             sidecar.provider = provider.to_string();
-            sidecar.model = if index % 5 == 0 { "another".into() } else { MODEL.into() };
+            sidecar.model = if index.is_multiple_of(5) { "another".into() } else { MODEL.into() };
             sidecar.payload = Some(payload(provider, &answer).to_string().into());
         }
         records[index].body = RecordBody::MessageAppended(Arc::new(made));
