@@ -1,0 +1,276 @@
+//! From a conversation to a request.
+
+use backstitch_core::message::{Modality, Part};
+use backstitch_core::tool::ToolSpec;
+use serde_json::{Map, Value, json};
+
+use crate::legal;
+use crate::media::{Media, Sent};
+use crate::options::{CacheMarks, RequestOptions, Thinking};
+use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
+use crate::provider::{Provider, Target};
+use crate::render::{Piece, RenderError, nudge, parameters, pieces, words};
+use crate::report::{Departure, Report};
+use crate::thread::Thread;
+
+/// What is asked for when nobody says how long an answer may be; a number has to be given.
+const MAX_TOKENS: u32 = 8192;
+
+pub(crate) fn render(
+    thread: &Thread<'_>,
+    tools: &[&ToolSpec],
+    target: &Target,
+    options: &RequestOptions,
+    report: &mut Report,
+) -> Result<Value, RenderError> {
+    let mut media = Media::new(Provider::Anthropic, options);
+    let mut messages = Messages::default();
+    let system = words(thread.system.iter().copied(), report)?;
+    for planned in plan(thread, target, options, raw_calls, report)? {
+        match planned {
+            Planned::Said(said) => {
+                let mut blocks = blocks(said.parts, &mut media, report)?;
+                if said.is_system && !blocks.is_empty() {
+                    blocks.insert(0, text_block("System:"));
+                }
+                messages.user(blocks);
+            }
+            Planned::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
+        }
+    }
+    if messages.last_role() != Some("user") {
+        messages.user(vec![text_block(nudge(report))]);
+    }
+    let mut messages = messages.list;
+
+    let max_tokens = options.max_output_tokens.unwrap_or(MAX_TOKENS);
+    let mut body = Map::new();
+    body.insert("model".into(), target.model.clone().into());
+    body.insert("max_tokens".into(), max_tokens.into());
+    let mut tools: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
+    let mut system: Vec<Value> = if system.is_empty() { Vec::new() } else { vec![text_block(system)] };
+    if options.cache == CacheMarks::Auto {
+        mark(tools.last_mut());
+        mark(system.last_mut());
+        let users = messages.iter_mut().rev().filter(|message| message["role"] == "user");
+        for message in users.take(2) {
+            mark(message["content"].as_array_mut().and_then(|blocks| blocks.last_mut()));
+        }
+    }
+    if !system.is_empty() {
+        body.insert("system".into(), system.into());
+    }
+    let thinking = thinking(options, max_tokens, &messages, report);
+    body.insert("messages".into(), messages.into());
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.into());
+    }
+    if let Some(thinking) = thinking {
+        body.insert("thinking".into(), thinking);
+    }
+    let mut output = Map::new();
+    if let Some(effort) = &options.effort {
+        output.insert("effort".into(), effort.clone().into());
+    }
+    if let Some(schema) = &options.output_schema {
+        output.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
+    }
+    if !output.is_empty() {
+        body.insert("output_config".into(), output.into());
+    }
+    if options.stream {
+        body.insert("stream".into(), true.into());
+    }
+    Ok(body.into())
+}
+
+/// Messages that take turns: what a user says in several messages is one.
+#[derive(Default)]
+struct Messages {
+    list: Vec<Value>,
+}
+
+impl Messages {
+    fn last_role(&self) -> Option<&str> {
+        self.list.last().and_then(|message| message["role"].as_str())
+    }
+
+    fn user(&mut self, blocks: Vec<Value>) {
+        if blocks.is_empty() {
+            return;
+        }
+        if self.last_role() == Some("user")
+            && let Some(content) = self.list.last_mut().and_then(|message| message["content"].as_array_mut())
+        {
+            content.extend(blocks);
+        } else {
+            self.list.push(json!({"role": "user", "content": blocks}));
+        }
+    }
+
+    fn assistant(&mut self, blocks: Vec<Value>, report: &mut Report) {
+        if self.last_role() != Some("user") {
+            self.user(vec![text_block(nudge(report))]);
+        }
+        self.list.push(json!({"role": "assistant", "content": blocks}));
+    }
+}
+
+fn declared(tool: &ToolSpec) -> Value {
+    json!({
+        "name": tool.name.as_str(),
+        "description": tool.description,
+        "input_schema": parameters(tool),
+    })
+}
+
+fn text_block(text: impl Into<String>) -> Value {
+    json!({"type": "text", "text": text.into()})
+}
+
+fn mark(block: Option<&mut Value>) {
+    if let Some(block) = block {
+        block["cache_control"] = json!({"type": "ephemeral"});
+    }
+}
+
+/// What is said about thinking. Where the thoughts that led to the last calls are not there, a fixed budget is refused.
+fn thinking(
+    options: &RequestOptions,
+    max_tokens: u32,
+    messages: &[Value],
+    report: &mut Report,
+) -> Option<Value> {
+    let budget = match options.thinking {
+        Thinking::Default => return None,
+        Thinking::Adaptive => return Some(json!({"type": "adaptive"})),
+        Thinking::Budget(budget) => budget,
+    };
+    let is_result = |block: &Value| block["type"] == "tool_result";
+    let is_thought = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+    let blocks = |message: &Value| message["content"].as_array().cloned().unwrap_or_default();
+    for pair in messages.windows(2).rev() {
+        let [assistant, user] = pair else { continue };
+        if user["role"] != "user" {
+            continue;
+        }
+        if !blocks(user).iter().any(is_result) {
+            break;
+        }
+        if !blocks(assistant).first().is_some_and(is_thought) {
+            report.note(Departure::ThinkingLeftOut);
+            return None;
+        }
+    }
+    let budget = budget.max(1024);
+    if budget >= max_tokens {
+        report.note(Departure::ThinkingLeftOut);
+        return None;
+    }
+    Some(json!({"type": "enabled", "budget_tokens": budget}))
+}
+
+fn blocks<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<Vec<Value>, RenderError> {
+    Ok(pieces(parts, media, report)?.into_iter().map(block).collect())
+}
+
+fn block(piece: Piece) -> Value {
+    let (sent, modality) = match piece {
+        Piece::Text(text) => return text_block(text),
+        Piece::Media { sent, modality } => (sent, modality),
+    };
+    let kind = if modality == Modality::Document { "document" } else { "image" };
+    match sent {
+        Sent::Words(text) => text_block(text),
+        Sent::Url { url, .. } => json!({"type": kind, "source": {"type": "url", "url": url}}),
+        Sent::Bytes { mime, data } => {
+            json!({"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}})
+        }
+    }
+}
+
+fn push_turn(
+    turn: PlannedTurn<'_>,
+    messages: &mut Messages,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<(), RenderError> {
+    let content = match &turn.raw {
+        Some(raw) => replayed(raw, &turn)?,
+        None => {
+            let text = words(turn.parts.iter().copied(), report)?;
+            let mut content: Vec<Value> = Vec::new();
+            if !text.is_empty() {
+                content.push(text_block(text.trim_end()));
+            }
+            for call in &turn.calls {
+                let name = legal::legal_name(&call.call.option_name);
+                let input = legal::arguments_object(&call.call.arguments)?;
+                content.push(json!({"type": "tool_use", "id": call.id(), "name": name, "input": input}));
+            }
+            content
+        }
+    };
+    if content.is_empty() {
+        return Ok(());
+    }
+    messages.assistant(content, report);
+    let mut results = Vec::new();
+    for call in &turn.calls {
+        results.push(result(call, media, report)?);
+    }
+    messages.user(results);
+    Ok(())
+}
+
+fn result(call: &PlannedCall<'_>, media: &mut Media<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let mut content = blocks(call.parts, media, report)?;
+    if !call.result.text.trim().is_empty() {
+        content.insert(0, text_block(call.result.text.as_str()));
+    }
+    let mut result = json!({"type": "tool_result", "tool_use_id": call.id()});
+    if !content.is_empty() {
+        result["content"] = content.into();
+    }
+    if call.result.is_error {
+        result["is_error"] = true.into();
+    }
+    Ok(result)
+}
+
+/// The content as it was received, with names and arguments that may be sent. Thoughts are not touched.
+fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
+    let mut content = raw.as_array().cloned().unwrap_or_default();
+    content.retain(|block| !is_blank(block));
+    let calls = content.iter_mut().filter(|block| block["type"] == "tool_use");
+    for (block, call) in calls.zip(&turn.calls) {
+        block["name"] = legal::legal_name(&call.call.option_name).into();
+        if !call.call.arguments.is_parsable() {
+            block["input"] = legal::arguments_object(&call.call.arguments)?.into();
+        }
+    }
+    Ok(content)
+}
+
+/// Words of nothing but space, which are refused.
+fn is_blank(block: &Value) -> bool {
+    block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty())
+}
+
+fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+    let blocks: Vec<&Value> = raw.as_array()?.iter().filter(|block| !is_blank(block)).collect();
+    let is_call = |block: &Value| block["type"] == "tool_use";
+    let after = blocks.iter().skip_while(|block| !is_call(block));
+    if after.clone().any(|block| !is_call(block)) {
+        return None;
+    }
+    // An answer that ends in thoughts was cut off, and cannot stand in a conversation.
+    if matches!(blocks.last()?["type"].as_str(), Some("thinking" | "redacted_thinking") | None) {
+        return None;
+    }
+    after.map(|block| Some(RawCall { id: Some(block["id"].as_str()?.to_owned()) })).collect()
+}

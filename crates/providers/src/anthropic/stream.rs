@@ -1,0 +1,142 @@
+//! An answer that comes piece by piece.
+//!
+//! The blocks are put together to the content that an answer in one piece would have had, which is then read as such.
+
+use std::collections::BTreeMap;
+
+use backstitch_core::ports::Answer;
+use serde_json::{Map, Value};
+
+use super::response::{End, answer};
+use crate::error::{ProviderError, of_event};
+use crate::legal;
+use crate::parse::{Delta, StreamReader, event_json, text_at};
+use crate::provider::Target;
+use crate::sse::SseEvent;
+
+/// Reads the events of one answer.
+pub(crate) struct MessagesStream {
+    target: Target,
+    blocks: BTreeMap<u64, Value>,
+    /// The arguments of calls as they came, by the index of the block.
+    inputs: BTreeMap<u64, String>,
+    end: End,
+    is_done: bool,
+}
+
+impl MessagesStream {
+    pub(crate) fn new(target: Target) -> Self {
+        let (blocks, inputs, end) = (BTreeMap::new(), BTreeMap::new(), End::default());
+        Self { target, blocks, inputs, end, is_done: false }
+    }
+
+    fn take_delta(&mut self, index: u64, delta: &Value, deltas: &mut Vec<Delta>) {
+        let Some(block) = self.blocks.get_mut(&index) else { return };
+        let text = |name| text_at(delta, name).unwrap_or_default();
+        match text_at(delta, "type").unwrap_or_default() {
+            "text_delta" => {
+                join(block, "text", text("text"));
+                deltas.push(Delta::Text(text("text").to_owned()));
+            }
+            "thinking_delta" => {
+                join(block, "thinking", text("thinking"));
+                deltas.push(Delta::Reasoning(text("thinking").to_owned()));
+            }
+            "signature_delta" => join(block, "signature", text("signature")),
+            "input_json_delta" => self.inputs.entry(index).or_default().push_str(text("partial_json")),
+            "citations_delta" => {
+                if let Some(fields) = block.as_object_mut()
+                    && let Value::Array(citations) =
+                        fields.entry("citations").or_insert_with(|| Value::Array(Vec::new()))
+                {
+                    citations.push(delta["citation"].clone());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn join(block: &mut Value, name: &str, piece: &str) {
+    if let Some(fields) = block.as_object_mut() {
+        match fields.entry(name).or_insert(Value::Null) {
+            Value::String(text) => text.push_str(piece),
+            other => *other = piece.into(),
+        }
+    }
+}
+
+/// Takes over the fields that are there: counts are totals and not differences.
+fn replace(usage: &mut Value, newer: &Value) {
+    if !usage.is_object() {
+        *usage = Value::Object(Map::new());
+    }
+    if let (Some(usage), Some(newer)) = (usage.as_object_mut(), newer.as_object()) {
+        let present = newer.iter().filter(|(_, value)| !value.is_null());
+        usage.extend(present.map(|(name, value)| (name.clone(), value.clone())));
+    }
+}
+
+impl StreamReader for MessagesStream {
+    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        let data = event_json(event, &self.target)?;
+        match text_at(&data, "type").unwrap_or_default() {
+            "message_start" => replace(&mut self.end.usage, &data["message"]["usage"]),
+            "content_block_start" => {
+                let index = data["index"].as_u64().unwrap_or(self.blocks.len() as u64);
+                let block = data["content_block"].clone();
+                if block["type"] == "tool_use" {
+                    self.inputs.insert(index, String::new());
+                }
+                self.blocks.insert(index, block);
+            }
+            "content_block_delta" => {
+                if let Some(index) = data["index"].as_u64() {
+                    self.take_delta(index, &data["delta"], deltas);
+                }
+            }
+            "message_delta" => {
+                if let Some(reason) = text_at(&data["delta"], "stop_reason") {
+                    self.end.stop_reason = Some(reason.to_owned());
+                }
+                if !data["delta"]["stop_details"].is_null() {
+                    self.end.stop_details = data["delta"]["stop_details"].clone();
+                }
+                replace(&mut self.end.usage, &data["usage"]);
+            }
+            "message_stop" => self.is_done = true,
+            "error" => return Err(of_event(self.target.provider, &data)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_done
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Answer, ProviderError> {
+        if !self.is_done {
+            return Err(ProviderError::cut_stream(self.target.provider));
+        }
+        let mut texts = BTreeMap::new();
+        for (place, (index, block)) in self.blocks.iter_mut().enumerate() {
+            let Some(text) = self.inputs.remove(index) else { continue };
+            block["input"] = match serde_json::from_str::<Map<String, Value>>(&text) {
+                Ok(input) => input.into(),
+                Err(_) if text.trim().is_empty() => {
+                    block["input"].as_object().cloned().unwrap_or_default().into()
+                }
+                Err(_) => legal::wrapped(&text).into(),
+            };
+            if text.is_empty() && block["input"].as_object().is_some_and(|input| !input.is_empty()) {
+                // The call came whole.
+                texts.insert(place, block["input"].to_string());
+            } else {
+                texts.insert(place, text);
+            }
+        }
+        let raw = Value::Array(self.blocks.into_values().collect()).to_string();
+        answer(&raw, &self.end, &texts, &self.target)
+    }
+}

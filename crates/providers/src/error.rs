@@ -1,0 +1,153 @@
+//! What can go wrong between us and a provider.
+//!
+//! All providers' errors form one taxonomy, so that whoever asks knows what to do: wait and ask again, shorten the
+//! conversation, change the request, or give up. Texts of providers are kept short; secrets are taken out before an error is
+//! made from what a provider said (see [`ProviderError::without`]).
+
+mod classify;
+
+use std::fmt;
+use std::time::Duration;
+
+pub(crate) use classify::of_event;
+pub use classify::{of_response, retry_delay};
+
+use crate::provider::Provider;
+
+/// The most characters that are kept of what a provider said.
+const LONGEST_MESSAGE: usize = 1_000;
+
+/// Which kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The key is missing, wrong, or does not allow this.
+    Auth,
+    /// The account has no money left, or has reached a limit that does not pass by waiting.
+    OutOfCredit,
+    /// Too many requests or tokens for now.
+    RateLimited,
+    /// The provider has too much to do.
+    Overloaded,
+    /// The provider failed.
+    Server,
+    /// The request is not one that the provider takes.
+    InvalidRequest,
+    /// The conversation is too long for the model.
+    ContextTooLong,
+    /// The provider or the model refuses to answer this.
+    ContentFilter,
+    /// The provider was not reached, or the connection broke before an answer began.
+    Network,
+    /// The answer broke off.
+    CutStream,
+    /// The answer is not of the provider's own form.
+    Malformed,
+}
+
+impl ErrorKind {
+    /// All kinds.
+    pub const ALL: [Self; 11] = [
+        Self::Auth,
+        Self::OutOfCredit,
+        Self::RateLimited,
+        Self::Overloaded,
+        Self::Server,
+        Self::InvalidRequest,
+        Self::ContextTooLong,
+        Self::ContentFilter,
+        Self::Network,
+        Self::CutStream,
+        Self::Malformed,
+    ];
+
+    /// A stable word for the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::OutOfCredit => "out_of_credit",
+            Self::RateLimited => "rate_limited",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server",
+            Self::InvalidRequest => "invalid_request",
+            Self::ContextTooLong => "context_too_long",
+            Self::ContentFilter => "content_filter",
+            Self::Network => "network",
+            Self::CutStream => "cut_stream",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::RateLimited
+            | Self::Overloaded
+            | Self::Server
+            | Self::Network
+            | Self::CutStream
+            | Self::Malformed => true,
+            Self::Auth
+            | Self::OutOfCredit
+            | Self::InvalidRequest
+            | Self::ContextTooLong
+            | Self::ContentFilter => false,
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// A provider did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{provider} did not answer ({kind}): {message}")]
+pub struct ProviderError {
+    /// The provider.
+    pub provider: Provider,
+    /// What went wrong.
+    pub kind: ErrorKind,
+    /// What the provider said, or what was noticed here.
+    pub message: String,
+    /// The status of the HTTP response, when there was one.
+    pub status: Option<u16>,
+    /// The provider's own word for the error.
+    pub code: Option<String>,
+    /// How long to wait before asking again, where that was said.
+    pub retry_after: Option<Duration>,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+}
+
+impl ProviderError {
+    /// An error of a kind.
+    pub fn new(provider: Provider, kind: ErrorKind, message: impl AsRef<str>) -> Self {
+        let message = message.as_ref().chars().take(LONGEST_MESSAGE).collect();
+        let retryable = kind.is_retryable();
+        Self { provider, kind, message, status: None, code: None, retry_after: None, retryable }
+    }
+
+    /// An answer that is not of the provider's own form.
+    pub(crate) fn malformed(provider: Provider, problem: impl AsRef<str>) -> Self {
+        Self::new(provider, ErrorKind::Malformed, problem)
+    }
+
+    /// An answer that broke off.
+    pub(crate) fn cut_stream(provider: Provider) -> Self {
+        let text = "the stream ended before the answer did; nothing of it was kept";
+        Self::new(provider, ErrorKind::CutStream, text)
+    }
+
+    /// The same error without a secret, should the provider have repeated it.
+    #[must_use]
+    pub fn without(mut self, secret: &str) -> Self {
+        if !secret.is_empty() {
+            self.message = self.message.replace(secret, "[secret]");
+            self.code = self.code.map(|code| code.replace(secret, "[secret]"));
+        }
+        self
+    }
+}

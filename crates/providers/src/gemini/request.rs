@@ -1,0 +1,218 @@
+//! From a conversation to a request.
+
+use backstitch_core::message::Part;
+use backstitch_core::tool::ToolSpec;
+use serde_json::{Map, Value, json};
+
+use crate::legal;
+use crate::media::{Media, Sent};
+use crate::options::{RequestOptions, Thinking};
+use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
+use crate::provider::{Provider, Target};
+use crate::render::{Piece, RenderError, nudge, parameters, pieces, words};
+use crate::report::Report;
+use crate::thread::Thread;
+
+/// Stands where Gemini wants a signature and it was not Gemini who made the call.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+pub(crate) fn render(
+    thread: &Thread<'_>,
+    tools: &[&ToolSpec],
+    target: &Target,
+    options: &RequestOptions,
+    report: &mut Report,
+) -> Result<Value, RenderError> {
+    let mut media = Media::new(Provider::Gemini, options);
+    let mut contents: Vec<Value> = Vec::new();
+    let system = words(thread.system.iter().copied(), report)?;
+    for planned in plan(thread, target, options, raw_calls, report)? {
+        match planned {
+            Planned::Said(said) => {
+                let mut parts = parts_of(said.parts, &mut media, report)?;
+                if said.is_system && !parts.is_empty() {
+                    parts.insert(0, json!({"text": "System:"}));
+                }
+                push(&mut contents, "user", parts);
+            }
+            Planned::Turn(turn) => push_turn(turn, &mut contents, &mut media, report)?,
+        }
+    }
+    if last_role(&contents) != Some("user") {
+        push(&mut contents, "user", vec![json!({"text": nudge(report)})]);
+    }
+
+    let mut body = Map::new();
+    if !system.is_empty() {
+        body.insert("systemInstruction".into(), json!({"parts": [{"text": system}]}));
+    }
+    body.insert("contents".into(), contents.into());
+    if !tools.is_empty() {
+        let declared: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
+        body.insert("tools".into(), json!([{"functionDeclarations": declared}]));
+    }
+    let config = config(options);
+    if !config.is_empty() {
+        body.insert("generationConfig".into(), config.into());
+    }
+    Ok(body.into())
+}
+
+fn config(options: &RequestOptions) -> Map<String, Value> {
+    let mut config = Map::new();
+    if let Some(limit) = options.max_output_tokens {
+        config.insert("maxOutputTokens".into(), limit.into());
+    }
+    if let Some(schema) = &options.output_schema {
+        config.insert("responseMimeType".into(), "application/json".into());
+        config.insert("responseJsonSchema".into(), schema.clone());
+    }
+    let mut thinking = Map::new();
+    match options.thinking {
+        Thinking::Default => {}
+        Thinking::Adaptive => {
+            thinking.insert("includeThoughts".into(), true.into());
+        }
+        Thinking::Budget(budget) => {
+            thinking.insert("thinkingBudget".into(), budget.into());
+        }
+    }
+    if let Some(effort) = &options.effort {
+        thinking.insert("thinkingLevel".into(), effort.to_uppercase().into());
+        // The two ways of saying it exclude each other.
+        thinking.remove("thinkingBudget");
+    }
+    if !thinking.is_empty() {
+        config.insert("thinkingConfig".into(), thinking.into());
+    }
+    config
+}
+
+fn declared(tool: &ToolSpec) -> Value {
+    json!({
+        "name": legal::legal_name(tool.name.as_str()),
+        "description": tool.description,
+        "parametersJsonSchema": parameters(tool),
+    })
+}
+
+fn last_role(contents: &[Value]) -> Option<&str> {
+    contents.last().and_then(|content| content["role"].as_str())
+}
+
+fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
+    if !parts.is_empty() {
+        contents.push(json!({"role": role, "parts": parts}));
+    }
+}
+
+fn parts_of<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<Vec<Value>, RenderError> {
+    Ok(pieces(parts, media, report)?.into_iter().map(part).collect())
+}
+
+fn part(piece: Piece) -> Value {
+    match piece {
+        Piece::Text(text) | Piece::Media { sent: Sent::Words(text), .. } => json!({"text": text}),
+        Piece::Media { sent: Sent::Url { url, mime }, .. } => {
+            json!({"fileData": {"mimeType": mime, "fileUri": url}})
+        }
+        Piece::Media { sent: Sent::Bytes { mime, data }, .. } => {
+            json!({"inlineData": {"mimeType": mime, "data": data}})
+        }
+    }
+}
+
+fn push_turn(
+    turn: PlannedTurn<'_>,
+    contents: &mut Vec<Value>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<(), RenderError> {
+    let mut parts = match &turn.raw {
+        Some(raw) => replayed(raw, &turn)?,
+        None => {
+            let text = words(turn.parts.iter().copied(), report)?;
+            let mut parts: Vec<Value> = Vec::new();
+            if !text.is_empty() {
+                parts.push(json!({"text": text}));
+            }
+            for call in &turn.calls {
+                let name = legal::legal_name(&call.call.option_name);
+                let args = legal::arguments_object(&call.call.arguments)?;
+                parts.push(json!({"functionCall": {"id": call.id(), "name": name, "args": args}}));
+            }
+            parts
+        }
+    };
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let first = parts.iter_mut().find(|part| part.get("functionCall").is_some());
+    if let Some(first) = first
+        && first.get("thoughtSignature").is_none()
+    {
+        first["thoughtSignature"] = UNSIGNED.into();
+    }
+    if last_role(contents) != Some("user") {
+        push(contents, "user", vec![json!({"text": nudge(report)})]);
+    }
+    push(contents, "model", parts);
+    let (mut responses, mut shown) = (Vec::new(), Vec::new());
+    for call in &turn.calls {
+        responses.push(response(call, report)?);
+        shown.extend(call.parts.iter().filter(|part| part.as_media().is_some()));
+    }
+    push(contents, "user", responses);
+    // Media of results by address is not taken inside of a response, so all of it stands in a content behind.
+    push(contents, "user", parts_of(shown, media, report)?);
+    Ok(())
+}
+
+fn response(call: &PlannedCall<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let key = if call.result.is_error { "error" } else { "output" };
+    let spoken = words(call.parts.iter().filter(|part| part.as_text().is_some()), report)?;
+    let mut text = call.result.text.clone();
+    if !spoken.is_empty() {
+        text = if text.is_empty() { spoken } else { format!("{text}\n{spoken}") };
+    }
+    let mut response = json!({
+        "name": legal::legal_name(&call.call.option_name),
+        "response": {key: text},
+    });
+    if let Some(id) = &call.wire_id {
+        response["id"] = id.as_str().into();
+    }
+    Ok(json!({"functionResponse": response}))
+}
+
+/// The parts as they were received, with names and arguments that may be sent. Signatures stay on their parts.
+fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
+    let mut parts = raw.as_array().cloned().unwrap_or_default();
+    parts.retain(|part| part["text"] != "" || part.get("thoughtSignature").is_some());
+    let calls = parts.iter_mut().filter_map(|part| part.get_mut("functionCall"));
+    for (raw, call) in calls.zip(&turn.calls) {
+        raw["name"] = legal::legal_name(&call.call.option_name).into();
+        if !raw["args"].is_object() {
+            raw["args"] = legal::arguments_object(&call.call.arguments)?.into();
+        }
+    }
+    Ok(parts)
+}
+
+fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+    let parts = raw.as_array()?;
+    if !parts.iter().all(Value::is_object) {
+        return None;
+    }
+    let calls = parts.iter().filter_map(|part| part.get("functionCall"));
+    calls
+        .map(|call| {
+            call.as_object()?;
+            Some(RawCall { id: call["id"].as_str().map(str::to_owned) })
+        })
+        .collect()
+}

@@ -1,0 +1,124 @@
+//! From an answer to parts and calls.
+
+use backstitch_core::budget::Amounts;
+use backstitch_core::message::{Arguments, Part};
+use backstitch_core::ports::{Answer, AnsweredCall};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::{ErrorKind, ProviderError};
+use crate::parse::{body_of, number, text_at};
+use crate::provider::Target;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(borrow, default)]
+    candidates: Vec<Candidate<'a>>,
+    #[serde(default)]
+    prompt_feedback: Value,
+    #[serde(default)]
+    usage_metadata: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    #[serde(borrow, default)]
+    content: Option<Content<'a>>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+    #[serde(default)]
+    finish_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow, default)]
+    parts: Option<&'a RawValue>,
+}
+
+/// Reads a whole answer.
+pub(crate) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+    let Body { candidates, prompt_feedback, usage_metadata } = body_of(body, target)?;
+    let mut end = End { prompt_feedback, usage: usage_metadata, ..End::default() };
+    let Some(candidate) = candidates.into_iter().next() else { return answer("[]", &end, target) };
+    end.finish_reason = candidate.finish_reason;
+    end.finish_message = candidate.finish_message;
+    let parts = candidate.content.and_then(|content| content.parts);
+    answer(parts.map_or("[]", RawValue::get), &end, target)
+}
+
+/// How an answer ended.
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) finish_reason: Option<String>,
+    pub(super) finish_message: Option<String>,
+    pub(super) prompt_feedback: Value,
+    pub(super) usage: Value,
+}
+
+/// The answer that a list of parts is.
+pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, ProviderError> {
+    let refuse = |kind, text: &str| Err(ProviderError::new(target.provider, kind, text));
+    if let Some(reason) = text_at(&end.prompt_feedback, "blockReason") {
+        return refuse(ErrorKind::ContentFilter, &format!("the prompt was blocked: {reason}"));
+    }
+    let reason = end.finish_reason.as_deref();
+    let why = end.finish_message.as_deref().unwrap_or_default();
+    match reason {
+        Some("STOP" | "MAX_TOKENS") => {}
+        None => return refuse(ErrorKind::Malformed, "the answer does not say why it ended"),
+        Some(
+            reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" | "OTHER"),
+        ) => {
+            return refuse(ErrorKind::Malformed, &format!("the answer ended with {reason} {why}"));
+        }
+        Some(
+            reason @ ("SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION"),
+        ) => return refuse(ErrorKind::ContentFilter, &format!("the answer was withheld: {reason} {why}")),
+        Some(_) => {}
+    }
+    let parts: Vec<Value> = body_of(raw, target)?;
+    let mut answer = Answer {
+        provider: Some(target.sidecar(raw, reason)),
+        usage: amounts(&end.usage),
+        ..Answer::default()
+    };
+    let mut said = String::new();
+    for part in &parts {
+        if let Some(call) = part.get("functionCall") {
+            let arguments = match &call["args"] {
+                Value::Object(args) => Arguments::from_object(args.clone()),
+                Value::Null => Arguments::none(),
+                other => Arguments::from_text(other.to_string()),
+            };
+            let mut made = AnsweredCall::new(text_at(call, "name").unwrap_or_default(), arguments);
+            made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
+            answer.calls.push(made);
+        } else if part["thought"] != true {
+            said.push_str(text_at(part, "text").unwrap_or_default());
+        }
+    }
+    if !said.is_empty() {
+        answer.parts.push(Part::text(said));
+    }
+    Ok(answer)
+}
+
+fn amounts(usage: &Value) -> Amounts {
+    Amounts {
+        input_tokens: number(usage, "promptTokenCount") + number(usage, "toolUsePromptTokenCount"),
+        output_tokens: number(usage, "candidatesTokenCount") + number(usage, "thoughtsTokenCount"),
+        ..Amounts::ZERO
+    }
+}

@@ -1,0 +1,92 @@
+//! An answer that comes piece by piece.
+//!
+//! Every event is an answer of its own with more parts. Neighbouring texts are joined where both are thoughts or neither is,
+//! and where no signature stands on them.
+
+use backstitch_core::ports::Answer;
+use serde_json::Value;
+
+use super::response::{End, answer};
+use crate::error::{ProviderError, of_event};
+use crate::parse::{Delta, StreamReader, event_json, text_at};
+use crate::provider::Target;
+use crate::sse::SseEvent;
+
+/// Reads the events of one answer.
+pub(crate) struct GeminiStream {
+    target: Target,
+    parts: Vec<Value>,
+    end: End,
+}
+
+impl GeminiStream {
+    pub(crate) fn new(target: Target) -> Self {
+        Self { target, parts: Vec::new(), end: End::default() }
+    }
+
+    fn take_part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
+        if let Some(text) = text_at(part, "text").filter(|text| !text.is_empty()) {
+            deltas.push(match part["thought"] == true {
+                true => Delta::Reasoning(text.to_owned()),
+                false => Delta::Text(text.to_owned()),
+            });
+            if let Some(last) = self.parts.last_mut()
+                && is_plain(last)
+                && is_plain(part)
+                && last["thought"] == part["thought"]
+                && let Some(Value::String(said)) = last.get_mut("text")
+            {
+                said.push_str(text);
+                return;
+            }
+        }
+        self.parts.push(part.clone());
+    }
+}
+
+/// Whether a part is a text without anything else on it.
+fn is_plain(part: &Value) -> bool {
+    let only = |fields: &serde_json::Map<String, Value>| {
+        fields.keys().all(|name| name == "text" || name == "thought") && fields.contains_key("text")
+    };
+    part.as_object().is_some_and(only)
+}
+
+impl StreamReader for GeminiStream {
+    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        let data = event_json(event, &self.target)?;
+        let data = data.get(0).unwrap_or(&data);
+        if !data["error"].is_null() {
+            return Err(of_event(self.target.provider, data));
+        }
+        if !data["promptFeedback"].is_null() {
+            self.end.prompt_feedback = data["promptFeedback"].clone();
+        }
+        if !data["usageMetadata"].is_null() {
+            self.end.usage = data["usageMetadata"].clone();
+        }
+        let candidate = &data["candidates"][0];
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            self.take_part(part, deltas);
+        }
+        if let Some(reason) = text_at(candidate, "finishReason") {
+            self.end.finish_reason = Some(reason.to_owned());
+            self.end.finish_message = text_at(candidate, "finishMessage").map(str::to_owned);
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        // More may follow the reason, so only the end of the stream is the end of the answer.
+        false
+    }
+
+    fn finish(self: Box<Self>) -> Result<Answer, ProviderError> {
+        let was_blocked = self.end.prompt_feedback.get("blockReason").is_some();
+        if self.end.finish_reason.is_none() && !was_blocked {
+            return Err(ProviderError::cut_stream(self.target.provider));
+        }
+        let raw = Value::Array(self.parts).to_string();
+        answer(&raw, &self.end, &self.target)
+    }
+}

@@ -1,0 +1,90 @@
+//! HTTP, by reqwest and rustls.
+//!
+//! Redirects are not followed, since a key must not travel to where it was not meant for. A connection that stays silent for
+//! too long counts as broken. Errors never name the address, which whoever asks knows.
+
+use std::time::Duration;
+
+use backstitch_core::ports::BoxFuture;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::redirect;
+use secrecy::ExposeSecret;
+
+use crate::transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a server may say nothing. Models think for minutes, but servers say that they are still there.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Sends requests over the network. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Http {
+    client: reqwest::Client,
+}
+
+impl Http {
+    /// A transport with connections of its own.
+    pub fn new() -> Result<Self, TransportError> {
+        // A program that has chosen its cryptography keeps it.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("backstitch/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(SILENCE_TIMEOUT)
+            .build()
+            .map_err(broken)?;
+        Ok(Self { client })
+    }
+}
+
+impl Transport for Http {
+    fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        Box::pin(async move {
+            let mut builder = self.client.post(&request.url).body(request.body.as_bytes().to_vec());
+            for (name, value) in &request.headers {
+                builder = builder.header(*name, value);
+            }
+            if let Some((name, secret)) = request.secret {
+                let illegal =
+                    || TransportError { message: "the key holds characters that no header may".to_owned() };
+                let mut value = HeaderValue::from_str(secret.expose_secret()).map_err(|_| illegal())?;
+                value.set_sensitive(true);
+                builder = builder.header(HeaderName::from_static(name), value);
+            }
+            let response = builder.send().await.map_err(broken)?;
+            let headers = response.headers().iter().filter_map(|(name, value)| {
+                Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+            });
+            let (status, headers) = (response.status().as_u16(), headers.collect());
+            Ok(HttpResponse { status, headers, body: Box::new(Incoming(response)) })
+        })
+    }
+}
+
+/// A body that is still coming.
+struct Incoming(reqwest::Response);
+
+impl Body for Incoming {
+    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
+        Box::pin(async move {
+            let chunk = self.0.chunk().await.map_err(broken)?;
+            Ok(chunk.map(Vec::from))
+        })
+    }
+}
+
+/// What happened, with what lies below, and without the address.
+fn broken(error: reqwest::Error) -> TransportError {
+    let error = error.without_url();
+    let mut message = error.to_string();
+    let mut below = std::error::Error::source(&error);
+    while let Some(source) = below {
+        message.push_str(&format!(": {source}"));
+        below = source.source();
+    }
+    TransportError { message }
+}

@@ -1,0 +1,209 @@
+//! From a conversation to a request.
+
+use backstitch_core::message::{Modality, Part};
+use backstitch_core::tool::ToolSpec;
+use serde_json::{Map, Value, json};
+
+use crate::legal;
+use crate::media::{Media, Sent};
+use crate::options::RequestOptions;
+use crate::plan::{Planned, PlannedTurn, RawCall, plan};
+use crate::provider::{Provider, Target};
+use crate::render::{Piece, RenderError, is_strict, nudge, only_text, parameters, pieces, words};
+use crate::report::Report;
+use crate::thread::Thread;
+
+/// What stands in answers and is refused, or at least useless, in requests.
+const ANSWER_ONLY: [&str; 4] = ["annotations", "audio", "refusal", "function_call"];
+
+pub(crate) fn render(
+    thread: &Thread<'_>,
+    tools: &[&ToolSpec],
+    target: &Target,
+    options: &RequestOptions,
+    report: &mut Report,
+) -> Result<Value, RenderError> {
+    let mut media = Media::new(Provider::OpenAiChat, options);
+    let mut messages = Vec::new();
+    let system = words(thread.system.iter().copied(), report)?;
+    if !system.is_empty() {
+        messages.push(json!({"role": "system", "content": system}));
+    }
+    for planned in plan(thread, target, options, raw_calls, report)? {
+        match planned {
+            Planned::Said(said) if said.is_system => {
+                let text = words(said.parts, report)?;
+                if !text.is_empty() {
+                    messages.push(json!({"role": "system", "content": text}));
+                }
+            }
+            Planned::Said(said) => messages.extend(user(said.parts, &mut media, report)?),
+            Planned::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
+        }
+    }
+    let role = |message: &Value| message["role"].as_str().map(str::to_owned);
+    if matches!(messages.last().and_then(role).as_deref(), None | Some("assistant" | "system")) {
+        messages.push(json!({"role": "user", "content": nudge(report)}));
+    }
+
+    let mut body = Map::new();
+    body.insert("model".into(), target.model.clone().into());
+    body.insert("messages".into(), messages.into());
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
+    }
+    if let Some(schema) = &options.output_schema {
+        let format = json!({"name": "answer", "schema": schema, "strict": is_strict(schema)});
+        body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": format}));
+    }
+    if let Some(limit) = options.max_output_tokens {
+        // Compatible servers know the older name alone.
+        let name = if target.endpoint.is_some() { "max_tokens" } else { "max_completion_tokens" };
+        body.insert(name.into(), limit.into());
+    }
+    if let Some(effort) = &options.effort {
+        body.insert("reasoning_effort".into(), effort.clone().into());
+    }
+    if let Some(key) = &options.cache_key {
+        body.insert("prompt_cache_key".into(), key.clone().into());
+    }
+    if options.stream {
+        body.insert("stream".into(), true.into());
+        body.insert("stream_options".into(), json!({"include_usage": true}));
+    }
+    Ok(body.into())
+}
+
+fn declared(tool: &ToolSpec) -> Value {
+    let function = json!({
+        "name": tool.name.as_str(),
+        "description": tool.description,
+        "parameters": parameters(tool),
+    });
+    json!({"type": "function", "function": function})
+}
+
+fn user<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<Option<Value>, RenderError> {
+    let pieces = pieces(parts, media, report)?;
+    if pieces.is_empty() {
+        return Ok(None);
+    }
+    let content = match only_text(&pieces) {
+        Some(text) => Value::String(text),
+        None => pieces.into_iter().map(content_part).collect(),
+    };
+    Ok(Some(json!({"role": "user", "content": content})))
+}
+
+fn content_part(piece: Piece) -> Value {
+    let (sent, modality) = match piece {
+        Piece::Text(text) => return json!({"type": "text", "text": text}),
+        Piece::Media { sent, modality } => (sent, modality),
+    };
+    match (sent, modality) {
+        (Sent::Words(text), _) => json!({"type": "text", "text": text}),
+        (Sent::Bytes { mime, data }, Modality::Audio) => {
+            let format = if mime == "audio/wav" { "wav" } else { "mp3" };
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
+        }
+        (Sent::Bytes { mime, data }, Modality::Document) => {
+            let url = format!("data:{mime};base64,{data}");
+            json!({"type": "file", "file": {"filename": "document.pdf", "file_data": url}})
+        }
+        (Sent::Bytes { mime, data }, _) => {
+            json!({"type": "image_url", "image_url": {"url": format!("data:{mime};base64,{data}")}})
+        }
+        (Sent::Url { url, .. }, _) => json!({"type": "image_url", "image_url": {"url": url}}),
+    }
+}
+
+fn push_turn(
+    turn: PlannedTurn<'_>,
+    messages: &mut Vec<Value>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<(), RenderError> {
+    let message = match &turn.raw {
+        Some(raw) => replayed(raw, &turn)?,
+        None => said_anew(&turn, report)?,
+    };
+    messages.extend(message);
+    let mut shown = Vec::new();
+    for call in &turn.calls {
+        let mut text = legal::marked(&call.result);
+        let (spoken, seen): (Vec<&Part>, Vec<&Part>) =
+            call.parts.iter().partition(|part| part.as_text().is_some());
+        let more = words(spoken, report)?;
+        if !more.is_empty() {
+            text = if text.is_empty() { more } else { format!("{text}\n{more}") };
+        }
+        messages.push(json!({"role": "tool", "tool_call_id": call.id(), "content": text}));
+        shown.extend(seen);
+    }
+    messages.extend(user(shown, media, report)?);
+    Ok(())
+}
+
+fn said_anew(turn: &PlannedTurn<'_>, report: &mut Report) -> Result<Option<Value>, RenderError> {
+    let text = words(turn.parts.iter().copied(), report)?;
+    let mut calls = Vec::new();
+    for call in &turn.calls {
+        let function = json!({
+            "name": legal::legal_name(&call.call.option_name),
+            "arguments": legal::arguments_text(&call.call.arguments)?,
+        });
+        calls.push(json!({"id": call.id(), "type": "function", "function": function}));
+    }
+    let content = if text.is_empty() { Value::Null } else { Value::String(text) };
+    Ok(match (content.is_null(), calls.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(json!({"role": "assistant", "content": content})),
+        (_, false) => Some(json!({"role": "assistant", "content": content, "tool_calls": calls})),
+    })
+}
+
+/// The message as it was received, in a form that may be sent.
+fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, RenderError> {
+    let mut message = raw.as_object().cloned().unwrap_or_default();
+    for name in ANSWER_ONLY {
+        message.remove(name);
+    }
+    message.insert("role".into(), "assistant".into());
+    if turn.calls.is_empty() {
+        message.remove("tool_calls");
+        let is_empty = match message.get("content") {
+            None | Some(Value::Null) => true,
+            Some(Value::String(text)) => text.is_empty(),
+            Some(Value::Array(parts)) => parts.is_empty(),
+            Some(_) => false,
+        };
+        if is_empty {
+            return Ok(None);
+        }
+    }
+    message.entry("content").or_insert(Value::Null);
+    let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+    for (raw, call) in calls.into_iter().flatten().zip(&turn.calls) {
+        raw["type"] = "function".into();
+        raw["function"]["name"] = legal::legal_name(&call.call.option_name).into();
+        raw["function"]["arguments"] = legal::arguments_text(&call.call.arguments)?.into();
+    }
+    Ok(Some(message.into()))
+}
+
+fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+    let message = raw.as_object()?;
+    let calls = match message.get("tool_calls") {
+        None | Some(Value::Null) => return Some(Vec::new()),
+        Some(calls) => calls.as_array()?,
+    };
+    let ids = calls.iter().map(|call| {
+        call.get("function")?.as_object()?;
+        Some(RawCall { id: Some(call.get("id")?.as_str()?.to_owned()) })
+    });
+    ids.collect()
+}

@@ -1,0 +1,90 @@
+//! From an answer to parts and calls.
+
+use backstitch_core::budget::Amounts;
+use backstitch_core::message::{Arguments, Part};
+use backstitch_core::ports::{Answer, AnsweredCall};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::{ErrorKind, ProviderError};
+use crate::parse::{body_of, number, text_at};
+use crate::provider::Target;
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+    #[serde(default)]
+    usage: Value,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    message: &'a RawValue,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+/// Reads a whole answer.
+pub(crate) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+    let Body { choices, usage } = body_of(body, target)?;
+    let Some(choice) = choices.first() else {
+        return Err(ProviderError::malformed(target.provider, "the answer has no choices"));
+    };
+    answer(choice.message.get(), choice.finish_reason.as_deref(), &usage, target)
+}
+
+/// The answer that a message is.
+pub(super) fn answer(
+    raw: &str,
+    finish_reason: Option<&str>,
+    usage: &Value,
+    target: &Target,
+) -> Result<Answer, ProviderError> {
+    let message: Value = body_of(raw, target)?;
+    if let Some(refusal) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
+        return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, refusal));
+    }
+    if finish_reason == Some("content_filter") {
+        let text = "the answer was withheld by the provider's filter";
+        return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, text));
+    }
+    let mut answer = Answer {
+        provider: Some(target.sidecar(raw, finish_reason)),
+        usage: amounts(usage),
+        ..Answer::default()
+    };
+    match &message["content"] {
+        Value::String(text) if !text.is_empty() => answer.parts.push(Part::text(text.as_str())),
+        // Some compatible servers answer with a list of parts.
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| text_at(part, "text"));
+            answer.parts.extend(texts.filter(|text| !text.is_empty()).map(Part::text));
+        }
+        _ => {}
+    }
+    for call in message["tool_calls"].as_array().into_iter().flatten() {
+        let function = &call["function"];
+        let arguments = match &function["arguments"] {
+            Value::String(text) if text.trim().is_empty() => Arguments::none(),
+            Value::String(text) => Arguments::from_text(text.as_str()),
+            Value::Object(object) => Arguments::from_object(object.clone()),
+            Value::Null => Arguments::none(),
+            other => Arguments::from_text(other.to_string()),
+        };
+        let mut made = AnsweredCall::new(text_at(function, "name").unwrap_or_default(), arguments);
+        made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
+        answer.calls.push(made);
+    }
+    Ok(answer)
+}
+
+fn amounts(usage: &Value) -> Amounts {
+    Amounts {
+        input_tokens: number(usage, "prompt_tokens"),
+        output_tokens: number(usage, "completion_tokens"),
+        ..Amounts::ZERO
+    }
+}

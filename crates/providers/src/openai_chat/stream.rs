@@ -1,0 +1,130 @@
+//! An answer that comes piece by piece.
+//!
+//! The pieces are put together to the message that an answer in one piece would have had, which is then read as such.
+
+use backstitch_core::ports::Answer;
+use serde_json::{Map, Value, json};
+
+use super::response::answer;
+use crate::error::{ProviderError, of_event};
+use crate::parse::{Delta, StreamReader, event_json, text_at};
+use crate::provider::Target;
+use crate::sse::SseEvent;
+
+/// Fields of a delta whose pieces are texts to be joined.
+const JOINED: [&str; 4] = ["content", "refusal", "reasoning_content", "reasoning"];
+
+#[derive(Default)]
+struct PartialCall {
+    index: u64,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+/// Reads the events of one answer.
+pub(crate) struct ChatStream {
+    target: Target,
+    message: Map<String, Value>,
+    calls: Vec<PartialCall>,
+    finish_reason: Option<String>,
+    usage: Value,
+    is_done: bool,
+}
+
+impl ChatStream {
+    pub(crate) fn new(target: Target) -> Self {
+        Self {
+            target,
+            message: Map::from_iter([
+                ("role".to_owned(), "assistant".into()),
+                ("content".to_owned(), Value::Null),
+            ]),
+            calls: Vec::new(),
+            finish_reason: None,
+            usage: Value::Null,
+            is_done: false,
+        }
+    }
+
+    fn take_call(&mut self, piece: &Value) {
+        // Servers that leave the index out send each call whole, or all pieces of the last one.
+        let id = text_at(piece, "id").unwrap_or_default();
+        let last = self.calls.last();
+        let index = piece["index"].as_u64().unwrap_or_else(|| match last {
+            Some(last) if id.is_empty() || last.id == id => last.index,
+            Some(last) => last.index + 1,
+            None => 0,
+        });
+        let place = self.calls.iter().position(|call| call.index == index).unwrap_or_else(|| {
+            self.calls.push(PartialCall { index, ..PartialCall::default() });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[place];
+        if call.id.is_empty() {
+            call.id = id.to_owned();
+        }
+        let function = &piece["function"];
+        if call.name.is_empty() {
+            call.name = text_at(function, "name").unwrap_or_default().to_owned();
+        }
+        call.arguments.push_str(text_at(function, "arguments").unwrap_or_default());
+    }
+}
+
+impl StreamReader for ChatStream {
+    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        if event.data.trim() == "[DONE]" {
+            self.is_done = true;
+            return Ok(());
+        }
+        let chunk = event_json(event, &self.target)?;
+        if !chunk["error"].is_null() {
+            return Err(of_event(self.target.provider, &chunk));
+        }
+        if !chunk["usage"].is_null() {
+            self.usage = chunk["usage"].clone();
+        }
+        let Some(choice) = chunk["choices"].get(0) else { return Ok(()) };
+        if let Some(reason) = text_at(choice, "finish_reason") {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        let delta = &choice["delta"];
+        for name in JOINED {
+            let Some(piece) = text_at(delta, name).filter(|piece| !piece.is_empty()) else { continue };
+            deltas.push(match name {
+                "content" | "refusal" => Delta::Text(piece.to_owned()),
+                _ => Delta::Reasoning(piece.to_owned()),
+            });
+            match self.message.entry(name).or_insert(Value::Null) {
+                Value::String(text) => text.push_str(piece),
+                other => *other = piece.into(),
+            }
+        }
+        for piece in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.take_call(piece);
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_done
+    }
+
+    fn finish(self: Box<Self>) -> Result<Answer, ProviderError> {
+        // Some compatible servers end without the mark, but not without a reason.
+        if !self.is_done && self.finish_reason.is_none() {
+            return Err(ProviderError::cut_stream(self.target.provider));
+        }
+        let mut message = self.message;
+        if !self.calls.is_empty() {
+            let calls = self.calls.into_iter().map(|call| {
+                let function = json!({"name": call.name, "arguments": call.arguments});
+                json!({"id": call.id, "type": "function", "function": function})
+            });
+            message.insert("tool_calls".to_owned(), calls.collect());
+        }
+        let raw = Value::Object(message).to_string();
+        answer(&raw, self.finish_reason.as_deref(), &self.usage, &self.target)
+    }
+}

@@ -1,0 +1,184 @@
+//! From a conversation to a request.
+
+use backstitch_core::message::{Modality, Part};
+use backstitch_core::tool::ToolSpec;
+use serde_json::{Map, Value, json};
+
+use crate::legal;
+use crate::media::{Media, Sent};
+use crate::options::RequestOptions;
+use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
+use crate::provider::{Provider, Target};
+use crate::render::{Piece, RenderError, is_strict, nudge, parameters, pieces, words};
+use crate::report::Report;
+use crate::thread::Thread;
+
+pub(crate) fn render(
+    thread: &Thread<'_>,
+    tools: &[&ToolSpec],
+    target: &Target,
+    options: &RequestOptions,
+    report: &mut Report,
+) -> Result<Value, RenderError> {
+    let mut media = Media::new(Provider::OpenAiResponses, options);
+    let mut items = Vec::new();
+    let system = words(thread.system.iter().copied(), report)?;
+    for planned in plan(thread, target, options, raw_calls, report)? {
+        match planned {
+            Planned::Said(said) => {
+                let role = if said.is_system { "developer" } else { "user" };
+                let content = contents(said.parts, &mut media, report)?;
+                if !content.is_empty() {
+                    items.push(json!({"role": role, "content": content}));
+                }
+            }
+            Planned::Turn(turn) => push_turn(turn, &mut items, &mut media, report)?,
+        }
+    }
+    let asks = |item: &Value| item["role"] == "user" || item["type"] == "function_call_output";
+    if !items.last().is_some_and(asks) {
+        let text = json!({"type": "input_text", "text": nudge(report)});
+        items.push(json!({"role": "user", "content": [text]}));
+    }
+
+    let mut body = Map::new();
+    body.insert("model".into(), target.model.clone().into());
+    if !system.is_empty() {
+        body.insert("instructions".into(), system.into());
+    }
+    body.insert("input".into(), items.into());
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
+    }
+    if let Some(schema) = &options.output_schema {
+        let strict = is_strict(schema);
+        let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict});
+        body.insert("text".into(), json!({"format": format}));
+    }
+    if let Some(limit) = options.max_output_tokens {
+        body.insert("max_output_tokens".into(), limit.max(16).into());
+    }
+    if let Some(effort) = &options.effort {
+        body.insert("reasoning".into(), json!({"effort": effort, "summary": "auto"}));
+    }
+    if let Some(key) = &options.cache_key {
+        body.insert("prompt_cache_key".into(), key.clone().into());
+    }
+    body.insert("store".into(), false.into());
+    body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+    if options.stream {
+        body.insert("stream".into(), true.into());
+    }
+    Ok(body.into())
+}
+
+fn declared(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name.as_str(),
+        "description": tool.description,
+        "parameters": parameters(tool),
+        "strict": false,
+    })
+}
+
+fn contents<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<Vec<Value>, RenderError> {
+    Ok(pieces(parts, media, report)?.into_iter().map(content).collect())
+}
+
+fn content(piece: Piece) -> Value {
+    let (sent, modality) = match piece {
+        Piece::Text(text) => return json!({"type": "input_text", "text": text}),
+        Piece::Media { sent, modality } => (sent, modality),
+    };
+    match (sent, modality) {
+        (Sent::Words(text), _) => json!({"type": "input_text", "text": text}),
+        (Sent::Url { url, .. }, Modality::Document) => json!({"type": "input_file", "file_url": url}),
+        (Sent::Url { url, .. }, _) => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
+        (Sent::Bytes { mime, data }, Modality::Document) => {
+            let url = format!("data:{mime};base64,{data}");
+            json!({"type": "input_file", "filename": "document.pdf", "file_data": url})
+        }
+        (Sent::Bytes { mime, data }, _) => {
+            let url = format!("data:{mime};base64,{data}");
+            json!({"type": "input_image", "image_url": url, "detail": "auto"})
+        }
+    }
+}
+
+fn push_turn(
+    turn: PlannedTurn<'_>,
+    items: &mut Vec<Value>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<(), RenderError> {
+    match &turn.raw {
+        Some(raw) => items.extend(replayed(raw, &turn)?),
+        None => {
+            let text = words(turn.parts.iter().copied(), report)?;
+            if !text.is_empty() {
+                let text = json!({"type": "output_text", "text": text});
+                items.push(json!({"type": "message", "role": "assistant", "content": [text]}));
+            }
+            for call in &turn.calls {
+                items.push(json!({
+                    "type": "function_call",
+                    "call_id": call.id(),
+                    "name": legal::legal_name(&call.call.option_name),
+                    "arguments": legal::arguments_text(&call.call.arguments)?,
+                }));
+            }
+        }
+    }
+    for call in &turn.calls {
+        items.push(output(call, media, report)?);
+    }
+    Ok(())
+}
+
+fn output(call: &PlannedCall<'_>, media: &mut Media<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let text = legal::marked(&call.result);
+    let mut parts = contents(call.parts, media, report)?;
+    let output = if parts.is_empty() {
+        Value::String(text)
+    } else {
+        if !text.is_empty() {
+            parts.insert(0, json!({"type": "input_text", "text": text}));
+        }
+        Value::Array(parts)
+    };
+    Ok(json!({"type": "function_call_output", "call_id": call.id(), "output": output}))
+}
+
+/// The items as they were received, with names and arguments that may be sent.
+fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
+    let mut items = raw.as_array().cloned().unwrap_or_default();
+    let calls = items.iter_mut().filter(|item| item["type"] == "function_call");
+    for (item, call) in calls.zip(&turn.calls) {
+        item["name"] = legal::legal_name(&call.call.option_name).into();
+        item["arguments"] = legal::arguments_text(&call.call.arguments)?.into();
+    }
+    Ok(items)
+}
+
+fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+    let items = raw.as_array()?;
+    let is_reasoning = |item: &Value| item["type"] == "reasoning";
+    for (index, item) in items.iter().enumerate().filter(|(_, item)| is_reasoning(item)) {
+        // Thoughts that led to nothing, and thoughts that lie only on the other side, are refused.
+        let next = items[index + 1..].iter().find(|item| !is_reasoning(item));
+        if next.is_none() || !item["encrypted_content"].is_string() {
+            return None;
+        }
+    }
+    // Calls of tools that run on the other side, or that take free text, are not ours to answer.
+    if items.iter().any(|item| item["type"] == "custom_tool_call") {
+        return None;
+    }
+    let calls = items.iter().filter(|item| item["type"] == "function_call");
+    calls.map(|item| Some(RawCall { id: Some(item["call_id"].as_str()?.to_owned()) })).collect()
+}

@@ -1,0 +1,76 @@
+//! An answer that comes piece by piece.
+//!
+//! Deltas are for display. What counts is each item once it is done, and the event that ends the answer.
+
+use std::collections::BTreeMap;
+
+use backstitch_core::ports::Answer;
+use serde_json::Value;
+
+use super::response::{End, answer};
+use crate::error::{ProviderError, of_event};
+use crate::parse::{Delta, StreamReader, event_json, text_at};
+use crate::provider::Target;
+use crate::sse::SseEvent;
+
+/// Reads the events of one answer.
+pub(crate) struct ResponsesStream {
+    target: Target,
+    /// The items that are done, by their place.
+    items: BTreeMap<u64, Value>,
+    end: Option<End>,
+}
+
+impl ResponsesStream {
+    pub(crate) fn new(target: Target) -> Self {
+        Self { target, items: BTreeMap::new(), end: None }
+    }
+}
+
+impl StreamReader for ResponsesStream {
+    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        if event.data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let data = event_json(event, &self.target)?;
+        let delta = || text_at(&data, "delta").unwrap_or_default().to_owned();
+        match text_at(&data, "type").unwrap_or_default() {
+            "response.output_text.delta" | "response.refusal.delta" => deltas.push(Delta::Text(delta())),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                deltas.push(Delta::Reasoning(delta()));
+            }
+            "response.output_item.done" => {
+                let next = self.items.last_key_value().map_or(0, |(last, _)| last + 1);
+                let place = data["output_index"].as_u64().unwrap_or(next);
+                self.items.insert(place, data["item"].clone());
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                let response = &data["response"];
+                // The last event may repeat all items, or none of them.
+                if self.items.is_empty() {
+                    let items = response["output"].as_array().into_iter().flatten().cloned();
+                    self.items = (0..).zip(items).collect();
+                }
+                self.end = Some(End {
+                    status: text_at(response, "status").map(str::to_owned),
+                    incomplete_details: response["incomplete_details"].clone(),
+                    error: response["error"].clone(),
+                    usage: response["usage"].clone(),
+                });
+            }
+            "error" => return Err(of_event(self.target.provider, &data)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.end.is_some()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Answer, ProviderError> {
+        let Some(end) = &self.end else { return Err(ProviderError::cut_stream(self.target.provider)) };
+        let raw = Value::Array(self.items.values().cloned().collect()).to_string();
+        answer(&raw, end, &self.target)
+    }
+}

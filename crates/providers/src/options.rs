@@ -1,0 +1,127 @@
+//! How a request is to be made.
+
+use std::fmt;
+use std::sync::Arc;
+
+use backstitch_core::message::MediaPart;
+use serde_json::Value;
+
+/// What to do about calls that have no result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OpenCalls {
+    /// Tell the model that they were interrupted.
+    #[default]
+    Interrupted,
+    /// Leave them out.
+    Skip,
+}
+
+/// How much the model is asked to think.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Thinking {
+    /// As the provider has it.
+    #[default]
+    Default,
+    /// As much as the model finds right.
+    Adaptive,
+    /// At most this many tokens.
+    Budget(u32),
+}
+
+/// Whether the provider is told what to keep for the next request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CacheMarks {
+    /// It is not.
+    #[default]
+    None,
+    /// The tools, the system text and the ends of the last two user messages are marked.
+    Auto,
+}
+
+/// How media reaches the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MediaMode {
+    /// By its address where the provider can follow it, by its bytes otherwise.
+    #[default]
+    PreferUrl,
+    /// By its bytes where they are at hand, by its address otherwise.
+    PreferBytes,
+}
+
+/// What to do about media that a provider does not take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unsupported {
+    /// Refuse to make the request.
+    #[default]
+    Refuse,
+    /// Say in words that it is there.
+    Describe,
+}
+
+/// Where the bytes of media come from.
+pub type MediaBytes = dyn Fn(&MediaPart) -> Option<Arc<[u8]>> + Send + Sync;
+
+/// How a request is to be made.
+#[derive(Clone)]
+pub struct RequestOptions {
+    /// The most tokens that the answer may have. Providers that need a number get 8192 when there is none.
+    pub max_output_tokens: Option<u32>,
+    /// How much the model is asked to think.
+    pub thinking: Thinking,
+    /// How hard the model is asked to try, in the provider's word.
+    pub effort: Option<String>,
+    /// What the provider is told to keep.
+    pub cache: CacheMarks,
+    /// Names the conversation to caches that are found by name.
+    pub cache_key: Option<String>,
+    /// The JSON Schema of the answer.
+    pub output_schema: Option<Value>,
+    /// What to do about calls that have no result.
+    pub open_calls: OpenCalls,
+    /// How media reaches the model.
+    pub media: MediaMode,
+    /// What to do about media that the provider does not take.
+    pub unsupported: Unsupported,
+    /// Whether a text `Media n: hint` stands before each media item.
+    pub labels: bool,
+    /// Whether the answer comes piece by piece.
+    pub stream: bool,
+    /// Where the bytes of media come from.
+    pub bytes: Arc<MediaBytes>,
+}
+
+impl Default for RequestOptions {
+    fn default() -> Self {
+        Self {
+            max_output_tokens: None,
+            thinking: Thinking::default(),
+            effort: None,
+            cache: CacheMarks::default(),
+            cache_key: None,
+            output_schema: None,
+            open_calls: OpenCalls::default(),
+            media: MediaMode::default(),
+            unsupported: Unsupported::default(),
+            labels: true,
+            stream: false,
+            bytes: Arc::new(|_| None),
+        }
+    }
+}
+
+impl fmt::Debug for RequestOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("RequestOptions")
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("thinking", &self.thinking)
+            .field("effort", &self.effort)
+            .field("cache", &self.cache)
+            .field("open_calls", &self.open_calls)
+            .field("media", &self.media)
+            .field("unsupported", &self.unsupported)
+            .field("labels", &self.labels)
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,76 @@
+//! What reading answers has in common.
+//!
+//! Unknown fields, items and events are accepted and kept in the raw payload. What is missing where it is needed makes the
+//! answer malformed, which is an error and never a guess.
+
+use backstitch_core::json::JsonLimits;
+use backstitch_core::ports::Answer;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::ProviderError;
+use crate::provider::{Provider, Target};
+use crate::sse::SseEvent;
+use crate::{anthropic, gemini, openai_chat, openai_responses};
+
+/// A piece of an answer that is still coming. Pieces are for display: what counts is the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// A piece of what the model says.
+    Text(String),
+    /// A piece of what the model shows of its thoughts.
+    Reasoning(String),
+}
+
+/// Puts an answer together from the events of a stream.
+pub trait StreamReader: Send {
+    /// Takes in the next event, and adds what can be shown of it to `deltas`.
+    fn take_in(&mut self, event: &SseEvent, deltas: &mut Vec<Delta>) -> Result<(), ProviderError>;
+
+    /// Whether the provider has said that this was all.
+    fn is_complete(&self) -> bool;
+
+    /// The answer. A stream that ended before the provider said that this was all is an error.
+    fn finish(self: Box<Self>) -> Result<Answer, ProviderError>;
+}
+
+/// Reads an answer that came in one piece.
+pub fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+    match target.provider {
+        Provider::OpenAiChat => openai_chat::parse(body, target),
+        Provider::OpenAiResponses => openai_responses::parse(body, target),
+        Provider::Anthropic => anthropic::parse(body, target),
+        Provider::Gemini => gemini::parse(body, target),
+    }
+}
+
+/// A reader for an answer that comes piece by piece.
+pub fn stream_reader(target: &Target) -> Box<dyn StreamReader> {
+    let target = target.clone();
+    match target.provider {
+        Provider::OpenAiChat => Box::new(openai_chat::ChatStream::new(target)),
+        Provider::OpenAiResponses => Box::new(openai_responses::ResponsesStream::new(target)),
+        Provider::Anthropic => Box::new(anthropic::MessagesStream::new(target)),
+        Provider::Gemini => Box::new(gemini::GeminiStream::new(target)),
+    }
+}
+
+/// Reads JSON of a provider within limits.
+pub(crate) fn body_of<'a, T: Deserialize<'a>>(text: &'a str, target: &Target) -> Result<T, ProviderError> {
+    let malformed = |problem: String| ProviderError::malformed(target.provider, problem);
+    JsonLimits::default().check(text.as_bytes()).map_err(|problem| malformed(problem.to_string()))?;
+    serde_json::from_str(text).map_err(|problem| malformed(problem.to_string()))
+}
+
+/// The JSON of an event.
+pub(crate) fn event_json(event: &SseEvent, target: &Target) -> Result<Value, ProviderError> {
+    body_of(&event.data, target)
+}
+
+pub(crate) fn text_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name)?.as_str()
+}
+
+pub(crate) fn number(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+}

@@ -1,0 +1,171 @@
+//! What is the same for every provider: which turns are replayed raw, which ids calls have, what is shown of open calls.
+
+use std::collections::HashSet;
+
+use backstitch_core::message::{OptionCall, Part};
+use serde_json::Value;
+
+use crate::legal::{self, ResultText};
+use crate::options::{OpenCalls, RequestOptions};
+use crate::provider::Target;
+use crate::render::RenderError;
+use crate::report::{Departure, DropReason, Report};
+use crate::thread::{Entry, Said, Thread, Turn};
+
+/// A call in a raw payload.
+pub(crate) struct RawCall {
+    /// The id that the provider gave it, when it gave one.
+    pub(crate) id: Option<String>,
+}
+
+/// The calls in a raw payload, in order; `None` when the payload is not of a form that may be sent back.
+pub(crate) type RawCalls = fn(&Value) -> Option<Vec<RawCall>>;
+
+pub(crate) enum Planned<'a> {
+    Said(Said<'a>),
+    Turn(PlannedTurn<'a>),
+}
+
+pub(crate) struct PlannedTurn<'a> {
+    pub(crate) parts: Vec<&'a Part>,
+    pub(crate) calls: Vec<PlannedCall<'a>>,
+    /// The payload to be sent instead of words and calls. It has exactly the calls of `calls`.
+    pub(crate) raw: Option<Value>,
+}
+
+pub(crate) struct PlannedCall<'a> {
+    pub(crate) call: &'a OptionCall,
+    /// The id on the wire. Only a call that is replayed raw can be without one.
+    pub(crate) wire_id: Option<String>,
+    pub(crate) result: ResultText,
+    /// Words and media of the result.
+    pub(crate) parts: &'a [Part],
+}
+
+impl PlannedCall<'_> {
+    /// The id on the wire, for providers whose calls always have one.
+    pub(crate) fn id(&self) -> &str {
+        self.wire_id.as_deref().unwrap_or_default()
+    }
+}
+
+/// Plans a request.
+pub(crate) fn plan<'a>(
+    thread: &Thread<'a>,
+    target: &Target,
+    options: &RequestOptions,
+    raw_calls: RawCalls,
+    report: &mut Report,
+) -> Result<Vec<Planned<'a>>, RenderError> {
+    for call in &thread.orphans {
+        report.note(Departure::OrphanResult { call: *call });
+    }
+    let mut used = HashSet::new();
+    let mut planned = Vec::with_capacity(thread.entries.len());
+    for entry in &thread.entries {
+        planned.push(match entry {
+            Entry::Said(said) => Planned::Said(said.clone()),
+            Entry::Turn(turn) => {
+                Planned::Turn(plan_turn(turn, target, options, raw_calls, &mut used, report)?)
+            }
+        });
+    }
+    Ok(planned)
+}
+
+fn plan_turn<'a>(
+    turn: &Turn<'a>,
+    target: &Target,
+    options: &RequestOptions,
+    raw_calls: RawCalls,
+    used: &mut HashSet<String>,
+    report: &mut Report,
+) -> Result<PlannedTurn<'a>, RenderError> {
+    let is_ours = turn.sidecar.is_some_and(|sidecar| sidecar.provider == target.provider.as_str());
+    let raw = replayable(turn, target, options, raw_calls, used, report)?;
+    let mut calls = Vec::with_capacity(turn.calls.len());
+    for call in &turn.calls {
+        let id = call.call.invocation_id;
+        let (result, parts) = match (call.result, options.open_calls) {
+            (Some(result), _) => (legal::result_text(result)?, result.parts.as_slice()),
+            (None, OpenCalls::Interrupted) => {
+                report.note(Departure::Interrupted { call: id });
+                (legal::interrupted(), &[][..])
+            }
+            (None, OpenCalls::Skip) => {
+                report.note(Departure::Skipped { call: id });
+                continue;
+            }
+        };
+        let theirs = call.call.provider_call_id.clone().filter(|_| is_ours);
+        let wire_id = match raw.is_some() {
+            true => theirs,
+            false => {
+                let fresh = theirs.filter(|id| legal::is_legal_id(id) && !used.contains(id));
+                Some(fresh.unwrap_or_else(|| legal::minted_id(id)))
+            }
+        };
+        used.extend(wire_id.clone());
+        calls.push(PlannedCall { call: call.call, wire_id, result, parts });
+    }
+    Ok(PlannedTurn { parts: turn.parts.clone(), calls, raw })
+}
+
+/// The payload of a turn, when it may be sent back; otherwise why it was dropped is noted.
+fn replayable(
+    turn: &Turn<'_>,
+    target: &Target,
+    options: &RequestOptions,
+    raw_calls: RawCalls,
+    used: &HashSet<String>,
+    report: &mut Report,
+) -> Result<Option<Value>, RenderError> {
+    let Some(sidecar) = turn.sidecar else { return Ok(None) };
+    let judged = match (target.refuses(sidecar), sidecar.payload.as_deref()) {
+        (None, None) if sidecar.payload_object.is_some() => {
+            return Err(RenderError::NotHydrated { what: "a raw payload" });
+        }
+        (_, None) if sidecar.payload_object.is_none() => return Ok(None),
+        (Some(reason), _) => Err(reason),
+        (None, payload) => judged(turn, payload.unwrap_or_default(), options, raw_calls, used),
+    };
+    Ok(match judged {
+        Ok(raw) => Some(raw),
+        Err(reason) => {
+            report.note(Departure::PayloadDropped {
+                turn: turn.number,
+                provider: sidecar.provider.clone(),
+                model: sidecar.model.clone(),
+                reason,
+            });
+            None
+        }
+    })
+}
+
+fn judged(
+    turn: &Turn<'_>,
+    payload: &str,
+    options: &RequestOptions,
+    raw_calls: RawCalls,
+    used: &HashSet<String>,
+) -> Result<Value, DropReason> {
+    let raw: Value = serde_json::from_str(payload).map_err(|_| DropReason::NotUnderstood)?;
+    let found = raw_calls(&raw).ok_or(DropReason::NotUnderstood)?;
+    let is_open = turn.calls.iter().any(|call| call.result.is_none());
+    let skips = is_open && options.open_calls == OpenCalls::Skip;
+    let theirs = turn.calls.iter().map(|call| call.call.provider_call_id.as_ref());
+    if skips || !found.iter().map(|call| call.id.as_ref()).eq(theirs) {
+        return Err(DropReason::CallsDiffer);
+    }
+    let mut seen = HashSet::new();
+    for id in found.iter().filter_map(|call| call.id.as_ref()) {
+        if used.contains(id) || !seen.insert(id) {
+            return Err(DropReason::IdsRepeat);
+        }
+        if !legal::is_legal_id(id) {
+            return Err(DropReason::NotUnderstood);
+        }
+    }
+    Ok(raw)
+}

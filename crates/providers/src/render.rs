@@ -1,0 +1,159 @@
+//! From a conversation to a request, for any of the four wire formats.
+
+use backstitch_core::message::{Large, Part};
+use backstitch_core::tool::ToolSpec;
+use serde_json::{Map, Value};
+
+use crate::media::{self, Media, Sent, UnsupportedMedia};
+use crate::options::RequestOptions;
+use crate::provider::{Provider, Target};
+use crate::report::{Departure, Report};
+use crate::thread::Thread;
+use crate::{anthropic, gemini, openai_chat, openai_responses};
+
+/// The version of the renderer. It stands in the journal beside the hash of each request.
+pub const RENDERER: &str = "wire/1";
+
+/// What is said where a provider wants a user to speak and nobody did.
+pub(crate) const NUDGE: &str = "Continue.";
+
+/// A request could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// Content lies in the store and was not brought back.
+    #[error("{what} of the conversation lies in the store; hydrate the transcript before it is rendered")]
+    NotHydrated {
+        /// What it is.
+        what: &'static str,
+    },
+    /// The provider does not take some media.
+    #[error(transparent)]
+    Media(#[from] UnsupportedMedia),
+}
+
+/// A request, and in what it departs from the conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// The body.
+    pub body: Value,
+    /// What the body does not say as the conversation did.
+    pub report: Report,
+}
+
+/// Makes the request that puts a conversation to a model.
+pub fn render<'t>(
+    thread: &Thread<'_>,
+    tools: impl IntoIterator<Item = &'t ToolSpec>,
+    target: &Target,
+    options: &RequestOptions,
+) -> Result<Rendered, RenderError> {
+    let tools: Vec<&ToolSpec> = tools.into_iter().collect();
+    let mut report = Report::default();
+    let body = match target.provider {
+        Provider::OpenAiChat => openai_chat::render(thread, &tools, target, options, &mut report),
+        Provider::OpenAiResponses => openai_responses::render(thread, &tools, target, options, &mut report),
+        Provider::Anthropic => anthropic::render(thread, &tools, target, options, &mut report),
+        Provider::Gemini => gemini::render(thread, &tools, target, options, &mut report),
+    }?;
+    Ok(Rendered { body, report })
+}
+
+/// One piece of content, before it has the form of any provider.
+pub(crate) enum Piece {
+    Text(String),
+    Media { sent: Sent, modality: backstitch_core::message::Modality },
+}
+
+/// Words and media as pieces, labels included. Words of nothing but space are left out, since some providers refuse them.
+pub(crate) fn pieces<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    media: &mut Media<'_>,
+    report: &mut Report,
+) -> Result<Vec<Piece>, RenderError> {
+    let mut pieces = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(part) => {
+                let text = inline(&part.text)?;
+                if !text.trim().is_empty() {
+                    pieces.push(Piece::Text(text.to_owned()));
+                }
+            }
+            Part::Media(part) => {
+                pieces.extend(media.label(part).map(Piece::Text));
+                pieces.push(match media.send(part, report)? {
+                    Sent::Words(text) => Piece::Text(text),
+                    sent => Piece::Media { sent, modality: part.modality },
+                });
+            }
+        }
+    }
+    Ok(pieces)
+}
+
+/// Words, and media in words: for places where no provider takes media.
+pub(crate) fn words<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    report: &mut Report,
+) -> Result<String, RenderError> {
+    let mut texts = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(part) => texts.push(inline(&part.text)?.to_owned()),
+            Part::Media(part) => texts.push(media::described(part, report)),
+        }
+    }
+    texts.retain(|text| !text.trim().is_empty());
+    Ok(texts.join("\n"))
+}
+
+/// Whether pieces are words alone.
+pub(crate) fn only_text(pieces: &[Piece]) -> Option<String> {
+    let texts: Option<Vec<&str>> = pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            Piece::Media { .. } => None,
+        })
+        .collect();
+    texts.map(|texts| texts.join("\n"))
+}
+
+fn inline(text: &Large<std::sync::Arc<str>>) -> Result<&str, RenderError> {
+    text.inline().map(AsRef::as_ref).ok_or(RenderError::NotHydrated { what: "a text" })
+}
+
+pub(crate) fn nudge(report: &mut Report) -> &'static str {
+    report.note(Departure::Nudged);
+    NUDGE
+}
+
+/// The schema of a tool's parameters, which says that it is one of an object.
+pub(crate) fn parameters(tool: &ToolSpec) -> Value {
+    let mut schema = tool.parameters.as_object().cloned().unwrap_or_default();
+    if !schema.contains_key("type") {
+        schema.insert("type".to_owned(), Value::from("object"));
+    }
+    Value::Object(schema)
+}
+
+/// Whether a schema says of every object that it has exactly the properties which it names.
+pub(crate) fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => is_closed(fields) && fields.values().all(is_strict),
+        Value::Array(items) => items.iter().all(is_strict),
+        _ => true,
+    }
+}
+
+fn is_closed(fields: &Map<String, Value>) -> bool {
+    let Some(Value::Object(properties)) = fields.get("properties") else {
+        return fields.get("type").and_then(Value::as_str) != Some("object");
+    };
+    let required = fields.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| {
+        required.is_some_and(|required| required.iter().any(|entry| entry.as_str() == Some(name)))
+    };
+    fields.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(is_required)
+}

@@ -1,0 +1,83 @@
+//! What a request does not say, or says in another way than the conversation did.
+//!
+//! Rendering never drops anything silently. Whatever only another provider or model would understand, and whatever had to be
+//! said in words because the provider has no other form for it, is listed here.
+
+use backstitch_core::id::CallId;
+
+/// Why a raw payload is not sent back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// Another provider made it.
+    OtherProvider,
+    /// Another model made it.
+    OtherModel,
+    /// It was made behind another address.
+    OtherEndpoint,
+    /// It is not of a form that may be sent back.
+    NotUnderstood,
+    /// The calls in it are not those of the conversation.
+    CallsDiffer,
+    /// An id in it was used before.
+    IdsRepeat,
+}
+
+/// One thing that a request does not say as the conversation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Departure {
+    /// The raw payload of a turn is left out; the turn is rendered from its words and calls.
+    PayloadDropped {
+        /// The turn.
+        turn: u64,
+        /// Who made the payload.
+        provider: String,
+        /// With which model.
+        model: String,
+        /// Why.
+        reason: DropReason,
+    },
+    /// A result is left out, since nobody made the call.
+    OrphanResult {
+        /// The call that it names.
+        call: CallId,
+    },
+    /// A call without a result is shown as interrupted.
+    Interrupted {
+        /// The call.
+        call: CallId,
+    },
+    /// A call without a result is left out.
+    Skipped {
+        /// The call.
+        call: CallId,
+    },
+    /// Media is described in words.
+    Described {
+        /// The address of the media.
+        url: String,
+    },
+    /// Thinking is not asked for, since the thoughts that led to the calls are not there, or there is no room for it.
+    ThinkingLeftOut,
+    /// Words were added where a provider wants a user to speak.
+    Nudged,
+}
+
+/// Everything in which a request departs from the conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// In the order of the conversation.
+    pub departures: Vec<Departure>,
+}
+
+impl Report {
+    pub(crate) fn note(&mut self, departure: Departure) {
+        self.departures.push(departure);
+    }
+
+    /// The payloads that were dropped.
+    pub fn dropped(&self) -> impl Iterator<Item = &Departure> {
+        self.departures.iter().filter(|departure| matches!(departure, Departure::PayloadDropped { .. }))
+    }
+}

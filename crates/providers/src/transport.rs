@@ -1,0 +1,59 @@
+//! How requests leave and answers arrive.
+//!
+//! A [`Transport`] is the only thing here that does IO. It posts a body and gives back a status, headers and the bytes of an
+//! answer as they come. It knows nothing of providers, so that a recording can stand in for a network.
+
+use std::sync::Arc;
+
+use backstitch_core::ports::BoxFuture;
+use secrecy::SecretString;
+
+/// A request: always a `POST` with a JSON body.
+#[derive(Debug, Clone)]
+pub struct HttpRequest {
+    /// Where to. It holds no secret.
+    pub url: String,
+    /// Headers that anybody may see, by lower-case names.
+    pub headers: Vec<(&'static str, String)>,
+    /// The header that nobody may see.
+    pub secret: Option<(&'static str, SecretString)>,
+    /// The body.
+    pub body: Arc<str>,
+}
+
+/// A response whose body is still coming.
+pub struct HttpResponse {
+    /// The status.
+    pub status: u16,
+    /// Headers, by lower-case names.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Box<dyn Body>,
+}
+
+impl HttpResponse {
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The bytes of a response.
+pub trait Body: Send {
+    /// The next bytes; `None` at the end.
+    fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>>;
+}
+
+/// The other side was not reached, or the connection broke.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TransportError {
+    /// What happened. It must not hold the secret of the request.
+    pub message: String,
+}
+
+/// Sends requests.
+pub trait Transport: Send + Sync {
+    /// Sends a request and waits for the head of its response.
+    fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>>;
+}

@@ -1,0 +1,13 @@
+//! Tests of the providers, in one binary.
+#![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
+
+mod answers;
+mod errors;
+#[cfg(feature = "http")]
+mod http;
+mod policy;
+mod prefixes;
+mod requests;
+mod rules;
+mod sse;
+mod support;

@@ -1,0 +1,259 @@
+//! Requests, as the four providers get them.
+
+use std::sync::Arc;
+
+use backstitch_core::message::{Arguments, MediaPart, MediaUrl, Modality, Part, RoleHint};
+use backstitch_core::object::Object;
+use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_providers::{
+    CacheMarks, Departure, DropReason, MediaMode, MediaProblem, OpenCalls, Provider, RenderError,
+    RequestOptions, Target, Thinking, Thread, Unsupported, parse, render,
+};
+use serde_json::{Value, json};
+
+use super::support::{MODEL, Talk, target, tools, whole_answer};
+
+fn options() -> RequestOptions {
+    RequestOptions::default()
+}
+
+/// A question, an answer of `maker` with two calls, one of them failed.
+fn talk(maker: Provider) -> Talk {
+    let answer = parse(&whole_answer(maker).to_string(), &target(maker)).unwrap();
+    let talk = Talk::new().system("Be brief.").user("How is the weather?").answer(answer);
+    talk.result(1, Err("upstream timeout")).result(0, Ok(json!("4 C, rain")))
+}
+
+#[test]
+fn chat_gets_its_own_answer_back() {
+    let body = talk(Provider::OpenAiChat).render(Provider::OpenAiChat, &options()).body;
+    let calls = whole_answer(Provider::OpenAiChat)["choices"][0]["message"]["tool_calls"].clone();
+    let expected = json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "How is the weather?"},
+        {"role": "assistant", "content": "Checking.", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "call_a", "content": "4 C, rain"},
+        {"role": "tool", "tool_call_id": "call_b", "content": "ERROR: tool_error: upstream timeout"},
+    ]);
+    assert_eq!(body["messages"], expected);
+    assert_eq!(body["tools"][0]["function"]["name"], "get_weather");
+}
+
+#[test]
+fn responses_gets_its_own_answer_back() {
+    let body = talk(Provider::OpenAiResponses).render(Provider::OpenAiResponses, &options()).body;
+    let mut expected =
+        vec![json!({"role": "user", "content": [{"type": "input_text", "text": "How is the weather?"}]})];
+    expected.extend(whole_answer(Provider::OpenAiResponses)["output"].as_array().unwrap().clone());
+    expected.push(json!({"type": "function_call_output", "call_id": "call_a", "output": "4 C, rain"}));
+    let failed = "ERROR: tool_error: upstream timeout";
+    expected.push(json!({"type": "function_call_output", "call_id": "call_b", "output": failed}));
+    assert_eq!(body["input"], Value::Array(expected));
+    assert_eq!((&body["instructions"], &body["store"]), (&json!("Be brief."), &json!(false)));
+}
+
+#[test]
+fn anthropic_gets_its_own_answer_back() {
+    let body = talk(Provider::Anthropic).user("And tomorrow?").render(Provider::Anthropic, &options()).body;
+    let expected = json!([
+        {"role": "user", "content": [{"type": "text", "text": "How is the weather?"}]},
+        {"role": "assistant", "content": whole_answer(Provider::Anthropic)["content"]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "call_a", "content": [{"type": "text", "text": "4 C, rain"}]},
+            {"type": "tool_result", "tool_use_id": "call_b", "content": [{"type": "text", "text": "tool_error: upstream timeout"}], "is_error": true},
+            {"type": "text", "text": "And tomorrow?"},
+        ]},
+    ]);
+    assert_eq!(body["messages"], expected);
+    assert_eq!(body["system"], json!([{"type": "text", "text": "Be brief."}]));
+}
+
+#[test]
+fn gemini_gets_its_own_answer_back() {
+    let body = talk(Provider::Gemini).render(Provider::Gemini, &options()).body;
+    let parts = whole_answer(Provider::Gemini)["candidates"][0]["content"]["parts"].clone();
+    let expected = json!([
+        {"role": "user", "parts": [{"text": "How is the weather?"}]},
+        {"role": "model", "parts": parts},
+        {"role": "user", "parts": [
+            {"functionResponse": {"name": "get_weather", "response": {"output": "4 C, rain"}, "id": "call_a"}},
+            {"functionResponse": {"name": "get_weather", "response": {"error": "tool_error: upstream timeout"}, "id": "call_b"}},
+        ]},
+    ]);
+    assert_eq!(body["contents"], expected);
+}
+
+#[test]
+fn nobody_else_gets_what_only_one_provider_understands() {
+    const SECRETS: [&str; 4] = ["gAAAAB==", "EqQB==", "EmwK==", "RXFR"];
+    for maker in Provider::ALL {
+        for asked in Provider::ALL {
+            let other = Target::new(asked, "another-model");
+            for target in [target(asked), other, target(asked).at("https://example.org/v1")] {
+                let is_home = maker == asked && target.model == MODEL && target.endpoint.is_none();
+                let rendered = talk(maker).render_for(&target, &options());
+                let text = rendered.body.to_string();
+                let leaks = SECRETS.iter().any(|secret| text.contains(secret));
+                assert!(is_home || !leaks, "{maker} to {target:?}: {text}");
+                assert!(text.contains("Checking.") && text.contains("Oslo") && text.contains("4 C, rain"));
+                assert_eq!(rendered.report.dropped().count(), usize::from(!is_home), "{maker} to {target:?}");
+            }
+        }
+    }
+    let report = talk(Provider::Gemini).render(Provider::Anthropic, &options()).report;
+    let (provider, model) = ("gemini".to_owned(), MODEL.to_owned());
+    let reason = DropReason::OtherProvider;
+    assert_eq!(report.departures, [Departure::PayloadDropped { turn: 1, provider, model, reason }]);
+}
+
+#[test]
+fn open_calls_are_shown_as_interrupted_or_left_out() {
+    for provider in Provider::ALL {
+        let answer = parse(&whole_answer(provider).to_string(), &target(provider)).unwrap();
+        let talk = Talk::new().user("How is the weather?").answer(answer).result(1, Ok(json!("sunny")));
+        let shown = talk.render(provider, &options());
+        assert!(shown.body.to_string().contains("interrupted: the call was cut off"), "{provider}");
+        assert!(matches!(shown.report.departures[..], [Departure::Interrupted { .. }]));
+        let skip = RequestOptions { open_calls: OpenCalls::Skip, ..options() };
+        let skipped = talk.render(provider, &skip);
+        let text = skipped.body.to_string();
+        assert!(
+            !text.contains("Oslo") && text.contains("Rome") && text.contains("sunny"),
+            "{provider} {text}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_invoked_goes_back_in_a_legal_form() {
+    let mut odd = AnsweredCall::new("no such.tool!", Arguments::from_text("{\"city\": \"Os"));
+    odd.provider_call_id = Some("an id with spaces".into());
+    let answer = Answer { calls: vec![odd], ..Answer::default() };
+    let talk = Talk::new().user("Hello").answer(answer).result(0, Err("the arguments are not JSON"));
+    for provider in Provider::ALL {
+        let text = talk.render(provider, &options()).body.to_string();
+        assert!(text.contains("unparsed_arguments") && text.contains("no_such_tool_"), "{provider} {text}");
+    }
+}
+
+#[test]
+fn somebody_always_asks_and_nothing_empty_is_said() {
+    let talks = [
+        Talk::new().system("Be brief."),
+        Talk::new().user("  "),
+        Talk::new().user("Hello").answer(Answer::text("Hi.")),
+        Talk::new().system("Be brief.").answer(Answer::text("Hi.")).answer(Answer::default()),
+        Talk::new()
+            .user("Hello")
+            .answer(Answer::text("Hi."))
+            .answer(Answer::text("Still here."))
+            .user("Yes?"),
+        Talk::new()
+            .user("Hello")
+            .answer(Answer::text(" \n"))
+            .say(RoleHint::System, vec![Part::text("Hurry.")]),
+    ];
+    for talk in &talks {
+        for provider in Provider::ALL {
+            talk.render(provider, &options());
+        }
+    }
+}
+
+fn image() -> MediaPart {
+    let mut image = MediaPart::new(Modality::Image, MediaUrl::new("https://example.org/cloth.png").unwrap());
+    image.prompt_hint = Some("the cloth".into());
+    image
+}
+
+#[test]
+fn media_is_labelled_and_sent_by_address_or_by_bytes() {
+    let bytes: Arc<[u8]> = Arc::from(*b"\x89PNG\r\n\x1a\n");
+    let blob = MediaPart::new(Modality::Image, MediaUrl::blob(Object::blob(bytes.clone()).id()));
+    let talk = Talk::new().say(RoleHint::User, vec![image().into(), blob.into(), Part::text("Compare.")]);
+    let options = RequestOptions { bytes: Arc::new(move |_| Some(bytes.clone())), ..options() };
+    for provider in Provider::ALL {
+        let text = talk.render(provider, &options).body.to_string();
+        assert!(text.contains("Media 1: the cloth") && text.contains("Media 2:"), "{provider}");
+        assert!(
+            text.contains("https://example.org/cloth.png") && text.contains("iVBORw0KGgo="),
+            "{provider} {text}"
+        );
+        let inline = RequestOptions { media: MediaMode::PreferBytes, labels: false, ..options.clone() };
+        let text = talk.render(provider, &inline).body.to_string();
+        assert!(!text.contains("Media") && !text.contains("example.org"), "{provider} {text}");
+    }
+}
+
+#[test]
+fn media_that_is_not_taken_is_refused_or_described() {
+    let video = MediaPart::new(Modality::Video, MediaUrl::new("https://example.org/film.mp4").unwrap());
+    let talk = Talk::new().say(RoleHint::User, vec![video.into()]);
+    let state = talk.transcript().conversation(talk.evaluation).unwrap();
+    for provider in [Provider::OpenAiChat, Provider::OpenAiResponses, Provider::Anthropic] {
+        let error = render(&Thread::of(&state), &tools(), &target(provider), &options()).unwrap_err();
+        let RenderError::Media(media) = error else { panic!("{error}") };
+        assert_eq!((media.modality, media.problem), (Modality::Video, MediaProblem::Modality));
+        let describe = RequestOptions { unsupported: Unsupported::Describe, ..options() };
+        let rendered = talk.render(provider, &describe);
+        assert!(rendered.body.to_string().contains("[video at https://example.org/film.mp4]"));
+        assert!(matches!(rendered.report.departures[..], [Departure::Described { .. }]));
+    }
+    talk.render(Provider::Gemini, &options());
+    let far = MediaPart::new(Modality::Image, MediaUrl::blob(Object::blob(*b"x").id()));
+    let talk = Talk::new().say(RoleHint::User, vec![far.into()]);
+    let state = talk.transcript().conversation(talk.evaluation).unwrap();
+    for provider in Provider::ALL {
+        let error = render(&Thread::of(&state), &tools(), &target(provider), &options()).unwrap_err();
+        let RenderError::Media(media) = error else { panic!("{error}") };
+        assert_eq!(media.problem, MediaProblem::NoBytes);
+    }
+}
+
+#[test]
+fn media_of_results_reaches_the_model() {
+    for provider in Provider::ALL {
+        let answer = Answer::default().call("look", Arguments::none()).call("look", Arguments::none());
+        let talk = Talk::new().user("Look").answer(answer).result_with(json!(null), vec![image().into()]);
+        let text = talk.result(0, Ok(json!({"seen": 1}))).render(provider, &options()).body.to_string();
+        assert!(
+            text.contains("https://example.org/cloth.png") && text.contains("Media 1: the cloth"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn options_are_said_in_each_providers_words() {
+    let schema = json!({"type": "object", "properties": {"t": {"type": "string"}}, "required": ["t"], "additionalProperties": false});
+    let asked = RequestOptions {
+        max_output_tokens: Some(9_000),
+        thinking: Thinking::Budget(2_000),
+        effort: Some("low".into()),
+        cache: CacheMarks::Auto,
+        cache_key: Some("conv-7".into()),
+        output_schema: Some(schema.clone()),
+        stream: true,
+        ..options()
+    };
+    let body = |provider| talk(provider).user("Go on.").render(provider, &asked).body;
+    let chat = body(Provider::OpenAiChat);
+    assert_eq!((&chat["max_completion_tokens"], &chat["stream"]), (&json!(9_000), &json!(true)));
+    assert_eq!(chat["response_format"]["json_schema"]["strict"], true);
+    let responses = body(Provider::OpenAiResponses);
+    assert_eq!(responses["text"]["format"]["schema"], schema);
+    assert_eq!(responses["reasoning"]["effort"], "low");
+    let anthropic = body(Provider::Anthropic);
+    assert_eq!(anthropic["thinking"], json!({"type": "enabled", "budget_tokens": 2_000}));
+    assert_eq!(anthropic.to_string().matches("cache_control").count(), 4);
+    let gemini = body(Provider::Gemini);
+    assert_eq!(gemini["generationConfig"]["responseJsonSchema"], schema);
+}
+
+#[test]
+fn thinking_is_left_out_where_the_thoughts_are_missing() {
+    let asked = RequestOptions { thinking: Thinking::Budget(2_000), ..options() };
+    let rendered = talk(Provider::OpenAiChat).render(Provider::Anthropic, &asked);
+    assert_eq!(rendered.body.get("thinking"), None);
+    assert!(rendered.report.departures.contains(&Departure::ThinkingLeftOut));
+}
