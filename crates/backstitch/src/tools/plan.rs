@@ -29,13 +29,13 @@ struct ShownStep {
     /// What is to be done.
     title: String,
     /// How far it is.
-    status: Progress,
+    status: Standing,
 }
 
 /// How far a step is.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Progress {
+enum Standing {
     /// Not begun.
     Pending,
     /// Begun.
@@ -81,12 +81,12 @@ pub fn update_plan_step(
     /// The number of the step, as the plan shows it.
     step: u32,
     /// How far it is: `pending`, `in_progress` or `done`.
-    status: Progress,
+    status: Standing,
 ) -> Result<Shown, ToolError> {
     let status = match status {
-        Progress::Pending => StepStatus::Pending,
-        Progress::InProgress => StepStatus::InProgress,
-        Progress::Done => StepStatus::Done,
+        Standing::Pending => StepStatus::Pending,
+        Standing::InProgress => StepStatus::InProgress,
+        Standing::Done => StepStatus::Done,
     };
     change(context, |plan| plan.set_step(step, status))
 }
@@ -125,9 +125,9 @@ fn shown(plan: &Plan) -> Shown {
         step: step.id,
         title: step.title.clone(),
         status: match step.status {
-            StepStatus::Pending => Progress::Pending,
-            StepStatus::InProgress => Progress::InProgress,
-            StepStatus::Done => Progress::Done,
+            StepStatus::Pending => Standing::Pending,
+            StepStatus::InProgress => Standing::InProgress,
+            StepStatus::Done => Standing::Done,
         },
     });
     Shown { objective: plan.objective.clone(), status: plan.status().to_string(), steps: steps.collect() }

@@ -87,7 +87,7 @@ fn what_the_type_does_not_take_is_found_before_it_is_dispatched() {
     impl TryFrom<u8> for Even {
         type Error = String;
         fn try_from(number: u8) -> Result<Self, String> {
-            if number % 2 == 0 { Ok(Self(number)) } else { Err(format!("{number} is odd")) }
+            if number.is_multiple_of(2) { Ok(Self(number)) } else { Err(format!("{number} is odd")) }
         }
     }
     let output = Output::value::<Even>();

@@ -113,6 +113,7 @@ impl Talk {
 
     pub(crate) fn question(&self) -> Question {
         Question {
+            output: None,
             session_id: self.ids.next(),
             evaluation_id: self.evaluation,
             turn: self.turn + 1,
