@@ -9,6 +9,8 @@ mod classify;
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use classify::of_event;
 pub use classify::{of_response, retry_delay};
 
@@ -18,7 +20,8 @@ use crate::provider::Provider;
 const LONGEST_MESSAGE: usize = 1_000;
 
 /// Which kind of thing went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The key is missing, wrong, or does not allow this.

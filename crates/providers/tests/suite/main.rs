@@ -9,5 +9,6 @@ mod policy;
 mod prefixes;
 mod requests;
 mod rules;
+mod scripted;
 mod sse;
 mod support;
