@@ -14,6 +14,7 @@
 //! neither network nor key: its answers stand in a file.
 
 mod anthropic;
+pub mod cassette;
 mod error;
 mod gemini;
 #[cfg(feature = "http")]
@@ -30,6 +31,7 @@ mod provider;
 mod render;
 mod report;
 mod scripted;
+mod secret;
 mod sse;
 mod thread;
 mod transport;
@@ -41,11 +43,12 @@ pub use http::Http;
 pub use media::{MediaProblem, UnsupportedMedia};
 pub use options::{CacheMarks, MediaBytes, MediaMode, OpenCalls, RequestOptions, Thinking, Unsupported};
 pub use parse::{Delta, StreamReader, parse, stream_reader};
-pub use policy::{ApiKey, ModelPolicy, Unsent};
+pub use policy::{ModelPolicy, Unsent};
 pub use provider::{Provider, Target};
 pub use render::{RENDERER, RenderError, Rendered, render};
 pub use report::{Departure, DropReason, Report};
 pub use scripted::{Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedPolicy};
+pub use secret::ApiKey;
 pub use sse::{EventTooLarge, SseDecoder, SseEvent};
 pub use thread::{Call, Entry, Said, Thread, Turn};
 pub use transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod answers;
+#[cfg(feature = "http")]
+mod cassette;
 mod errors;
 #[cfg(feature = "http")]
 mod http;
