@@ -3,6 +3,7 @@
 
 mod answers;
 mod errors;
+mod hostile;
 #[cfg(feature = "http")]
 mod http;
 mod policy;
