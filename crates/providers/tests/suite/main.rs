@@ -5,6 +5,7 @@ mod answers;
 #[cfg(feature = "http")]
 mod cassette;
 mod errors;
+mod hostile;
 #[cfg(feature = "http")]
 mod http;
 mod policy;

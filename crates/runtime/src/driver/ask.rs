@@ -82,7 +82,7 @@ impl Driver {
             let state = self.live.state().await;
             self.agent.rendering.show(&state.view, &transcript, evaluation)?
         };
-        let media = self.hydrated.media(store, &shown.messages).await?;
+        let media = self.hydrated.media(&self.live, &shown.messages).await?;
         Ok(Question {
             session_id: self.live.id(),
             evaluation_id: evaluation,

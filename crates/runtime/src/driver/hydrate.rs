@@ -15,6 +15,7 @@ use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 
 use crate::error::RuntimeError;
+use crate::live::LiveSession;
 
 /// Messages whose content was fetched.
 #[derive(Default)]
@@ -72,7 +73,7 @@ impl Hydrated {
     /// The bytes of all media in these messages that the store holds. What it does not hold is left to whoever needs it.
     pub(super) async fn media(
         &self,
-        store: &dyn Store,
+        live: &LiveSession,
         messages: &[Arc<InnerMessage>],
     ) -> Result<MediaBytes, RuntimeError> {
         let mut found = HashMap::new();
@@ -80,7 +81,7 @@ impl Hydrated {
             let known = self.media.lock().unwrap_or_else(PoisonError::into_inner).get(&object).cloned();
             let bytes = match known {
                 Some(bytes) => bytes,
-                None => match store.object(object).await.map_err(RuntimeError::Store)? {
+                None => match live.object(object).await? {
                     Some(fetched) => fetched.bytes().clone(),
                     None => continue,
                 },

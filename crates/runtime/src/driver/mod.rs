@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::message::Part;
+use backstitch_core::message::{MediaPart, Part};
+use backstitch_core::object::Object;
 use backstitch_core::ports::{Delta, Deltas};
 use tokio_util::sync::CancellationToken;
 
@@ -33,18 +34,41 @@ use crate::runner::ToolRunner;
 use crate::telemetry::Telemetry;
 
 /// What a session is asked to do: words, and perhaps media.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mission(pub Vec<Part>);
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mission {
+    parts: Vec<Part>,
+    objects: Vec<Object>,
+}
+
+impl Mission {
+    /// A mission of these parts. Media among them lies outside, or in the store already.
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self { parts, objects: Vec::new() }
+    }
+
+    /// Adds media whose bytes are at hand: they are stored with the mission. See [`MediaPart::held`].
+    #[must_use]
+    pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
+        self.parts.push(Part::Media(media));
+        self.objects.push(object);
+        self
+    }
+
+    /// What is asked.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
 
 impl From<&str> for Mission {
     fn from(text: &str) -> Self {
-        Self(vec![Part::text(text)])
+        Self::new(vec![Part::text(text)])
     }
 }
 
 impl From<String> for Mission {
     fn from(text: String) -> Self {
-        Self(vec![Part::text(text)])
+        Self::new(vec![Part::text(text)])
     }
 }
 
