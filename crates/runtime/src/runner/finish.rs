@@ -6,7 +6,6 @@ use std::time::Duration;
 use backstitch_core::budget::Amounts;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::id::ReservationId;
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, Files, InnerMessage, PauseReason,
 };
@@ -98,8 +97,8 @@ impl ToolRunner {
                     batch.push(intent);
                 }
                 push_changes(&mut batch, &prepared)?;
-                if let Some(reservation) = started.intent.record().reservation {
-                    batch.push(charge(reservation.id, elapsed));
+                if let Some(charge) = charge(started, elapsed) {
+                    batch.push(charge);
                 }
                 batch.push(CallFinished {
                     call_id: call.call_id,
@@ -151,8 +150,18 @@ impl ToolRunner {
     }
 }
 
-fn charge(reservation: ReservationId, elapsed: Duration) -> BudgetCharged {
+/// What a call cost. Without a budget only what an agent spent for it is told.
+fn charge(started: &Started, elapsed: Duration) -> Option<BudgetCharged> {
+    let reservation = started.intent.record().reservation.map(|reservation| reservation.id);
+    if reservation.is_none() && started.spent == Amounts::ZERO {
+        return None;
+    }
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    let amounts = Amounts { calls: 1, millis, ..Amounts::ZERO };
-    BudgetCharged { reservation: Some(reservation), amounts, extra: Extra::default() }
+    let amounts = Amounts {
+        calls: started.spent.calls.saturating_add(1),
+        // What it did itself happened meanwhile.
+        millis: millis.max(started.spent.millis),
+        ..started.spent
+    };
+    Some(BudgetCharged { reservation, amounts, extra: Extra::default() })
 }

@@ -8,6 +8,7 @@
 mod arguments;
 mod attempt;
 mod checkpoint;
+mod delegate;
 mod files;
 mod finish;
 mod host;
@@ -21,6 +22,7 @@ mod start;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::execution::{CallResources, CompositeSnapshot};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Files, PauseReason, Paused};
@@ -30,12 +32,15 @@ use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
+use crate::sub_agent::SubAgent;
 use crate::telemetry::Telemetry;
 use arguments::{Refusal, Validators};
 use files::Hold;
 use intent::Intent;
+pub(crate) use request::Continued;
 pub use request::{CallEnd, CallRequest, DuplicateTool, Tools};
 use result::Failure;
 
@@ -56,6 +61,8 @@ pub struct ToolRunner {
     grace: Option<Duration>,
     rescue_bytes: u64,
     cancel: CancellationToken,
+    /// Who calls, for agents that work for its calls.
+    caller: Option<Agent>,
 }
 
 /// One attempt of a call, on its way.
@@ -72,6 +79,10 @@ struct Started {
     started: Duration,
     /// How often it ran into another call before.
     conflicts: u32,
+    /// What an agent that works for it may spend.
+    allotment: Option<Limits>,
+    /// What such an agent has spent.
+    spent: Amounts,
 }
 
 /// What becomes of an attempt.
@@ -94,6 +105,7 @@ impl ToolRunner {
             grace: None,
             rescue_bytes: RESCUE_BYTES,
             cancel: CancellationToken::new(),
+            caller: None,
         }
     }
 
@@ -131,6 +143,12 @@ impl ToolRunner {
     #[must_use]
     pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
+        self
+    }
+
+    /// Says which agent calls.
+    pub(crate) fn called_by(mut self, caller: Agent) -> Self {
+        self.caller = Some(caller);
         self
     }
 
@@ -185,8 +203,10 @@ impl ToolRunner {
             return Ok(CallEnd::NeedsApproval);
         }
 
+        // One that goes on is stopped as one that runs is, so that what was done for it is put back.
         if let Some(deadline) = self.live.deadline(call.evaluation_id)
             && self.live.clock().now() >= deadline
+            && call.continued.is_none()
         {
             let message =
                 format!("{} was not started, because the evaluation's deadline has passed", tool.name());
@@ -197,6 +217,9 @@ impl ToolRunner {
             };
         }
 
+        if let Some(agent) = SubAgent::behind(&tool) {
+            return self.run_agent(agent, &tool, &call, arguments.take().unwrap_or_default(), &hold).await;
+        }
         let mut request = call;
         for conflicts in 0.. {
             // The first attempt takes what was checked, and one that runs again a copy.
@@ -215,7 +238,14 @@ impl ToolRunner {
 }
 
 fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
-    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), offer: None, extra: Extra::default() }
+    Paused {
+        reason,
+        call_id: Some(call.call_id),
+        detail: Some(detail),
+        offer: None,
+        session: None,
+        extra: Extra::default(),
+    }
 }
 
 /// Whether an error is another call's fault, so that running again may help.

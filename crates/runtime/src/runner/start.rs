@@ -23,6 +23,7 @@ use super::{Settled, Started, ToolRunner, paused};
 use crate::error::RuntimeError;
 use crate::live::Commit;
 use crate::process::Processes;
+use crate::sub_agent::SubAgent;
 
 impl ToolRunner {
     /// Makes a call's intent durable. `None` when the budget does not allow it; then the session is paused.
@@ -33,7 +34,11 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: &Hold,
     ) -> Result<Option<Started>, RuntimeError> {
-        let (before, objects) = hold.capture().await?.unzip();
+        let (before, objects) = match &call.continued {
+            Some(continued) => (continued.before, None),
+            None => hold.capture().await?.unzip(),
+        };
+        let agent = SubAgent::behind(tool);
         let live = &self.live;
         // That of a pure call can wait, unless it names what has to be stored with it.
         let record_now = tool.spec.effect != Effect::Pure || before.is_some();
@@ -44,13 +49,16 @@ impl ToolRunner {
                 let session = &state.execution.session;
                 let limits = state.view.evaluation(call.evaluation_id).and_then(|known| known.budget);
                 let one_call = Amounts { calls: 1, ..Amounts::ZERO };
+                let committed = state.view.ledger().committed_without(call.call_id).plus(one_call);
                 let mut batch = Batch::at(live.clock().now());
                 if let Some(limits) = limits
-                    && let Err(exceeded) = limits.check(state.view.ledger().committed().plus(one_call))
+                    && let Err(exceeded) = limits.check(committed)
                 {
                     batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
                     return Ok((Commit::now(batch, None), None));
                 }
+                let allotment = agent.and_then(|_| self.allotment(tool, limits, committed, call.shares));
+                let held = allotment.map_or(one_call, |allotment| one_call.plus(allotment.most()));
                 let intent = CallStarted {
                     call_id: call.call_id,
                     evaluation_id: call.evaluation_id,
@@ -62,7 +70,11 @@ impl ToolRunner {
                     attempt: call.attempt,
                     root: before.map(|files| files.root),
                     coverage: before.and_then(|files| files.coverage),
-                    reservation: limits.map(|_| Reservation { id: session.ids().next(), amounts: one_call }),
+                    reservation: limits.map(|_| Reservation { id: session.ids().next(), amounts: held }),
+                    session: agent.map(|_| match &call.continued {
+                        Some(continued) => continued.session,
+                        None => session.ids().next(),
+                    }),
                     extra: Extra::default(),
                 };
                 let intent = Arc::new(intent);
@@ -84,6 +96,8 @@ impl ToolRunner {
                     resources: state.execution.resources.for_call(),
                     started: live.clock().monotonic(),
                     conflicts: 0,
+                    allotment,
+                    spent: Amounts::ZERO,
                 };
                 Ok((Commit::now(batch, None), Some(started)))
             })

@@ -17,3 +17,4 @@ mod processes;
 mod prompts;
 mod runner;
 mod structured;
+mod sub_agents;
