@@ -172,5 +172,5 @@ fn message_of(item: &InboxItem) -> Option<Mission> {
         return Some(text.into());
     }
     let parts: Vec<Part> = serde_json::from_value(item.data.clone()).ok()?;
-    (!parts.is_empty()).then_some(Mission(parts))
+    (!parts.is_empty()).then_some(Mission::new(parts))
 }

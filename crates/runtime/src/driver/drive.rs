@@ -50,7 +50,7 @@ impl Driver {
     /// the place of another has what that one had left.
     pub(super) async fn begin_with(
         &self,
-        said: Vec<Mission>,
+        mut said: Vec<Mission>,
         parent: Option<EvaluationId>,
     ) -> Result<EvaluationId, RuntimeError> {
         let none_is_open = |view: &JournalView| match view.latest_evaluation() {
@@ -86,7 +86,8 @@ impl Driver {
                 Ok((Commit { batch, prepared, when: Durable::WithNext }, (evaluation, rendered)))
             })
             .await?;
-        self.live.say(evaluation, 0, self.opening(said).await?).await?;
+        let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
+        self.live.say_with(evaluation, 0, self.opening(said).await?, objects).await?;
         if let Some(rendered) = rendered {
             self.runner.telemetry().tell(&TelemetryEvent::PromptRendered(Box::new(rendered)));
         }
@@ -293,7 +294,7 @@ pub(super) fn said_by_user(
 ) -> Result<Message, RuntimeError> {
     let mut builder = MessageBuilder::continue_step(step, ids);
     builder.person(PolicyName::new("user")?);
-    for part in mission.0 {
+    for part in mission.parts {
         builder.add_part(part);
     }
     Ok(builder.to_message()?)

@@ -47,12 +47,14 @@ impl ToolRunner {
         crash_point!("call.files_captured");
         let told = told(&result);
         let (after, objects) = captured.unzip();
+        let mut objects = objects.unwrap_or_default();
+        objects.extend(result.take_objects());
         let ending = Ending {
             outcome: CallOutcome::Succeeded,
             message: Some(result::success(&started.call, result)),
             told,
             after,
-            objects: objects.unwrap_or_default(),
+            objects,
             rescue: Rescue::default(),
             pause: None,
         };
