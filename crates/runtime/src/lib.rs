@@ -20,6 +20,7 @@ mod replay;
 mod runner;
 mod runtime;
 mod schema;
+mod sub_agent;
 mod telemetry;
 
 pub use agent::Agent;
@@ -37,4 +38,5 @@ pub use process::end_survivors;
 pub use replay::Replay;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
 pub use runtime::{Runtime, SessionOptions};
+pub use sub_agent::SubAgent;
 pub use telemetry::{Telemetry, TelemetryEvent};

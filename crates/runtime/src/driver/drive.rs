@@ -249,10 +249,16 @@ impl Driver {
         detail: impl Into<String>,
     ) -> Result<Ended, RuntimeError> {
         let (detail, call_id) = (detail.into(), None);
-        let paused =
-            Paused { reason, call_id, detail: Some(detail.clone()), offer: None, extra: Extra::default() };
+        let paused = Paused {
+            reason,
+            call_id,
+            detail: Some(detail.clone()),
+            offer: None,
+            session: None,
+            extra: Extra::default(),
+        };
         self.live.record(vec![RecordBody::from(paused)]).await?;
-        Ok(Ended::Paused { evaluation, reason, call: None, detail })
+        Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None })
     }
 
     /// Keeps the state beside the journal, so that it can be read without folding all of it. It is kept anew once the journal is
@@ -301,6 +307,7 @@ pub(super) fn paused_by(evaluation: EvaluationId, pause: &Arc<Paused>) -> Ended 
         reason: pause.reason,
         call: pause.call_id,
         detail: pause.detail.clone().unwrap_or_default(),
+        session: pause.session,
     }
 }
 

@@ -15,8 +15,8 @@ mod output;
 mod recover;
 mod supersede;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
@@ -118,6 +118,10 @@ pub struct Driver {
     runner: ToolRunner,
     /// Stops running calls and requests; the session pauses.
     stop: CancellationToken,
+    /// Ends the evaluation that runs.
+    cancel: CancellationToken,
+    /// How the evaluation was resumed, for those that work for its calls.
+    resumed_with: Mutex<ResumeOptions>,
     /// Wishes that came from outside and are granted between two actions.
     wants_cancel: AtomicBool,
     wants_pause: AtomicBool,
@@ -152,12 +156,15 @@ impl Driver {
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .with_telemetry(telemetry)
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
-            .with_cancellation(stop.clone());
+            .with_cancellation(stop.clone())
+            .called_by(agent.clone());
         Self {
             live,
             agent,
             runner,
             stop,
+            cancel: CancellationToken::new(),
+            resumed_with: Mutex::default(),
             wants_cancel: AtomicBool::new(false),
             wants_pause: AtomicBool::new(false),
             hydrated: hydrate::Hydrated::default(),
@@ -195,9 +202,19 @@ impl Driver {
         &self.agent
     }
 
+    /// How those that work for calls are resumed: as their caller was.
+    fn resumed_with(&self) -> ResumeOptions {
+        self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
     pub fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Ends the evaluation that runs: running calls are rolled back. Nothing more can be driven by this driver.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
     }
 
     /// A token that does the same as [`Driver::stop`] when it is cancelled.

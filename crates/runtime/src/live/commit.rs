@@ -244,6 +244,7 @@ impl LiveSession {
             call_id: None,
             detail: Some(reason.clone()),
             offer: None,
+            session: None,
             extra: Extra::default(),
         };
         if let Err(error) = self.record(vec![paused.into()]).await {

@@ -466,6 +466,7 @@ async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
         root: None,
         coverage: None,
         reservation: None,
+        session: None,
         extra: Default::default(),
     };
     drop(state);

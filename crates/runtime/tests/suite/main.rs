@@ -18,3 +18,4 @@ mod processes;
 mod prompts;
 mod runner;
 mod structured;
+mod sub_agents;

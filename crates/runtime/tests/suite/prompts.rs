@@ -390,6 +390,7 @@ async fn an_open_call_that_its_tool_no_longer_takes_cannot_go_on() {
         root: None,
         coverage: None,
         reservation: None,
+        session: None,
         extra: Default::default(),
     };
     driver.session().record(vec![started.into()]).await.unwrap();
