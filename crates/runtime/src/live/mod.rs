@@ -9,7 +9,7 @@ mod files;
 mod load;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use backstitch_core::execution::{ExecutionState, Resources, WorkspaceResource};
@@ -53,6 +53,8 @@ pub struct LiveSession {
     workspace: Option<Arc<dyn Workspace>>,
     /// Granted in the order in which it is asked for, so that of two calls of one turn the later sees the earlier's files.
     pub(crate) files: Arc<RwLock<()>>,
+    /// Whether the files are those of a session that works for a call and has not ended: nobody else may use them.
+    files_are_lent: AtomicBool,
     state: Mutex<LiveState>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
@@ -170,6 +172,7 @@ impl LiveSession {
             clock: surroundings.clock,
             workspace: surroundings.workspace,
             files: Arc::default(),
+            files_are_lent: AtomicBool::new(false),
             durable: watch::Sender::new(view.head()),
             state: Mutex::new(LiveState { view, execution, held: commit::Held::default() }),
             deadlines: std::sync::Mutex::default(),
@@ -205,6 +208,16 @@ impl LiveSession {
     /// The files, if there are any.
     pub fn workspace(&self) -> Option<&Arc<dyn Workspace>> {
         self.workspace.as_ref()
+    }
+
+    /// Says whether the files are those of a session that works for a call. They are until the call has ended, also while it waits.
+    pub(crate) fn lend_files(&self, are_lent: bool) {
+        self.files_are_lent.store(are_lent, Ordering::SeqCst);
+    }
+
+    /// Whether the files are those of a session that works for a call.
+    pub(crate) fn files_are_lent(&self) -> bool {
+        self.files_are_lent.load(Ordering::SeqCst)
     }
 
     /// What is in memory, for reading. Nothing is committed as long as this is held.

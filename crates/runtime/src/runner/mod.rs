@@ -198,6 +198,10 @@ impl ToolRunner {
         };
         // Nothing may be awaited before the hold: it is granted in the order in which it is asked for.
         let hold = Hold::take(self.live.workspace(), &self.live.files, tool.spec.workspace).await;
+        // What waits in the middle of its work has the files until it has ended, and so whoever needs them waits with it.
+        if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
+            return Ok(CallEnd::Waits);
+        }
         if tool.spec.approval == Approval::Needed && !call.approved {
             self.pause(&call, PauseReason::Approval, format!("{} needs approval", tool.name())).await?;
             return Ok(CallEnd::NeedsApproval);

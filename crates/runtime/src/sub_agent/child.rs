@@ -86,11 +86,18 @@ impl Child {
         Box::pin(async move {
             let latest = {
                 let state = self.live.state().await;
-                state.view.latest_evaluation().map(|latest| (latest.budget, latest.time_left()))
+                state.view.latest_evaluation().map(|latest| {
+                    let has_ended = latest.finished.is_some();
+                    (latest.budget, latest.time_left(), has_ended)
+                })
             };
+            if matches!(latest, Some((.., true))) {
+                // Its recorded answer is all that a resume gives, and its files may have been in the memory of a process.
+                self.live.bring_back_files().await?;
+            }
             let mut ended = match latest {
                 None => self.driver.start(mission).await?,
-                Some((budget, time_left)) => {
+                Some((budget, time_left, _)) => {
                     let spent = self.spent().await.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
                     // A person may have given it more than its call holds back: that stands as long as it lasts.
                     let has_budget = budget.is_none_or(|budget| budget.check(spent).is_ok());
@@ -187,6 +194,15 @@ pub(crate) async fn withdraw(
     let withdrawn = live.withdraw(why).await;
     live.give_back().await?;
     withdrawn
+}
+
+/// Whether a session that works for a call has looked at the files that it was lent.
+pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
+    match load_view(&**parent.store(), session, None).await {
+        Ok(view) => Ok(view.files().is_some()),
+        Err(RuntimeError::ConversationNotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether there is nothing to take back of what a session did for a call.
