@@ -33,7 +33,7 @@ pub use events::Events;
 pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
 pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
 pub use main_loop::{CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError};
-pub use policy::{FunctionPolicy, Reply, Script, ScriptedCall, ScriptedPolicy};
+pub use policy::FunctionPolicy;
 pub use process::end_survivors;
 pub use replay::Replay;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};

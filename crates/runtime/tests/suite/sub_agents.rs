@@ -12,8 +12,9 @@ use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::{Answer, WriteMode};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
+use backstitch_providers::Reply;
 use backstitch_runtime::{
-    Agent, Contract, Driver, Ended, FunctionPolicy, PointSpec, Reply, ResumeOptions, Runtime, RuntimeError,
+    Agent, Contract, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, RuntimeError,
     SessionOptions, SubAgent, Telemetry, TelemetryEvent, Tools, read_records,
 };
 use backstitch_store::MemoryStore;
