@@ -27,6 +27,7 @@ pub(crate) use files::{blocking, recorded};
 pub use load::{load_view, read_records};
 
 use crate::error::RuntimeError;
+use crate::watch::{Tellings, Told, Watch};
 
 /// What a session lives with, besides its journal.
 pub struct Surroundings {
@@ -60,6 +61,8 @@ pub struct LiveSession {
     status: AtomicU8,
     /// The place after the last record that is in the store.
     durable: watch::Sender<Position>,
+    /// Where is told what is not recorded.
+    tellings: Tellings,
 }
 
 /// What a driven session holds in memory.
@@ -174,6 +177,7 @@ impl LiveSession {
             files: Arc::default(),
             files_are_lent: AtomicBool::new(false),
             durable: watch::Sender::new(view.head()),
+            tellings: Tellings::default(),
             state: Mutex::new(LiveState { view, execution, held: commit::Held::default() }),
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
@@ -228,6 +232,16 @@ impl LiveSession {
     /// The place after the last record that is in the store, and all later ones as they come.
     pub fn durable_head(&self) -> watch::Receiver<Position> {
         self.durable.subscribe()
+    }
+
+    /// What happens in the session from now on, while this process drives it.
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.store.clone(), self.id, self.durable.subscribe(), self.tellings.subscribe())
+    }
+
+    /// Tells whoever watches.
+    pub(crate) fn tell(&self, told: &Told) {
+        self.tellings.tell(*self.durable.borrow(), told);
     }
 
     /// The seed of the session's chance.

@@ -116,6 +116,7 @@ impl ToolRunner {
             time_left: self.time_left(started),
             workspace: started.tool.spec.workspace,
             telemetry: self.telemetry.clone(),
+            teller: self.teller.clone(),
             stop: self.cancel.child_token(),
         })
         .await

@@ -18,7 +18,7 @@ use backstitch_core::view::{Call, JournalView};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, ResumeOptions};
+use crate::driver::{Driver, Ended, Mission, ResumeOptions, Teller};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Surroundings, load_view, read_records};
 use crate::telemetry::Telemetry;
@@ -43,6 +43,7 @@ pub(crate) struct Lent<'a> {
     pub(crate) time_left: Option<Duration>,
     pub(crate) workspace: WorkspaceUse,
     pub(crate) telemetry: Telemetry,
+    pub(crate) teller: Option<Teller>,
     /// Stops the child with its parent.
     pub(crate) stop: CancellationToken,
 }
@@ -73,7 +74,8 @@ impl Child {
             other => other?,
         };
         crash_point!("child.created");
-        let driver = Driver::with_telemetry(live.clone(), agent, lent.telemetry).stopped_by(lent.stop);
+        let driver = Driver::with_telemetry(live.clone(), agent, lent.telemetry);
+        let driver = driver.stopped_by(lent.stop).told_to(lent.teller);
         Ok(Self { live, driver, allotment, time_left })
     }
 
