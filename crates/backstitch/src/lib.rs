@@ -126,6 +126,7 @@
 //! | [`tools`] | tools that are there already |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
 //! | [`Runtime`], [`Driver`], [`Agent`] | sessions on a store, and what drives them from a mission to an answer |
+//! | [`providers`], [`agent_file`] | models of four wire formats, and agents as TOML files |
 //! | [`machine`] | an evaluation without IO: told what happened, says what to do |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
@@ -144,6 +145,8 @@ pub use backstitch_core::{
 pub use backstitch_core::session::Slice;
 pub use backstitch_macros::{Slice, tool};
 
+#[cfg(feature = "providers")]
+pub use backstitch_providers as providers;
 #[cfg(feature = "store")]
 pub use backstitch_store as store;
 #[cfg(feature = "workspace")]
@@ -158,6 +161,8 @@ pub use backstitch_runtime::{
     find_call, load_view, locate, read_records,
 };
 
+#[cfg(feature = "agent-file")]
+pub mod agent_file;
 #[cfg(feature = "tools")]
 pub mod tools;
 
