@@ -155,10 +155,10 @@ pub use backstitch_workspace as workspace;
 #[doc(inline)]
 pub use backstitch_runtime::{
     Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
-    Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Place, PointSpec, Replay,
-    Reply, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall, ScriptedPolicy,
-    SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools, entropy,
-    find_call, load_view, locate, read_records,
+    Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Piece, Place, PointSpec,
+    Replay, Reply, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall,
+    ScriptedPolicy, SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools,
+    entropy, find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "agent-file")]

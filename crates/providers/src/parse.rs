@@ -5,6 +5,7 @@
 
 use backstitch_core::json::JsonLimits;
 use backstitch_core::ports::Answer;
+pub use backstitch_core::ports::Delta;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,15 +13,6 @@ use crate::error::ProviderError;
 use crate::provider::{Provider, Target};
 use crate::sse::SseEvent;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
-
-/// A piece of an answer that is still coming. Pieces are for display: what counts is the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delta {
-    /// A piece of what the model says.
-    Text(String),
-    /// A piece of what the model shows of its thoughts.
-    Reasoning(String),
-}
 
 /// Puts an answer together from the events of a stream.
 pub trait StreamReader: Send {

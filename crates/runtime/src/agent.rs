@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
-use backstitch_core::machine::{Machinery, ToolLoops};
+use backstitch_core::machine::{AsSaid, Machinery, Rendering, ToolLoops};
 use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
 use backstitch_core::session::Session;
@@ -34,6 +34,8 @@ pub struct Agent {
     pub tools: Tools,
     /// What makes an evaluation of answers and results.
     pub machinery: Arc<dyn Machinery>,
+    /// What whoever decides is shown of an evaluation.
+    pub rendering: Arc<dyn Rendering>,
     /// What an evaluation may spend.
     pub budget: Option<Limits>,
     /// How much active time an evaluation has.
@@ -71,6 +73,7 @@ impl Agent {
             policy,
             tools: Tools::default(),
             machinery: Arc::new(ToolLoops::default()),
+            rendering: Arc::new(AsSaid),
             budget: None,
             deadline: None,
             retries: 3,
@@ -155,6 +158,13 @@ impl Agent {
     #[must_use]
     pub fn with_machinery(mut self, machinery: Arc<dyn Machinery>) -> Self {
         self.machinery = machinery;
+        self
+    }
+
+    /// Shows evaluations in another way than as they were said.
+    #[must_use]
+    pub fn with_rendering(mut self, rendering: Arc<dyn Rendering>) -> Self {
+        self.rendering = rendering;
         self
     }
 

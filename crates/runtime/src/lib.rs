@@ -24,7 +24,7 @@ mod telemetry;
 
 pub use agent::Agent;
 pub use clock::SystemClock;
-pub use driver::{Answered, Drift, Driver, Ended, Fidelity, Mission, ResumeOptions};
+pub use driver::{Answered, Drift, Driver, Ended, Fidelity, Mission, Piece, ResumeOptions};
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use evaluate::{Contract, Evaluator, InvalidSchema, Resume};

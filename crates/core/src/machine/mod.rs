@@ -17,7 +17,7 @@ use crate::id::{CallId, EvaluationId};
 use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
 use crate::message::Arguments;
 use crate::session::SessionError;
-use crate::view::JournalView;
+use crate::view::{JournalView, Transcript};
 
 /// Something that happened, and is recorded.
 #[derive(Debug, Clone)]
@@ -122,6 +122,43 @@ pub trait Machine: Send {
 
     /// What is to be done now. An action is given once; what it was given for is told by [`Machine::take_in`].
     fn next(&mut self) -> Action;
+}
+
+/// What whoever decides is shown of an evaluation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shown {
+    /// What is shown, in order.
+    pub messages: Vec<Arc<InnerMessage>>,
+    /// What rendered it, with its version; none when all is shown as it was said.
+    pub renderer: Option<String>,
+    /// What was left out, a line each.
+    pub left_out: Vec<String>,
+}
+
+/// Says what whoever decides is shown of an evaluation, as a pure function of its journal.
+pub trait Rendering: Send + Sync {
+    /// What is shown next. The content of the transcript is all there, also where records hold only its name.
+    fn show(
+        &self,
+        view: &JournalView,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+    ) -> Result<Shown, MachineError>;
+}
+
+/// Shows an evaluation as it was said, with nothing left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AsSaid;
+
+impl Rendering for AsSaid {
+    fn show(
+        &self,
+        _: &JournalView,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+    ) -> Result<Shown, MachineError> {
+        Ok(Shown { messages: transcript.inner_messages(evaluation), ..Shown::default() })
+    }
 }
 
 /// Builds the machine of an evaluation from its journal, at whatever place that ends.

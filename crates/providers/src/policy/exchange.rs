@@ -66,9 +66,7 @@ impl ModelPolicy {
             for event in events.drain(..) {
                 reader.take_in(&event, &mut deltas)?;
                 for delta in deltas.drain(..) {
-                    if let Some(tell) = &self.on_delta {
-                        tell(question, delta);
-                    }
+                    question.deltas.tell(delta);
                 }
             }
         }

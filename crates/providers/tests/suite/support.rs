@@ -114,6 +114,10 @@ impl Talk {
     pub(crate) fn question(&self) -> Question {
         Question {
             output: None,
+            shown: self.messages.iter().cloned().map(Arc::new).collect(),
+            renderer: None,
+            media: Default::default(),
+            deltas: Default::default(),
             session_id: self.ids.next(),
             evaluation_id: self.evaluation,
             turn: self.turn + 1,

@@ -20,8 +20,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
-use backstitch_core::id::EvaluationId;
+use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::message::Part;
+use backstitch_core::ports::{Delta, Deltas};
 use tokio_util::sync::CancellationToken;
 
 pub use outcome::{Answered, Ended};
@@ -97,6 +98,22 @@ pub struct Driver {
     wants_cancel: AtomicBool,
     wants_pause: AtomicBool,
     hydrated: hydrate::Hydrated,
+    on_delta: Option<Arc<OnDelta>>,
+}
+
+type OnDelta = dyn Fn(&Piece) + Send + Sync;
+
+/// A piece of an answer that is still coming, and of which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The session.
+    pub session_id: SessionId,
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The number that the answer will have.
+    pub turn: u64,
+    /// The piece.
+    pub delta: Delta,
 }
 
 impl Driver {
@@ -120,6 +137,7 @@ impl Driver {
             wants_cancel: AtomicBool::new(false),
             wants_pause: AtomicBool::new(false),
             hydrated: hydrate::Hydrated::default(),
+            on_delta: None,
         }
     }
 
@@ -127,6 +145,20 @@ impl Driver {
     #[must_use]
     pub fn stopped_by(self, stop: CancellationToken) -> Self {
         Self { runner: self.runner.with_cancellation(stop.clone()), stop, ..self }
+    }
+
+    /// Tells pieces of answers while they come. What is told must not wait for anything, and is gone once the process ends: what
+    /// counts is the answer as it is recorded.
+    #[must_use]
+    pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
+        self.on_delta = Some(Arc::new(tell));
+        self
+    }
+
+    fn deltas(&self, evaluation_id: EvaluationId, turn: u64) -> Deltas {
+        let Some(tell) = self.on_delta.clone() else { return Deltas::default() };
+        let session_id = self.live.id();
+        Deltas::new(move |delta| tell(&Piece { session_id, evaluation_id, turn, delta }))
     }
 
     /// The session.

@@ -81,7 +81,7 @@ impl Policy for ScriptedPolicy {
         }
     }
 
-    fn decide(&self, question: Question) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
         Box::pin(async move {
             let next = answers_so_far(&question);
             let Some(reply) = self.script.replies.get(next) else {
