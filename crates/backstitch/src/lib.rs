@@ -156,7 +156,7 @@ pub use backstitch_workspace as workspace;
 pub use backstitch_runtime::{
     Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
     Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Piece, Place, PointSpec,
-    Replay, Reply, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall,
+    Replay, Reply, Requested, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall,
     ScriptedPolicy, SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools,
     entropy, find_call, load_view, locate, read_records,
 };

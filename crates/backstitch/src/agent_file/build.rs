@@ -62,9 +62,8 @@ impl AgentDefinition {
     pub fn build_with(&self, options: BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
         let (tools, prompt) = self.parts()?;
         let policy = self.policy(options)?;
-        let mut agent = Agent::new(&self.ns, &self.name, policy)
-            .with_tools(tools)
-            .with_definition(self.to_recorded());
+        let mut agent =
+            Agent::new(&self.ns, &self.name, policy).with_tools(tools).with_definition(self.to_recorded());
         agent.budget = self.budget.limits();
         agent.deadline = self.deadline.map(|deadline| deadline.0);
         if let Some(turns) = self.max_turns {
@@ -81,7 +80,8 @@ impl AgentDefinition {
         let offered = Offered::new(self)?;
         let uses = |name: &str| offered.uses_files(name);
         let in_sections = self.sections.iter().any(|section| section.any_tool(&uses));
-        Ok(in_sections || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
+        Ok(in_sections
+            || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
     }
 
     /// Refuses what cannot be put together, whatever the model.
@@ -95,7 +95,8 @@ impl AgentDefinition {
 
     fn parts(&self) -> Result<(Tools, BoundPrompt), AgentFileError> {
         let offered = Offered::new(self)?;
-        let tools = Tools::new(offered.chosen(&self.tools)?).map_err(|error| Problem::new(["tools"], error))?;
+        let tools =
+            Tools::new(offered.chosen(&self.tools)?).map_err(|error| Problem::new(["tools"], error))?;
         let mut prompt = Prompt::builder(&self.ns, &self.name);
         if let Some(system) = &self.system {
             prompt = prompt.preamble(system);
@@ -123,7 +124,9 @@ impl AgentDefinition {
     /// An error of the prompt, with the key that it is about.
     fn in_prompt(&self, error: &PromptError) -> Problem {
         let path = match error {
-            PromptError::InvalidName { name, .. } if *name == self.name => return Problem::new(["name"], error),
+            PromptError::InvalidName { name, .. } if *name == self.name => {
+                return Problem::new(["name"], error);
+            }
             PromptError::UnknownField { field, .. } => {
                 return Problem::new(["parameters", field.as_str()], error);
             }
@@ -149,9 +152,10 @@ impl AgentDefinition {
 
     fn policy(&self, options: BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
         let name = PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
-        let model = self.model.as_ref().ok_or_else(|| {
-            Problem::new(["model"], "say which model is to be asked, as PROVIDER:MODEL")
-        })?;
+        let model = self
+            .model
+            .as_ref()
+            .ok_or_else(|| Problem::new(["model"], "say which model is to be asked, as PROVIDER:MODEL"))?;
         match model.provider {
             ModelProvider::Scripted => {
                 let script = self.script.clone().unwrap_or_default();

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::model::ModelName;
 use super::values::{Money, Span, Thinking, ToolChoice};
+use crate::Script;
 use crate::budget::Limits;
 use crate::journal::Effect;
 use crate::slices::Visibility;
-use crate::Script;
 
 /// What an agent is: who decides, what it is told, what it may call and within which limits. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -50,7 +50,9 @@ mod tests {
     #[test]
     fn addresses_of_this_machine_are_known_and_secrets_are_refused() {
         let is_local = |text: &str| is_loopback(&checked_url(text).unwrap());
-        assert!(is_local("http://127.0.0.1:80/v1") && is_local("http://localhost") && is_local("http://[::1]:1"));
+        assert!(
+            is_local("http://127.0.0.1:80/v1") && is_local("http://localhost") && is_local("http://[::1]:1")
+        );
         assert!(!is_local("https://example.org") && !is_local("http://localhost.example.org"));
         for wrong in ["example.org", "ftp://a/", "http://me:secret@a/", "https://a/?key=secret"] {
             assert!(checked_url(wrong).is_err(), "{wrong}");

@@ -23,7 +23,10 @@ impl AgentDefinition {
         let source = Source { file: Some(path), text: &text_of(path)? };
         let mut definition: Self = source.parse()?;
         let beside = path.parent().map(Path::to_owned).unwrap_or_default();
-        definition.resolve(&beside).and_then(|()| definition.check()).map_err(|error| source.located(error))?;
+        definition
+            .resolve(&beside)
+            .and_then(|()| definition.check())
+            .map_err(|error| source.located(error))?;
         Ok(definition)
     }
 
@@ -57,8 +60,7 @@ impl AgentDefinition {
         }
         if let Some(path) = &self.workspace.path {
             let path = std::path::absolute(directory.join(path));
-            self.workspace.path =
-                Some(path.map_err(|error| Problem::new(["workspace", "path"], error))?);
+            self.workspace.path = Some(path.map_err(|error| Problem::new(["workspace", "path"], error))?);
         }
         if let Some(OutputDefinition { schema, file: Some(file) }) = &self.output {
             if schema.is_some() {

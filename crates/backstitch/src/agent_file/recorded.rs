@@ -22,7 +22,9 @@ impl AgentDefinition {
     pub fn from_recorded(recorded: &Value) -> Result<Self, AgentFileError> {
         let refused = |message: &str| AgentFileError::from(Problem::new([], message));
         let Value::Object(mut fields) = recorded.clone() else {
-            return Err(refused("the session was not started from a definition, so it cannot be driven by one"));
+            return Err(refused(
+                "the session was not started from a definition, so it cannot be driven by one",
+            ));
         };
         match fields.remove("v").map(|version| version.as_u64()) {
             Some(Some(VERSION)) => {}

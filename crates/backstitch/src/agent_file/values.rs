@@ -221,7 +221,9 @@ impl<'de> Deserialize<'de> for Thinking {
 
             fn visit_i64<E: de::Error>(self, tokens: i64) -> Result<Thinking, E> {
                 let tokens = u64::try_from(tokens);
-                tokens.map_err(|_| E::custom("a number of tokens is not negative")).and_then(|t| self.visit_u64(t))
+                tokens
+                    .map_err(|_| E::custom("a number of tokens is not negative"))
+                    .and_then(|t| self.visit_u64(t))
             }
         }
         deserializer.deserialize_any(Words)

@@ -12,6 +12,7 @@ mod hydrate;
 mod logs;
 mod outcome;
 mod output;
+mod question;
 mod recover;
 mod supersede;
 
@@ -26,6 +27,7 @@ use backstitch_core::ports::{Delta, Deltas};
 use tokio_util::sync::CancellationToken;
 
 pub use outcome::{Answered, Ended};
+pub(crate) use question::question_before;
 
 use crate::agent::Agent;
 use crate::live::LiveSession;
@@ -101,7 +103,7 @@ pub struct Driver {
     on_delta: Option<Arc<OnDelta>>,
 }
 
-type OnDelta = dyn Fn(&Piece) + Send + Sync;
+pub(crate) type OnDelta = dyn Fn(&Piece) + Send + Sync;
 
 /// A piece of an answer that is still coming, and of which.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +155,10 @@ impl Driver {
     pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
         self.on_delta = Some(Arc::new(tell));
         self
+    }
+
+    pub(crate) fn telling(self, on_delta: Option<Arc<OnDelta>>) -> Self {
+        Self { on_delta, ..self }
     }
 
     fn deltas(&self, evaluation_id: EvaluationId, turn: u64) -> Deltas {
