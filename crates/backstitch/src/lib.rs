@@ -124,9 +124,10 @@
 //! | [`prompt`], [`Evaluator`] | what a model is told, and `evaluate(prompt, session, resume)` |
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
 //! | [`tools`] | tools that are there already |
+//! | [`providers`] | models of OpenAI, Anthropic and Gemini, and scripts that stand in for them |
+//! | [`agent_file`] | agents as TOML files |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
 //! | [`Runtime`], [`Driver`], [`Agent`] | sessions on a store, and what drives them from a mission to an answer |
-//! | [`providers`], [`agent_file`] | models of four wire formats, and agents as TOML files |
 //! | [`machine`] | an evaluation without IO: told what happened, says what to do |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
@@ -147,6 +148,9 @@ pub use backstitch_macros::{Slice, tool};
 
 #[cfg(feature = "providers")]
 pub use backstitch_providers as providers;
+#[cfg(feature = "providers")]
+#[doc(inline)]
+pub use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
 #[cfg(feature = "store")]
 pub use backstitch_store as store;
 #[cfg(feature = "workspace")]
@@ -156,9 +160,9 @@ pub use backstitch_workspace as workspace;
 pub use backstitch_runtime::{
     Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
     Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Piece, Place, PointSpec,
-    Replay, Reply, Requested, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall,
-    ScriptedPolicy, SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools,
-    entropy, find_call, load_view, locate, read_records,
+    Replay, Requested, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, SessionOptions, Surroundings,
+    SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, find_call, load_view, locate,
+    read_records,
 };
 
 #[cfg(feature = "agent-file")]

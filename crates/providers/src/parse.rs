@@ -63,6 +63,10 @@ pub(crate) fn text_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }
 
+/// The most tokens that a provider is believed to have counted: more would be a slip, and must not end in an overflow.
+const MOST_TOKENS: u64 = 1 << 40;
+
+/// A count of tokens; none when it is not there or is no number.
 pub(crate) fn number(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+    value.get(name).and_then(Value::as_u64).unwrap_or(0).min(MOST_TOKENS)
 }

@@ -15,30 +15,15 @@ use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
 use backstitch_core::view::Transcript;
-use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::{ErrorKind, ProviderError};
 use crate::options::RequestOptions;
 use crate::provider::Target;
 use crate::render::{RENDERER, RenderError, Rendered, render};
+use crate::secret::ApiKey;
 use crate::thread::Thread;
 use crate::transport::Transport;
 use crate::validate::{InvalidRequest, validate};
-
-/// The key of an account.
-#[derive(Debug, Clone)]
-pub struct ApiKey(SecretString);
-
-impl ApiKey {
-    /// A key.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(SecretString::from(key.into()))
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        self.0.expose_secret()
-    }
-}
 
 /// A model as a policy.
 #[derive(Clone)]

@@ -42,6 +42,8 @@ pub struct Agent {
     pub deadline: Option<Duration>,
     /// How often a policy that could not answer is asked again.
     pub retries: u32,
+    /// How deep agents that work for agents may be nested, from the one that a person asked: its own are at depth 1.
+    pub max_depth: u32,
     /// What its answer looks like, where that is not just words.
     pub output: Option<Arc<Contract>>,
     /// What its system message was rendered from, where it was.
@@ -77,6 +79,7 @@ impl Agent {
             budget: None,
             deadline: None,
             retries: 3,
+            max_depth: 3,
             output: None,
             prompt: None,
             loops: ToolLoops::default(),
@@ -127,6 +130,13 @@ impl Agent {
         self.loops.max_repeats = Some(repeats);
         let loops = Arc::new(self.loops);
         self.with_machinery(loops)
+    }
+
+    /// Limits how deep agents that work for agents may be nested. An agent that works for another is held to both limits.
+    #[must_use]
+    pub fn with_max_depth(mut self, depth: u32) -> Self {
+        self.max_depth = depth;
+        self
     }
 
     /// Says what its answer looks like.

@@ -159,7 +159,7 @@ impl AgentDefinition {
         match model.provider {
             ModelProvider::Scripted => {
                 let script = self.script.clone().unwrap_or_default();
-                Ok(Arc::new(ScriptedPolicy::new(name, script)))
+                Ok(Arc::new(ScriptedPolicy::new(name, script).with_model(&model.model)))
             }
             ModelProvider::Wire(_) => Ok(Arc::new(self.model_policy(name, model, options)?)),
         }
@@ -222,7 +222,7 @@ fn schema_of(output: &OutputDefinition) -> Result<Output, AgentFileError> {
 #[cfg(feature = "http")]
 fn http() -> Result<Arc<dyn Transport>, AgentFileError> {
     let http = backstitch_providers::Http::new();
-    http.map(|http| Arc::new(http) as _).map_err(|error| AgentFileError::Transport(error.message))
+    http.map(|http| Arc::new(http) as _).map_err(|error| AgentFileError::Transport(error.to_string()))
 }
 
 #[cfg(not(feature = "http"))]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use backstitch_lisp::did_you_mean;
-use backstitch_providers::Provider;
+use backstitch_providers::{Provider, ScriptError};
 
 use super::keys::key_variables;
 use crate::RuntimeError;
@@ -21,7 +21,7 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.file {
-            Some(file) => write!(formatter, "{}, line {}", file.display(), self.line),
+            Some(file) => write!(formatter, "{}:{}", file.display(), self.line),
             None => write!(formatter, "line {}", self.line),
         }
     }
@@ -40,13 +40,26 @@ impl Problem {
     pub(super) fn new<'a>(key: impl IntoIterator<Item = &'a str>, message: impl fmt::Display) -> Self {
         Self { key: key.into_iter().map(str::to_owned).collect(), message: message.to_string() }
     }
+
+    /// The key as people write it, such as `section[2].tools[0]`.
+    fn written_key(&self) -> String {
+        let mut written = String::new();
+        for part in &self.key {
+            match part.bytes().all(|byte| byte.is_ascii_digit()) {
+                true => written.push_str(&format!("[{part}]")),
+                false if written.is_empty() => written.push_str(part),
+                false => written.push_str(&format!(".{part}")),
+            }
+        }
+        written
+    }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.key.is_empty() {
             true => formatter.write_str(&self.message),
-            false => write!(formatter, "`{}`: {}", self.key.join("."), self.message),
+            false => write!(formatter, "{}: {}", self.written_key(), self.message),
         }
     }
 }
@@ -75,6 +88,9 @@ pub enum AgentFileError {
     /// Something in a definition that is no file, or not one any more, is wrong.
     #[error("{0}")]
     InDefinition(Problem),
+    /// A script cannot be used.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
     /// There is no key for an account.
     #[error("{provider} needs a key: set {}", .provider.names_of_key())]
     MissingKey {

@@ -44,7 +44,7 @@ impl AgentDefinition {
     /// Says which model decides. A script is read.
     pub fn set_model(&mut self, model: ModelName) -> Result<(), AgentFileError> {
         self.script = match model.provider {
-            ModelProvider::Scripted => Some(script(Path::new(&model.model))?),
+            ModelProvider::Scripted => Some(Script::load(&model.model)?),
             ModelProvider::Wire(_) => None,
         };
         self.model = Some(model);
@@ -56,7 +56,7 @@ impl AgentDefinition {
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &self.model
             && self.script.is_none()
         {
-            self.script = Some(script(&directory.join(model))?);
+            self.script = Some(Script::load(directory.join(model))?);
         }
         if let Some(path) = &self.workspace.path {
             let path = std::path::absolute(directory.join(path));
@@ -76,19 +76,6 @@ impl AgentDefinition {
         }
         Ok(())
     }
-}
-
-/// Reads a script: TOML, or JSON in a file that ends with `.json`.
-fn script(path: &Path) -> Result<Script, AgentFileError> {
-    let text = text_of(path)?;
-    let source = Source { file: Some(path), text: &text };
-    if path.extension().is_none_or(|ending| ending != "json") {
-        return source.parse();
-    }
-    serde_json::from_str(&text).map_err(|error| {
-        let place = Place { file: Some(path.to_owned()), line: error.line() };
-        AgentFileError::InFile { place, problem: Problem::new([], error) }
-    })
 }
 
 fn text_of(path: &Path) -> Result<String, AgentFileError> {

@@ -210,8 +210,8 @@ fn as_json(session: &str, ended: &Ended) -> Value {
         Ended::Completed(answered) => {
             json!({"outcome": "completed", "text": answered.text, "output": answered.output})
         }
-        Ended::Paused { reason, call, detail, .. } => {
-            json!({"outcome": "paused", "reason": reason, "call": call, "detail": detail})
+        Ended::Paused { reason, call, detail, session, .. } => {
+            json!({"outcome": "paused", "reason": reason, "call": call, "detail": detail, "waits": session})
         }
         Ended::Failed { failure, .. } => {
             json!({"outcome": "failed", "kind": failure.kind, "message": failure.message})
@@ -224,27 +224,29 @@ fn as_json(session: &str, ended: &Ended) -> Value {
 }
 
 fn say(live: &Live, definition: &AgentDefinition, id: &str, ended: &Ended) {
+    // What is decided for a session that works for a call is decided there.
+    let waits = |session: &Option<SessionId>| session.map_or_else(|| id.to_owned(), short);
     match ended {
         // An answer that has to be data is printed as data, whatever was said around it.
         Ended::Completed(answered) => match (&answered.output, &definition.output) {
             (Some(output), Some(_)) => live.answer(&format!("{output:#}"), false),
             _ => live.answer(&answered.text, true),
         },
-        Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, .. } => {
-            let call = short(call);
+        Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, session, .. } => {
+            let (call, waits) = (short(call), waits(session));
             live.status(&format!(
                 "paused: it is not known whether {detail} (call {call}) has happened. Say so:"
             ));
-            live.status(&format!("  backstitch resolve {id} {call} happened --result TEXT"));
-            live.status(&format!("  backstitch resolve {id} {call} retry"));
-            live.status(&format!("  backstitch resolve {id} {call} fail"));
+            live.status(&format!("  backstitch resolve {waits} {call} happened --result TEXT"));
+            live.status(&format!("  backstitch resolve {waits} {call} retry"));
+            live.status(&format!("  backstitch resolve {waits} {call} fail"));
         }
-        Ended::Paused { reason: PauseReason::Approval, call: Some(call), detail, .. } => {
-            let call = short(call);
+        Ended::Paused { reason: PauseReason::Approval, call: Some(call), detail, session, .. } => {
+            let (call, waits) = (short(call), waits(session));
             live.status(&format!("paused: {detail}. Decide, then `backstitch resume {id}` goes on:"));
-            live.status(&format!("  backstitch resolve {id} {call} approve"));
-            live.status(&format!("  backstitch resolve {id} {call} deny --reason TEXT"));
-            live.status(&format!("  backstitch resolve {id} {call} edit --arguments JSON"));
+            live.status(&format!("  backstitch resolve {waits} {call} approve"));
+            live.status(&format!("  backstitch resolve {waits} {call} deny --reason TEXT"));
+            live.status(&format!("  backstitch resolve {waits} {call} edit --arguments JSON"));
         }
         Ended::Paused { reason: PauseReason::Budget, detail, .. } => {
             live.status(&format!(

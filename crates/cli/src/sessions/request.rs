@@ -153,7 +153,6 @@ struct Nowhere;
 
 impl Transport for Nowhere {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        let message = "this command sends nothing".to_owned();
-        Box::pin(async { Err(TransportError { message }) })
+        Box::pin(async { Err(TransportError::broken("this command sends nothing")) })
     }
 }

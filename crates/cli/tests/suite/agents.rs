@@ -50,7 +50,8 @@ fn what_a_model_says_is_told_while_it_is_said_and_a_killed_process_asks_again() 
     for (provider, _) in PROVIDERS {
         let stage = Stage::new();
         let model = Model::new(provider, [Said::Hangs("It is half"), Said::Text("It is mended.")]);
-        let mut child = stage.command(&as_slices(&Stage::asking(provider, &model, &["--json"]))).spawn().unwrap();
+        let mut child =
+            stage.command(&as_slices(&Stage::asking(provider, &model, &["--json"]))).spawn().unwrap();
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
         let told = lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
         let told = told.into_iter().find(|line| line["event"] == "text").unwrap();
@@ -70,7 +71,8 @@ fn what_a_model_says_is_told_while_it_is_said_and_a_killed_process_asks_again() 
 #[test]
 fn a_process_that_is_killed_in_a_call_makes_it_again_and_asks_nothing_twice() {
     let stage = Stage::new();
-    let command = "echo one > a.txt; if [ -e ../again ]; then echo two >> a.txt; else touch ../again; sleep 60; fi";
+    let command =
+        "echo one > a.txt; if [ -e ../again ]; then echo two >> a.txt; else touch ../again; sleep 60; fi";
     let call = Said::Call("I run it.", "shell", json!({"command": command}));
     let model = Model::new("anthropic", [call, Said::Text("It ran.")]);
     let arguments = Stage::asking("anthropic", &model, &["--shell-effect", "workspace"]);
@@ -210,7 +212,10 @@ fn wrong_calls_of_run_exit_with_2_and_start_nothing() {
         (&["run", "Mend it"], "--model"),
         (&["run", "Mend it", "--model", "openai:m"], "OPENAI_API_KEY"),
         (&["run", "Mend it", "--model", "gemini:m"], "GEMINI_API_KEY or GOOGLE_API_KEY"),
-        (&["run", "Mend it", "--model", "anthropic:m", "--base-url", "https://example.org"], "ANTHROPIC_API_KEY"),
+        (
+            &["run", "Mend it", "--model", "anthropic:m", "--base-url", "https://example.org"],
+            "ANTHROPIC_API_KEY",
+        ),
         (&["run", "Mend it", "--model", "anthropc:m"], "did you mean `anthropic`?"),
         (&["run", "Mend it", "--model", "openai"], "PROVIDER:MODEL"),
         (&["run", "Mend it", "--model", "scripted:none.toml"], "none.toml cannot be read"),

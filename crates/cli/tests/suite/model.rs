@@ -142,8 +142,9 @@ fn events(provider: &str, text: &str, call: Option<(&&str, &Value)>) -> Vec<Valu
                 json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": name,
                     "arguments": arguments, "status": "completed"})
             }));
-            let mut events =
-                vec![json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "delta": text})];
+            let mut events = vec![
+                json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "delta": text}),
+            ];
             events.extend(items.iter().enumerate().map(|(index, item)| {
                 json!({"type": "response.output_item.done", "output_index": index, "item": item})
             }));

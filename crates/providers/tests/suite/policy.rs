@@ -44,7 +44,7 @@ impl Body for Pieces {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             if self.rest.is_empty() {
-                return if self.breaks { Err(TransportError { message: "reset".into() }) } else { Ok(None) };
+                return if self.breaks { Err(TransportError::broken("reset")) } else { Ok(None) };
             }
             let later = self.rest.split_off(self.piece.min(self.rest.len()));
             Ok(Some(std::mem::replace(&mut self.rest, later)))
@@ -58,7 +58,7 @@ impl Transport for Written {
             self.sent.lock().unwrap().push(request);
             let (status, headers) = (self.status, self.headers.clone());
             if status == 0 {
-                return Err(TransportError { message: "no route".into() });
+                return Err(TransportError::broken("no route"));
             }
             let body = Pieces { rest: self.body.clone(), piece: self.piece, breaks: self.breaks };
             Ok(HttpResponse { status, headers, body: Box::new(body) })

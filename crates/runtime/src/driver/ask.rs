@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::Driver;
 use super::drive::Next;
+use super::hydrate::Held;
 use super::question::Asking;
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
@@ -83,7 +84,7 @@ impl Driver {
             let state = self.live.state().await;
             self.agent.rendering.show(&state.view, &transcript, evaluation)?
         };
-        let media = self.hydrated.media(store, &shown.messages).await?;
+        let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
         let deltas = self.deltas(evaluation, turns + 1);
         let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
         Ok(asked.question(&self.agent, shown, transcript, session))

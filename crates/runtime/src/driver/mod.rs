@@ -16,13 +16,14 @@ mod question;
 mod recover;
 mod supersede;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::message::Part;
+use backstitch_core::message::{MediaPart, Part};
+use backstitch_core::object::Object;
 use backstitch_core::ports::{Delta, Deltas};
 use tokio_util::sync::CancellationToken;
 
@@ -35,18 +36,41 @@ use crate::runner::ToolRunner;
 use crate::telemetry::Telemetry;
 
 /// What a session is asked to do: words, and perhaps media.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mission(pub Vec<Part>);
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mission {
+    parts: Vec<Part>,
+    objects: Vec<Object>,
+}
+
+impl Mission {
+    /// A mission of these parts. Media among them lies outside, or in the store already.
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self { parts, objects: Vec::new() }
+    }
+
+    /// Adds media whose bytes are at hand: they are stored with the mission. See [`MediaPart::held`].
+    #[must_use]
+    pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
+        self.parts.push(Part::Media(media));
+        self.objects.push(object);
+        self
+    }
+
+    /// What is asked.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
 
 impl From<&str> for Mission {
     fn from(text: &str) -> Self {
-        Self(vec![Part::text(text)])
+        Self::new(vec![Part::text(text)])
     }
 }
 
 impl From<String> for Mission {
     fn from(text: String) -> Self {
-        Self(vec![Part::text(text)])
+        Self::new(vec![Part::text(text)])
     }
 }
 
@@ -96,6 +120,10 @@ pub struct Driver {
     runner: ToolRunner,
     /// Stops running calls and requests; the session pauses.
     stop: CancellationToken,
+    /// Ends the evaluation that runs.
+    cancel: CancellationToken,
+    /// How the evaluation was resumed, for those that work for its calls.
+    resumed_with: Mutex<ResumeOptions>,
     /// Wishes that came from outside and are granted between two actions.
     wants_cancel: AtomicBool,
     wants_pause: AtomicBool,
@@ -130,12 +158,15 @@ impl Driver {
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .with_telemetry(telemetry)
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
-            .with_cancellation(stop.clone());
+            .with_cancellation(stop.clone())
+            .called_by(agent.clone());
         Self {
             live,
             agent,
             runner,
             stop,
+            cancel: CancellationToken::new(),
+            resumed_with: Mutex::default(),
             wants_cancel: AtomicBool::new(false),
             wants_pause: AtomicBool::new(false),
             hydrated: hydrate::Hydrated::default(),
@@ -177,9 +208,19 @@ impl Driver {
         &self.agent
     }
 
+    /// How those that work for calls are resumed: as their caller was.
+    fn resumed_with(&self) -> ResumeOptions {
+        self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
     pub fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Ends the evaluation that runs: running calls are rolled back. Nothing more can be driven by this driver.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
     }
 
     /// A token that does the same as [`Driver::stop`] when it is cancelled.

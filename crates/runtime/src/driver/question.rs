@@ -9,7 +9,7 @@ use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{JournalView, Transcript};
 
-use super::hydrate::Hydrated;
+use super::hydrate::{Held, Hydrated};
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 
@@ -59,7 +59,7 @@ pub(crate) async fn question_before(
     let hydrated = Hydrated::default();
     let transcript = hydrated.transcript(store, view.transcript()?).await?;
     let shown = agent.rendering.show(view, &transcript, evaluation)?;
-    let media = hydrated.media(store, &shown.messages).await?;
+    let media = hydrated.media(Held::In(store), &shown.messages).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);
     let asking = Asking {

@@ -41,6 +41,7 @@ pub(super) async fn pauses_for(
             call_id: Some(call),
             detail: Some(known.name.clone()),
             offer: known.result,
+            session: None,
             extra: Extra::default(),
         }))
     });

@@ -12,8 +12,8 @@ use super::outcome::{Outcome, files};
 use super::session::{self, Unseen, agent, to_the_end};
 use super::stage::{Place, Stage};
 
-/// Points that only other tests reach: of history, of recovery, of decisions, and of collecting garbage.
-const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc."];
+/// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, and of agents that work for calls.
+const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "child."];
 
 /// The session when nobody is killed.
 pub(crate) struct Reference {

@@ -1,5 +1,9 @@
 //! Conversations, tools and answers that tests begin with.
 
+#[cfg(feature = "http")]
+pub(crate) mod server;
+pub(crate) mod wire;
+
 use std::sync::Arc;
 
 use backstitch_core::extra::Extra;
