@@ -233,7 +233,7 @@ fn is_recursive(schema: &Value) -> bool {
 }
 
 fn is_recursive_at_root(schema: &Value) -> bool {
-    references(schema).iter().any(|reference| *reference == "#")
+    references(schema).contains(&"#")
 }
 
 /// Whether one definition leads to another.
