@@ -8,6 +8,8 @@ mod errors;
 mod hostile;
 #[cfg(feature = "http")]
 mod loopback;
+#[cfg(feature = "http")]
+mod parity;
 mod policy;
 mod prefixes;
 mod requests;
