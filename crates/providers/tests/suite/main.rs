@@ -16,4 +16,6 @@ mod requests;
 mod rules;
 mod scripted;
 mod sse;
+#[cfg(feature = "http")]
+mod structured;
 mod support;
