@@ -15,6 +15,8 @@ mod prefixes;
 mod requests;
 mod rules;
 mod scripted;
+#[cfg(feature = "http")]
+mod secrets;
 mod sse;
 #[cfg(feature = "http")]
 mod structured;
