@@ -21,3 +21,5 @@ mod sse;
 #[cfg(feature = "http")]
 mod structured;
 mod support;
+#[cfg(feature = "http")]
+mod switching;
