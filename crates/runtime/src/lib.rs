@@ -33,7 +33,9 @@ pub use evaluate::{Contract, Evaluator, InvalidSchema, Resume};
 pub use events::Events;
 pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
 pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
-pub use main_loop::{CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError};
+pub use main_loop::{
+    CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Task,
+};
 pub use policy::FunctionPolicy;
 pub use process::end_survivors;
 pub use replay::Replay;
