@@ -15,11 +15,13 @@ mod history;
 mod live;
 mod main_loop;
 mod policy;
+mod prices;
 mod process;
 mod replay;
 mod runner;
 mod runtime;
 mod schema;
+mod spans;
 mod sub_agent;
 mod telemetry;
 mod watch;
@@ -36,7 +38,8 @@ pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
 pub use main_loop::{
     CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Task,
 };
-pub use policy::FunctionPolicy;
+pub use policy::{FunctionPolicy, HumanPolicy};
+pub use prices::{Price, Prices};
 pub use process::end_survivors;
 pub use replay::Replay;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
