@@ -22,10 +22,11 @@ mod runtime;
 mod schema;
 mod sub_agent;
 mod telemetry;
+mod watch;
 
 pub use agent::Agent;
 pub use clock::SystemClock;
-pub use driver::{Answered, Drift, Driver, Ended, Fidelity, Mission, Piece, ResumeOptions};
+pub use driver::{Answered, Backoff, Drift, Driver, Ended, Fidelity, Mission, Piece, ResumeOptions};
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use evaluate::{Contract, Evaluator, InvalidSchema, Requested, Resume};
@@ -40,3 +41,4 @@ pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
 pub use runtime::{Runtime, SessionOptions};
 pub use sub_agent::SubAgent;
 pub use telemetry::{Telemetry, TelemetryEvent};
+pub use watch::{Happening, Retrying, Watch};
