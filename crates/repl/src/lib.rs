@@ -4,6 +4,8 @@
 //! for ever; what a model is shown of the turns before is made anew for each request, by a strategy that is a pure function
 //! of them.
 
+pub mod compression;
+mod steps;
 mod turn;
 
 pub use turn::{

@@ -1,6 +1,8 @@
 //! The tests of the Lisp agent, in one binary.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod coalesced;
+mod support;
 mod turns;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
