@@ -5,7 +5,9 @@
 //! of them.
 
 pub mod compression;
+pub mod recall;
 mod steps;
+pub mod transcript;
 mod turn;
 
 pub use turn::{

@@ -12,6 +12,12 @@ pub(crate) fn rounded_cut(total: usize, least: usize, kept: usize) -> usize {
     least.div_ceil(step).saturating_mul(step).min(total.saturating_sub(1))
 }
 
+/// How many of `total` are old, if `kept` must not be: a multiple of a quarter of those, but never the last one.
+pub(crate) fn rounded_old(total: usize, kept: usize) -> usize {
+    let step = (kept / 4).max(1);
+    (total.saturating_sub(kept) / step * step).min(total.saturating_sub(1))
+}
+
 /// The first number of a range for which something holds that holds for all after it, or the end.
 pub(crate) fn first(range: Range<usize>, holds: impl Fn(usize) -> bool) -> usize {
     let Range { mut start, mut end } = range;
@@ -33,6 +39,13 @@ mod tests {
         assert_eq!(cuts, [0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 4, 4, 6, 6]);
         assert_eq!(rounded_cut(3, 3, 0), 2);
         assert_eq!(rounded_cut(0, 0, 8), 0);
+    }
+
+    #[test]
+    fn what_must_stay_stays() {
+        let old: Vec<usize> = (6..=14).map(|total| rounded_old(total, 8)).collect();
+        assert_eq!(old, [0, 0, 0, 0, 2, 2, 4, 4, 6]);
+        assert_eq!(rounded_old(3, 0), 2);
     }
 
     #[test]

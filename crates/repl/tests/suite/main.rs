@@ -3,6 +3,7 @@
 
 mod coalesced;
 mod support;
+mod transcripts;
 mod turns;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
