@@ -35,6 +35,14 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(breaks) { Cow::Owned(text.replace(breaks, " ")) } else { Cow::Borrowed(text) }
 }
 
+/// A name as one word. Names that can be written stay as they are; one that was made otherwise may hold anything.
+pub(super) fn name(text: &str) -> Cow<'_, str> {
+    let foreign = |character: char| {
+        character.is_whitespace() || character.is_control() || matches!(character, ';' | '~' | '"')
+    };
+    if text.contains(foreign) { Cow::Owned(text.replace(foreign, "_")) } else { Cow::Borrowed(text) }
+}
+
 /// A text without spaces around it, and with single ones in it.
 pub(super) fn collapsed(text: &str) -> String {
     let spaces = |character: char| character.is_whitespace() || character.is_control();
@@ -74,7 +82,7 @@ pub(super) fn write_definition(out: &mut String, defined: &Defined, with_sample:
         }
         comment.push_str(text);
     };
-    let name = one_line(&defined.name);
+    let name = name(&defined.name);
     match &defined.defined_as {
         DefinedAs::Function { parameters, returned } => {
             if let Some(returned) = returned {
@@ -104,7 +112,7 @@ pub(super) fn write_call(
     display: &Display,
 ) {
     out.push_str(";   ");
-    out.push_str(&one_line(&call.name));
+    out.push_str(&name(&call.name));
     out.push('(');
     let arguments = excerpt(&call.arguments, display.arguments());
     if arguments != "{}" && arguments != "nil" {

@@ -198,7 +198,11 @@ fn feedback(turn: &Turn, display: &Display, statistics: &mut Statistics) -> Stri
     let prints = turn.prints[last..].iter().map(String::as_str);
     statistics.prints.shown += write_output(&mut text, prints, turn.prints.len(), display).shown;
     if let Some(result) = turn.result.as_ref().filter(|_| silent) {
-        text.section(&format!(";; Result: {}", one_line(&excerpt(result, display.sample()))));
+        let result = excerpt(result, display.sample());
+        // A program that ends in a definition gives its name, which stands above.
+        if !result.trim_start_matches('"').starts_with("#'") {
+            text.section(&format!(";; Result: {}", one_line(&result)));
+        }
     }
     if text.0.is_empty() {
         text.section(";; The program ran. It defined, called and printed nothing.");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use backstitch_core::tool::ToolSpec;
 use backstitch_lisp::{Map, Truncation, Value, to_clojure_without_hidden, type_label};
 
-use super::lines::{COLUMN, collapsed, cut, one_line, write_entry};
+use super::lines::{self, COLUMN, collapsed, cut, one_line, write_entry};
 use super::schema::{parameter_names, signature};
 
 /// The most characters that the description of a tool takes.
@@ -55,7 +55,7 @@ impl Scene {
             let mut left = format!("(tool/{}", tool.name.as_str());
             for name in parameter_names(&tool.parameters) {
                 left.push(' ');
-                left.push_str(&one_line(name));
+                left.push_str(&lines::name(name));
             }
             left.push(')');
             let signature = signature(&tool.parameters, tool.output.as_ref());
@@ -86,7 +86,7 @@ impl Scene {
                 comment.push_str(", sample: ");
                 comment.push_str(&one_line(&to_clojure_without_hidden(value, sample)));
             }
-            write_entry(&mut self.data, &format!("data/{}", one_line(&name)), &comment);
+            write_entry(&mut self.data, &format!("data/{}", lines::name(&name)), &comment);
         }
         self.with_prefix()
     }

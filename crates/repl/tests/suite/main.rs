@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod coalesced;
+mod configuration;
+mod pairs;
+mod properties;
+mod recall;
 mod support;
 mod transcripts;
 mod turns;
