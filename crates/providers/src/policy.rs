@@ -98,7 +98,7 @@ impl ModelPolicy {
 
     /// The request that a question makes: rendered and found valid.
     pub fn request(&self, question: &Question) -> Result<Rendered, Unsent> {
-        let state = question.transcript.conversation(question.evaluation_id);
+        let state = question.conversation();
         let thread = state.as_ref().map(Thread::of).unwrap_or_default();
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options)?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Position;
 use super::call::{BudgetCharged, CallFinished, CallStarted, ProcessStarted, RequestStarted, StepFinished};
 use super::inner_message::InnerMessage;
+use super::program::{ProgramStarted, TaskFinished};
 use super::lifecycle::{
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Note, Paused, Resolved, Rewound,
     SessionCreated, TurnFinished, WorkspaceObserved,
@@ -102,6 +103,10 @@ record_kinds! {
     Resolved(Resolved) = "resolved", version 1;
     /// An evaluation has ended.
     EvaluationFinished(EvaluationFinished) = "evaluation_finished", version 1;
+    /// A program is about to run.
+    ProgramStarted(ProgramStarted) = "program_started", version 1;
+    /// A task of a program is done.
+    TaskFinished(TaskFinished) = "task_finished", version 1;
     /// A turn of an agent that answers with programs has ended.
     TurnFinished(TurnFinished) = "turn_finished", version 1;
     /// Something worth keeping that no view needs.

@@ -17,7 +17,7 @@ use crate::journal::ProviderSidecar;
 use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint};
 use crate::session::{BoxError, Session};
 use crate::tool::ToolSpec;
-use crate::view::Transcript;
+use crate::view::{ConversationState, Transcript};
 
 /// What a policy is asked.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub struct Question {
     pub turn: u64,
     /// Everything that was said in the session, with nothing left out.
     pub transcript: Transcript,
+    /// What is shown of it to a model, where that is not simply all of it.
+    pub shown: Option<Shown>,
     /// What may be invoked.
     pub options: Arc<[Arc<ToolSpec>]>,
     /// What the answer has to look like once it calls nothing, as a JSON Schema of an object; none when words will do. Whoever
@@ -37,6 +39,25 @@ pub struct Question {
     pub output: Option<Arc<Value>>,
     /// The state of the session. It is a copy: changing it changes nothing.
     pub session: Session,
+}
+
+impl Question {
+    /// The conversation that a model is shown: as it was rendered, or the evaluation as it is.
+    pub fn conversation(&self) -> Option<ConversationState> {
+        let transcript = self.shown.as_ref().map_or(&self.transcript, |shown| &shown.transcript);
+        transcript.conversation(self.evaluation_id)
+    }
+}
+
+/// What a model is shown of an evaluation. It is made anew for each request, from what the journal says, and is not recorded.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The messages.
+    pub transcript: Transcript,
+    /// What made them, with its version: the same makes the same of the same journal.
+    pub renderer: String,
+    /// Whether tools are offered beside them. They are not where they stand in the text.
+    pub offers_tools: bool,
 }
 
 /// What is known of a request before it is sent.

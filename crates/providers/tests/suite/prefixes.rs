@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use backstitch_core::journal::{InnerMessage, Record, RecordBody, Role};
-use backstitch_core::machine::{Action, Machinery, ToolLoops};
+use backstitch_core::machine::{Action, Machinery, Past, ToolLoops};
 use backstitch_core::object::ObjectId;
 use backstitch_core::view::Transcript;
 use backstitch_providers::validate::validate;
@@ -133,7 +133,7 @@ fn check_every_cut(journal: &sample::Journal, variant: usize) -> (usize, usize) 
         let transcript = hydrated(&view.transcript().unwrap(), &objects);
         for evaluation in view.evaluations() {
             let id = evaluation.evaluation_id;
-            let action = ToolLoops::default().rebuild(&view, id).unwrap().next();
+            let action = ToolLoops::default().rebuild(&Past::of(&view, id).unwrap()).unwrap().next();
             let state = transcript.conversation(id);
             let thread = state.as_ref().map(Thread::of).unwrap_or_default();
             let open = transcript.pending_tool_calls(id).len();
