@@ -95,6 +95,13 @@ impl CallId {
     }
 }
 
+impl MessageId {
+    /// The id of a message that is made from this one and not recorded: making it again gives the same.
+    pub fn derived(self, label: &str) -> Self {
+        derived(self.as_uuid(), label)
+    }
+}
+
 /// An id that is made from another one and a label, so that making it again gives the same.
 pub(crate) fn derived<Id: From<Uuid>>(from: &Uuid, label: &str) -> Id {
     let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 derived id");

@@ -12,7 +12,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
     Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, Paused, Position, ProgramStarted,
-    RecordBody, Resolved, Rewound, TurnFinished, WorkspaceObserved,
+    RecordBody, Resolved, Rewound, TaskFinished, TurnFinished, WorkspaceObserved,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
@@ -220,6 +220,15 @@ impl Generator {
                     memory: None,
                     interpreter: "sample/1".to_owned(),
                     inputs: None,
+                    extra: Extra::default(),
+                });
+                self.push(TaskFinished {
+                    evaluation_id,
+                    turn,
+                    path: "0".to_owned(),
+                    task: "1".to_owned(),
+                    value: json!({ "version": 1, "nodes": [], "root": turn }),
+                    value_object: None,
                     extra: Extra::default(),
                 });
                 self.push(TurnFinished {
