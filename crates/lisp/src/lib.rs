@@ -37,7 +37,7 @@ pub use library::Native;
 pub use limits::Limits;
 pub use machine::{CallPath, Finished, Machine, Outcome, Request, Signal, TaskRecord, ToolCall};
 pub use memory::{Changes, Definition, Memory};
-pub use printer::{Truncation, to_clojure, to_edn, to_edn_within};
+pub use printer::{Truncation, to_clojure, to_clojure_without_hidden, to_edn, to_edn_within};
 pub use reader::{
     Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Span, Tag, completeness, is_keyword_name,
     is_symbol_name, read_all, repair,

@@ -11,7 +11,7 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::object::ObjectRef;
-use backstitch_lisp::{Memory, Truncation, Value, to_clojure, type_label};
+use backstitch_lisp::{Memory, Truncation, Value, to_clojure_without_hidden, type_label};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -126,7 +126,7 @@ impl Excerpt {
 
     /// The sample of a value.
     pub fn sample(value: &Value, sample: Truncation) -> Self {
-        let text = to_clojure(value, sample.items, sample.characters);
+        let text = to_clojure_without_hidden(value, sample);
         Self::Sample { text, label: type_label(value) }
     }
 }
@@ -225,7 +225,7 @@ pub enum DefinedAs {
     Value {
         /// Its type: `list[3]`.
         label: String,
-        /// Its beginning. None for what the type says all about.
+        /// Its beginning. None for what the type says all about, and for a name that begins with `_`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sample: Option<String>,
     },
@@ -259,8 +259,9 @@ impl Defined {
             value => {
                 let label = type_label(value);
                 let told = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]");
+                let hidden = definition.name.starts_with('_');
                 DefinedAs::Value {
-                    sample: (!told).then(|| to_clojure(value, sample.items, sample.characters)),
+                    sample: (!told && !hidden).then(|| to_clojure_without_hidden(value, sample)),
                     label,
                 }
             }
