@@ -36,7 +36,7 @@ pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: 
         }
     }
     let dropped: Vec<u64> =
-        before.atoms.keys().filter(|number| !after.atoms.contains_key(number)).copied().collect();
+        before.atoms.keys().copied().filter(|number| !after.atoms.contains_key(number)).collect();
     let values: Vec<Json> = values.iter().map(|value| writer.cell(value)).collect::<Result<_>>()?;
     // Names are only ever added, so those that are new come last.
     let names: Vec<&str> =

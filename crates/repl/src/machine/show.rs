@@ -74,7 +74,7 @@ impl Seen {
             if hint == RoleHint::User {
                 parts.append(&mut media);
             }
-            let mut message = Message::new(speaker(shown.role), Content::Parts(parts));
+            let mut message = Message::new(speaker(shown.role), Content::Parts(parts.into()));
             message.role_hint_for_llm = Some(hint);
             messages.push(Arc::new(InnerMessage {
                 message_id: first.message_id.derived(&format!("shown {place}")),

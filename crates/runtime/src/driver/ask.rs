@@ -12,7 +12,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, PauseReason, RequestStarted};
 use backstitch_core::machine::{Ending, Event, Machine};
-use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo, Shown};
 use backstitch_core::view::Transcript;
 
 use super::Driver;
@@ -40,9 +40,15 @@ impl Driver {
         if self.is_out_of_time(evaluation) {
             return Ok(Next::Finish(out_of_time()));
         }
-        let question = self.question(evaluation).await?;
+        let question = self.question(evaluation, machine.show()).await?;
         let turn = question.turn;
-        let info = self.agent.policy.describe(&question);
+        let mut info = self.agent.policy.describe(&question);
+        if let Some(shown) = &question.shown {
+            info.renderer = Some(match info.renderer {
+                Some(renderer) => format!("{} {renderer}", shown.renderer),
+                None => shown.renderer.clone(),
+            });
+        }
         let reservation = match self.announce(evaluation, turn, info).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
@@ -68,7 +74,11 @@ impl Driver {
         }
     }
 
-    async fn question(&self, evaluation: EvaluationId) -> Result<Question, RuntimeError> {
+    async fn question(
+        &self,
+        evaluation: EvaluationId,
+        shown: Option<Shown>,
+    ) -> Result<Question, RuntimeError> {
         let (transcript, session, turns) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
@@ -80,7 +90,11 @@ impl Driver {
             evaluation_id: evaluation,
             turn: turns + 1,
             transcript: self.hydrated.transcript(&**self.live.store(), transcript).await?,
-            options: self.agent.options(),
+            options: match &shown {
+                Some(shown) if !shown.offers_tools => Arc::default(),
+                _ => self.agent.options(),
+            },
+            shown,
             output: self.agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
             session,
         })

@@ -12,6 +12,8 @@ mod hydrate;
 mod logs;
 mod outcome;
 mod output;
+mod past;
+mod program;
 mod recover;
 mod supersede;
 

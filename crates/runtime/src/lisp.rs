@@ -1,0 +1,39 @@
+//! Agents that answer with programs.
+
+use std::sync::Arc;
+
+use backstitch_core::ports::Policy;
+use backstitch_repl::{AgentError, LispAgent, LispMachinery};
+use serde_json::json;
+
+use crate::agent::Agent;
+use crate::runner::Tools;
+
+impl Agent {
+    /// An agent that answers with programs, which call these tools. It is driven, resumed and gone back with as any other;
+    /// each call that a program makes runs through the tool runner and is a transaction of its own.
+    pub fn lisp(
+        ns: impl Into<String>,
+        key: impl Into<String>,
+        policy: Arc<dyn Policy>,
+        lisp: LispAgent,
+        tools: Tools,
+    ) -> Result<Self, AgentError> {
+        let lisp = lisp.with_tools(tools.iter().map(|tool| tool.spec.clone()));
+        let definition = json!({
+            "mode": "lisp",
+            "max_turns": lisp.options.max_turns,
+            "turn_budget": lisp.options.turn_budget,
+            "signature": lisp.signature.as_ref().map(ToString::to_string),
+            "compression": lisp.options.compression.configuration(),
+            "data": lisp.data.keys().collect::<Vec<_>>(),
+        });
+        let system = lisp.system();
+        let machinery = LispMachinery::new(lisp)?;
+        Ok(Self::new(ns, key, policy)
+            .with_tools(tools)
+            .with_system(system)
+            .with_definition(definition)
+            .with_machinery(Arc::new(machinery)))
+    }
+}
