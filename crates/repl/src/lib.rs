@@ -15,8 +15,10 @@ mod feedback;
 mod machine;
 mod mission;
 mod prompt;
+pub mod recall;
 mod signature;
 mod steps;
+pub mod transcript;
 mod turn;
 
 pub use agent::{AgentError, LispAgent, LispOptions, MAX_DEPTH, MAX_TURNS, NoMoreAgents, TURN_BUDGET};

@@ -1,6 +1,13 @@
 //! The tests of the Lisp agent, in one binary.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod coalesced;
+mod configuration;
+mod pairs;
+mod properties;
+mod recall;
+mod support;
+mod transcripts;
 mod turns;
 
 /// A file that nobody declares would never be compiled, and its tests never run.
