@@ -213,8 +213,10 @@ impl Prepared {
     pub(crate) fn new(agent: LispAgent, engine: Engine) -> Result<Self, AgentError> {
         let mut data = Map::new();
         for (name, json) in &agent.data {
-            let value = from_json(json, &agent.options.limits)
-                .map_err(|error| AgentError::Data { name: name.clone(), reason: error.message().to_owned() })?;
+            let value = from_json(json, &agent.options.limits).map_err(|error| AgentError::Data {
+                name: name.clone(),
+                reason: error.message().to_owned(),
+            })?;
             data.insert(data_key(name), value);
         }
         let mut tools = Tools::new();

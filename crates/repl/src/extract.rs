@@ -45,7 +45,7 @@ pub fn extract(answer: &str) -> Result<String, NoProgram> {
     if let Some(block) = untold.find(|block| begins_with_form(block.text)) {
         return Ok(block.text.trim_end().to_owned());
     }
-    if blocks.is_empty() && begins_with_form(answer) && is_all_forms(answer) {
+    if blocks.is_empty() && begins_with_form(answer) && is_program(answer) {
         return Ok(answer.trim().to_owned());
     }
     unfenced(answer).ok_or(NoProgram::None)
@@ -115,13 +115,18 @@ fn begins_with_form(text: &str) -> bool {
 
 /// Whether a text is forms and nothing else, or would be if it were not broken: what begins as a program and does not read
 /// as one is told so by whoever compiles it.
-fn is_all_forms(text: &str) -> bool {
+fn is_program(text: &str) -> bool {
     let Ok(mut reader) = Reader::new(text, &ReadLimits::default()) else { return false };
+    let mut is_first = true;
     loop {
         match reader.next_form() {
-            Ok(Some(form)) if matches!(form.kind, FormKind::Symbol(_)) => return false,
-            Ok(Some(_)) => {}
-            Ok(None) | Err(_) => return true,
+            Ok(Some(form)) => match &form.kind {
+                FormKind::Symbol(_) => return false,
+                FormKind::List(items) if is_first && !items.first().is_some_and(is_head) => return false,
+                _ => is_first = false,
+            },
+            Ok(None) => return true,
+            Err(_) => return !is_first || looks_like_call(text.trim_start()),
         }
     }
 }
@@ -177,7 +182,8 @@ fn is_head(form: &backstitch_lisp::Form) -> bool {
 /// Whether broken text is meant as a program: it begins with a call of a name that programs are made of.
 fn looks_like_call(text: &str) -> bool {
     const HEADS: [&str; 12] = [
-        "(def", "(let", "(return", "(fail", "(do", "(tool/", "(->", "(println", "(map", "(reduce", "(filter", "(for",
+        "(def", "(let", "(return", "(fail", "(do", "(tool/", "(->", "(println", "(map", "(reduce", "(filter",
+        "(for",
     ];
     HEADS.iter().any(|head| text.starts_with(head))
 }

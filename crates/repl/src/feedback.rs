@@ -34,7 +34,9 @@ pub(crate) fn mismatched(signature: &Signature, mismatches: &[Mismatch]) -> Stri
 /// What is wrong with a value that JSON cannot hold.
 pub(crate) fn not_json(message: &str, advice: Option<&str>) -> String {
     let advice = advice.map(|advice| format!(" ({advice})")).unwrap_or_default();
-    format!("what was returned cannot be an answer: {message}{advice}. Return strings, numbers, booleans, vectors and maps")
+    format!(
+        "what was returned cannot be an answer: {message}{advice}. Return strings, numbers, booleans, vectors and maps"
+    )
 }
 
 /// What is said when there was no answer.

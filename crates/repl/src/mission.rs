@@ -21,7 +21,9 @@ pub enum MissionError {
         known: Vec<String>,
     },
     /// The value must not be shown to a model.
-    #[error("the mission shows {{{{{name}}}}}, which is firewalled: a name that begins with `_` is never part of a prompt")]
+    #[error(
+        "the mission shows {{{{{name}}}}}, which is firewalled: a name that begins with `_` is never part of a prompt"
+    )]
     Firewalled {
         /// The placeholder.
         name: String,

@@ -11,6 +11,7 @@ use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
+use backstitch_repl::transcript::TranscriptCompression;
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -40,6 +41,9 @@ pub struct Agent {
     pub deadline: Option<Duration>,
     /// How often a policy that could not answer is asked again.
     pub retries: u32,
+    /// What of a long conversation its policy is shown, where that is not all of it. Agents that answer with programs have a
+    /// strategy of their own.
+    pub compression: Option<Arc<dyn TranscriptCompression>>,
     /// What its answer looks like, where that is not just words.
     pub output: Option<Arc<Contract>>,
     /// What its system message was rendered from, where it was.
@@ -74,6 +78,7 @@ impl Agent {
             budget: None,
             deadline: None,
             retries: 3,
+            compression: None,
             output: None,
             prompt: None,
             loops: ToolLoops::default(),
@@ -124,6 +129,13 @@ impl Agent {
         self.loops.max_repeats = Some(repeats);
         let loops = Arc::new(self.loops);
         self.with_machinery(loops)
+    }
+
+    /// Says what of a long conversation its policy is shown.
+    #[must_use]
+    pub fn with_compression(mut self, compression: Arc<dyn TranscriptCompression>) -> Self {
+        self.compression = Some(compression);
+        self
     }
 
     /// Says what its answer looks like.

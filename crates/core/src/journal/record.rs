@@ -8,11 +8,11 @@ use std::sync::Arc;
 use super::Position;
 use super::call::{BudgetCharged, CallFinished, CallStarted, ProcessStarted, RequestStarted, StepFinished};
 use super::inner_message::InnerMessage;
-use super::program::{ProgramStarted, TaskFinished};
 use super::lifecycle::{
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Note, Paused, Resolved, Rewound,
     SessionCreated, TurnFinished, WorkspaceObserved,
 };
+use super::program::{ProgramStarted, TaskFinished};
 use crate::extra::Extra;
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
 use crate::time::Timestamp;

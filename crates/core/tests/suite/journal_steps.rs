@@ -7,8 +7,8 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     CallOutcome, Decision, EvaluationResumed, EvaluationStarted, ObservationCause, Outcome, PauseReason,
-    Position, ProcessStarted, ProgramStarted, RecordBody, Resolved, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved,
-    WorkspaceRoot,
+    Position, ProcessStarted, ProgramStarted, RecordBody, Resolved, StepFinished, TaskFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;

@@ -366,12 +366,17 @@ fn changes_one_after_the_other_are_the_memory() {
         let finished = run(source, memory.clone());
         let result = finished.result.unwrap();
         let document =
-            store_changes(&memory, &finished.memory, std::slice::from_ref(&result), &Limits::default()).unwrap();
+            store_changes(&memory, &finished.memory, std::slice::from_ref(&result), &Limits::default())
+                .unwrap();
         let values = restore_changes(&document, engine(), &mut restored).unwrap();
         assert_eq!(to_edn(&values[0]), to_edn(&result), "{source}");
         memory = finished.memory;
         let names = |memory: &Memory| -> Vec<String> {
-            memory.definitions().iter().map(|one| format!("{} {:?} {:?}", one.name, one.doc, one.returned)).collect()
+            memory
+                .definitions()
+                .iter()
+                .map(|one| format!("{} {:?} {:?}", one.name, one.doc, one.returned))
+                .collect()
         };
         assert_eq!(names(&restored.memory), names(&memory), "{source}");
         assert_eq!(restored.memory.atoms().count(), memory.atoms().count(), "{source}");
@@ -391,8 +396,11 @@ fn changes_one_after_the_other_are_the_memory() {
 
 #[test]
 fn damaged_changes_are_refused() {
-    let good = store_changes(&Memory::new(), &leave_behind("(def x [1 2])"), &[], &Limits::default()).unwrap();
-    for field in ["version", "nodes", "definitions", "atoms", "next_stamp", "values", "forgotten", "dropped", "names"] {
+    let good =
+        store_changes(&Memory::new(), &leave_behind("(def x [1 2])"), &[], &Limits::default()).unwrap();
+    for field in
+        ["version", "nodes", "definitions", "atoms", "next_stamp", "values", "forgotten", "dropped", "names"]
+    {
         let mut bad = good.clone();
         bad.as_object_mut().unwrap().remove(field);
         let mut inputs = Inputs::default();

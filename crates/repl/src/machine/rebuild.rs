@@ -34,8 +34,8 @@ impl LispMachine {
             if record.data_object.is_some() {
                 return Err(damaged(name(), "it was not fetched".to_owned()));
             }
-            let turn: Turn =
-                serde_json::from_value(record.data.clone()).map_err(|error| damaged(name(), error.to_string()))?;
+            let turn: Turn = serde_json::from_value(record.data.clone())
+                .map_err(|error| damaged(name(), error.to_string()))?;
             machine.restore(&turn).map_err(|reason| damaged(name(), reason))?;
             machine.turns = machine.turns.max(turn.number);
             let turn = Arc::new(turn);
@@ -63,7 +63,12 @@ impl LispMachine {
     }
 
     /// Takes up an answer whose turn has not ended.
-    fn take_up(&mut self, past: &Past, turn: u64, messages: &[Arc<InnerMessage>]) -> Result<(), MachineError> {
+    fn take_up(
+        &mut self,
+        past: &Past,
+        turn: u64,
+        messages: &[Arc<InnerMessage>],
+    ) -> Result<(), MachineError> {
         let evaluation = self.evaluation;
         let damaged = |what: &str, reason: String| MachineError::Damaged {
             evaluation,
@@ -83,7 +88,9 @@ impl LispMachine {
             }
             return Ok(());
         };
-        let Phase::Answered(answer, _) = std::mem::replace(&mut self.phase, Phase::Ask) else { return Ok(()) };
+        let Phase::Answered(answer, _) = std::mem::replace(&mut self.phase, Phase::Ask) else {
+            return Ok(());
+        };
         let mut calls = Vec::new();
         for message in messages {
             let Content::OptionCall(call) = &message.message.content else { continue };

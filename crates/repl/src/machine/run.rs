@@ -7,15 +7,15 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use backstitch_core::id::{CallId, EvaluationId, MessageId};
 use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId, MessageId};
 use backstitch_core::journal::{ProgramStarted, RecordBody, TaskFinished};
 use backstitch_core::machine::{Action, Wanted};
 use backstitch_core::message::{Arguments, OptionResult};
 use backstitch_core::storable::check_object;
 use backstitch_lisp::{
-    CallPath, Error, ErrorKind, Finished, Inputs, Machine, Memory, Outcome, Request, TaskRecord, ToolCall, Value,
-    from_json, store_value, to_edn_within, to_json,
+    CallPath, Error, ErrorKind, Finished, Inputs, Machine, Memory, Outcome, Request, TaskRecord, ToolCall,
+    Value, from_json, store_value, to_edn_within, to_json,
 };
 use serde_json::{Map as Object, Value as Json};
 
@@ -80,7 +80,12 @@ pub(crate) struct Run {
 
 impl Run {
     /// A program about to run, with the calls and tasks of it that are recorded already.
-    pub(crate) fn new(origin: Origin, source: String, calls: Vec<Made>, tasks: HashMap<String, (String, Value)>) -> Self {
+    pub(crate) fn new(
+        origin: Origin,
+        source: String,
+        calls: Vec<Made>,
+        tasks: HashMap<String, (String, Value)>,
+    ) -> Self {
         Self { origin, source, machine: None, calls, tasks, wave: Vec::new(), answers: HashMap::new() }
     }
 
@@ -115,7 +120,9 @@ impl Run {
     pub(crate) fn step(&mut self, prepared: &Prepared) -> Step {
         loop {
             if self.wave.is_empty() {
-                let Some(machine) = &mut self.machine else { return Step::Finished(broken("it was never started")) };
+                let Some(machine) = &mut self.machine else {
+                    return Step::Finished(broken("it was never started"));
+                };
                 // A bug of the interpreter must not make a session that nobody can open again.
                 match catch_unwind(AssertUnwindSafe(|| machine.run())) {
                     Ok(Outcome::Finished(finished)) => return self.finished(finished),
@@ -185,7 +192,9 @@ impl Run {
             Ok(_) => Object::new(),
             Err(error) => {
                 let message = match error.advice() {
-                    Some(advice) => format!("its arguments cannot be written as JSON: {} ({advice})", error.message()),
+                    Some(advice) => {
+                        format!("its arguments cannot be written as JSON: {} ({advice})", error.message())
+                    }
                     None => format!("its arguments cannot be written as JSON: {}", error.message()),
                 };
                 self.answers.insert(call.path.clone(), Err(message));
@@ -242,7 +251,11 @@ impl Run {
         Ok(Some(wanted))
     }
 
-    fn answer_task(&mut self, task: &TaskRecord, prepared: &Prepared) -> Result<Option<RecordBody>, Diverged> {
+    fn answer_task(
+        &mut self,
+        task: &TaskRecord,
+        prepared: &Prepared,
+    ) -> Result<Option<RecordBody>, Diverged> {
         let path = task.path.to_string();
         let id = match to_edn_within(&task.id, LONGEST_TASK_ID) {
             Ok(id) => id,
@@ -254,7 +267,9 @@ impl Run {
         };
         if let Some((known, _)) = self.tasks.get(&path) {
             if *known != id {
-                return Err(Diverged { what: format!("at {path} it did the task {known}, and now it does {id}") });
+                return Err(Diverged {
+                    what: format!("at {path} it did the task {known}, and now it does {id}"),
+                });
             }
             self.answers.insert(task.path.clone(), Ok(Value::Nil));
             return Ok(None);
@@ -306,7 +321,8 @@ pub(crate) fn value_of(result: &OptionResult, prepared: &Prepared) -> Result<Val
         }
         _ => json,
     };
-    from_json(json, &prepared.agent.options.limits).map_err(|error| format!("its result: {}", error.message()))
+    from_json(json, &prepared.agent.options.limits)
+        .map_err(|error| format!("its result: {}", error.message()))
 }
 
 fn is_sentence_and_value(object: &Object<String, Json>) -> bool {

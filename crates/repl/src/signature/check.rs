@@ -53,7 +53,9 @@ impl Checker {
             (Type::Optional(inner), value) => return self.check(value, inner),
             (Type::String | Type::Keyword, Json::String(_)) => true,
             (Type::Int, Json::Number(number)) => number.is_i64() || number.is_u64(),
-            (Type::Float, Json::Number(_)) | (Type::Bool, Json::Bool(_)) | (Type::Map, Json::Object(_)) => true,
+            (Type::Float, Json::Number(_)) | (Type::Bool, Json::Bool(_)) | (Type::Map, Json::Object(_)) => {
+                true
+            }
             (Type::List(items), Json::Array(values)) => {
                 for (index, value) in values.iter().enumerate() {
                     self.at(index.to_string(), |checker| checker.check(value, items));
@@ -127,7 +129,9 @@ fn advice(value: &Json, wanted: &Type) -> String {
         (Type::Int, Json::String(_)) => "read it with `parse-long`".to_owned(),
         (Type::Int, Json::Number(_)) => "make it an integer with `long` or `Math/round`".to_owned(),
         (Type::Float, Json::String(_)) => "read it with `parse-double`".to_owned(),
-        (Type::String | Type::Keyword, Json::Number(_) | Json::Bool(_)) => "make it a string with `str`".to_owned(),
+        (Type::String | Type::Keyword, Json::Number(_) | Json::Bool(_)) => {
+            "make it a string with `str`".to_owned()
+        }
         (Type::List(_), _) => format!("put it into a vector: `{}`", wanted.example()),
         _ => format!("write for example `{}`", wanted.example()),
     }

@@ -67,7 +67,8 @@ impl Parser<'_> {
 
     fn space(&mut self) {
         let rest = self.rest();
-        let skipped = rest.trim_start_matches(|character: char| character.is_whitespace() || character == ',');
+        let skipped =
+            rest.trim_start_matches(|character: char| character.is_whitespace() || character == ',');
         self.at += rest.len() - skipped.len();
     }
 

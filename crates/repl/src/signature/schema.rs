@@ -55,11 +55,8 @@ impl Type {
 fn object_schema(fields: &[Field]) -> Json {
     let properties: Map<String, Json> =
         fields.iter().map(|field| (field.name.clone(), field.holds.to_schema())).collect();
-    let required: Vec<&str> = fields
-        .iter()
-        .filter(|field| !field.holds.is_optional())
-        .map(|field| field.name.as_str())
-        .collect();
+    let required: Vec<&str> =
+        fields.iter().filter(|field| !field.holds.is_optional()).map(|field| field.name.as_str()).collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 

@@ -85,11 +85,21 @@ impl Driver {
             // What is held is not stored yet, and so the session has the content of large messages where the view has names.
             (Transcript::of(&state.execution.session)?, state.execution.session.clone(), known.turns)
         };
+        let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
+        let shown = shown.or_else(|| {
+            let strategy = self.agent.compression.as_ref()?;
+            let rendered = strategy.render(&transcript.inner_messages(evaluation));
+            Some(Shown {
+                transcript: Transcript::new(rendered.messages.into_iter().collect()),
+                renderer: strategy.renderer(),
+                offers_tools: true,
+            })
+        });
         Ok(Question {
             session_id: self.live.id(),
             evaluation_id: evaluation,
             turn: turns + 1,
-            transcript: self.hydrated.transcript(&**self.live.store(), transcript).await?,
+            transcript,
             options: match &shown {
                 Some(shown) if !shown.offers_tools => Arc::default(),
                 _ => self.agent.options(),

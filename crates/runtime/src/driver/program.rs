@@ -24,7 +24,11 @@ pub(super) enum Made {
 
 impl Driver {
     /// Records the messages of calls that no message makes yet.
-    pub(super) async fn make(&self, evaluation: EvaluationId, wanted: &[Wanted]) -> Result<Made, RuntimeError> {
+    pub(super) async fn make(
+        &self,
+        evaluation: EvaluationId,
+        wanted: &[Wanted],
+    ) -> Result<Made, RuntimeError> {
         let new: Vec<&Wanted> = wanted.iter().filter(|one| one.made_at.is_some()).collect();
         if new.is_empty() {
             return Ok(Made::May);
@@ -35,7 +39,9 @@ impl Driver {
             is_fork || !state.view.lineage().rewinds().is_empty()
         };
         let pauses: Vec<RecordBody> = match went_back {
-            true => pauses_of(&**self.live.store(), self.live.id(), new.iter().map(|one| one.call_id)).await?,
+            true => {
+                pauses_of(&**self.live.store(), self.live.id(), new.iter().map(|one| one.call_id)).await?
+            }
             false => Vec::new(),
         };
         let made = if pauses.is_empty() { Made::May } else { Made::Waits };

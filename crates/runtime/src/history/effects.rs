@@ -34,9 +34,10 @@ pub(super) async fn pauses_for(
     }
     let happened = happened_in(store, session).await?;
     let waiting: Vec<_> = prefix.pauses().filter_map(|pause| pause.call_id).collect();
-    let pauses = pending.into_iter().filter(|call| !waiting.contains(call)).filter_map(|call| {
-        Some(pause(call, happened.get(&call)?))
-    });
+    let pauses = pending
+        .into_iter()
+        .filter(|call| !waiting.contains(call))
+        .filter_map(|call| Some(pause(call, happened.get(&call)?)));
     Ok(pauses.collect())
 }
 

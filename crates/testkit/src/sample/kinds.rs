@@ -11,7 +11,8 @@ use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
     ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProgramStarted,
-    ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TaskFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
