@@ -12,6 +12,7 @@ mod driving;
 mod files;
 mod harness;
 mod history;
+mod lisp;
 mod mischief;
 mod processes;
 mod prompts;

@@ -12,8 +12,8 @@ use super::outcome::{Outcome, files};
 use super::session::{self, Unseen, agent, to_the_end};
 use super::stage::{Place, Stage};
 
-/// Points that only other tests reach: of history, of recovery, of decisions, and of collecting garbage.
-const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc."];
+/// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, and of programs.
+const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "machine."];
 
 /// The session when nobody is killed.
 pub(crate) struct Reference {
@@ -23,7 +23,10 @@ pub(crate) struct Reference {
 
 impl Reference {
     pub(crate) async fn of(place: Place) -> Self {
-        let stage = Stage::new(place);
+        Self::on(Stage::new(place)).await
+    }
+
+    pub(crate) async fn on(stage: Stage) -> Self {
         assert!(!stage.play(Role::End, &Death::None));
         let hits = stage.hits();
         Self { outcome: resumed(&stage, Unseen::Retry).await, hits }
@@ -75,13 +78,18 @@ pub(crate) fn hits_to_try(reached: u64, most: u64) -> BTreeSet<u64> {
 
 /// Kills a process at the points that begin like this, each the first times that it is reached, and the last.
 async fn killed_at(place: Place, points: &[&str], most: u64) {
-    let reference = Reference::of(place).await;
+    killed_on(|| Stage::new(place), points, most).await;
+}
+
+/// As [`killed_at`], on other stages.
+pub(crate) async fn killed_on(new_stage: impl Fn() -> Stage, points: &[&str], most: u64) {
+    let reference = Reference::on(new_stage()).await;
     let mut tried = 0;
     for point in POINTS.iter().filter(|point| points.iter().any(|wanted| point.starts_with(wanted))) {
         let reached = reference.hits.get(*point).copied().unwrap_or_default();
         for hit in hits_to_try(reached, most) {
             let what = format!("killed at {point}, time {hit} of {reached}");
-            let stage = Stage::new(place);
+            let stage = new_stage();
             let died = stage.play(Role::End, &Death::At(Crash::at(point, hit)));
             assert!(died || hit == reached, "{what}: it was not");
             resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);

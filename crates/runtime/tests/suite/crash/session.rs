@@ -9,7 +9,7 @@ use backstitch_core::time::FixedClock;
 use backstitch_runtime::{Agent, Driver, Ended, ResumeOptions, RuntimeError};
 use serde_json::{Value, json};
 
-use super::stage::{Opened, Place, Stage};
+use super::stage::{Mode, Opened, Place, Stage};
 use super::tools::{done, tools};
 use crate::driving::{reply, scripted};
 
@@ -31,6 +31,13 @@ pub(crate) fn id() -> SessionId {
 /// The agent: one call in a turn and several, side by side and one after the other, one that fails, one that is refused, and
 /// tools of every effect class.
 pub(crate) fn agent(stage: &Stage) -> Agent {
+    match stage.mode {
+        Mode::Json => json_agent(stage),
+        Mode::Lisp => super::lisp::agent(stage),
+    }
+}
+
+fn json_agent(stage: &Stage) -> Agent {
     let write = |path: &str| ("write", json!({"path": path, "text": format!("all of {path}\n")}));
     let read = |path: &str| ("read", json!({"path": path}));
     let to = |tool, to: &str| (tool, json!({"to": to}));

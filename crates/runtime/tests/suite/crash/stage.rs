@@ -19,10 +19,20 @@ pub(crate) enum Place {
     Memory,
 }
 
+/// How the agent of a session works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It calls tools by JSON.
+    Json,
+    /// It answers with programs.
+    Lisp,
+}
+
 /// A directory in which a session is played.
 pub(crate) struct Stage {
     pub(crate) root: PathBuf,
     pub(crate) place: Place,
+    pub(crate) mode: Mode,
     _directories: Vec<TempDir>,
 }
 
@@ -36,6 +46,11 @@ pub(crate) struct Opened {
 impl Stage {
     /// A stage on which nothing has been played yet.
     pub(crate) fn new(place: Place) -> Self {
+        Self::of(place, Mode::Json)
+    }
+
+    /// A stage for an agent that works like this.
+    pub(crate) fn of(place: Place, mode: Mode) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let memory = in_memory();
@@ -44,12 +59,12 @@ impl Stage {
         }
         std::fs::create_dir(root.join("files")).unwrap();
         std::fs::write(root.join("files/old.txt"), "what was there before\n").unwrap();
-        Self { root, place, _directories: memory.into_iter().chain([directory]).collect() }
+        Self { root, place, mode, _directories: memory.into_iter().chain([directory]).collect() }
     }
 
     /// The stage of a process that plays on another's.
-    pub(crate) fn existing(root: PathBuf, place: Place) -> Self {
-        Self { root, place, _directories: Vec::new() }
+    pub(crate) fn existing(root: PathBuf, place: Place, mode: Mode) -> Self {
+        Self { root, place, mode, _directories: Vec::new() }
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
