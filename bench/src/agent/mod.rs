@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::journal::Effect;
 use backstitch_core::message::PolicyName;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
-use backstitch_runtime::{
-    Agent, Driver, Reply, ResumeOptions, Runtime, Script, ScriptedCall, ScriptedPolicy, SessionOptions, Tools,
-};
+use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+use backstitch_runtime::{Agent, Driver, ResumeOptions, Runtime, SessionOptions, Tools};
 use backstitch_store::SqliteStore;
 use serde_json::{Map, json};
 
@@ -99,7 +98,7 @@ async fn started(
 
 /// An agent that makes one call a turn; one that is not whole stops before its answer.
 fn agent(effect: Effect, turns: usize, ran: Arc<AtomicUsize>, whole: bool) -> Result<Agent, Failed> {
-    let call = ScriptedCall { name: "stitch".into(), arguments: Map::new() };
+    let call = ScriptedCall::new("stitch", Map::new());
     let turn = Reply { text: Some("on we go".into()), calls: vec![call], ..Reply::default() };
     let mut replies = vec![turn; turns];
     if whole {

@@ -124,6 +124,7 @@
 //! | [`prompt`], [`Evaluator`] | what a model is told, and `evaluate(prompt, session, resume)` |
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
 //! | [`tools`] | tools that are there already |
+//! | [`providers`] | models of OpenAI, Anthropic and Gemini, and scripts that stand in for them |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
 //! | [`Runtime`], [`Driver`], [`Agent`] | sessions on a store, and what drives them from a mission to an answer |
 //! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, what they are shown of their past, the language |
@@ -146,6 +147,11 @@ pub use backstitch_core::session::Slice;
 pub use backstitch_macros::{Slice, tool};
 
 pub use backstitch_lisp as lisp;
+#[cfg(feature = "providers")]
+pub use backstitch_providers as providers;
+#[cfg(feature = "providers")]
+#[doc(inline)]
+pub use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
 pub use backstitch_repl as repl;
 #[doc(inline)]
 pub use backstitch_repl::{AgentError, LispAgent, LispOptions, Signature};
@@ -157,10 +163,9 @@ pub use backstitch_workspace as workspace;
 #[doc(inline)]
 pub use backstitch_runtime::{
     Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
-    Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Place, PointSpec, Replay,
-    Reply, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, Script, ScriptedCall, ScriptedPolicy,
-    SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools, entropy,
-    find_call, load_view, locate, read_records,
+    Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Piece, Place, PointSpec,
+    Replay, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, SessionOptions, Surroundings, SystemClock,
+    Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "tools")]

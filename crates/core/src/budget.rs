@@ -114,6 +114,59 @@ impl Limits {
         }
     }
 
+    /// The narrower of each two limits.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let narrower = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            input_tokens: narrower(self.input_tokens, other.input_tokens),
+            output_tokens: narrower(self.output_tokens, other.output_tokens),
+            total_tokens: narrower(self.total_tokens, other.total_tokens),
+            money_micros: narrower(self.money_micros, other.money_micros),
+            calls: narrower(self.calls, other.calls),
+            millis: narrower(self.millis, other.millis),
+        }
+    }
+
+    /// One of so many equal shares.
+    #[must_use]
+    pub fn share(&self, of: u64) -> Self {
+        let share = |limit: Option<u64>| limit.map(|limit| limit / of.max(1));
+        Self {
+            input_tokens: share(self.input_tokens),
+            output_tokens: share(self.output_tokens),
+            total_tokens: share(self.total_tokens),
+            money_micros: share(self.money_micros),
+            calls: share(self.calls),
+            millis: share(self.millis),
+        }
+    }
+
+    /// The most that can be spent within the limits, of each kind that is limited. Tokens of which only the sum is limited count as
+    /// sent.
+    pub fn most(&self) -> Amounts {
+        let (mut input, mut output) =
+            (self.input_tokens.unwrap_or_default(), self.output_tokens.unwrap_or_default());
+        if let Some(total) = self.total_tokens {
+            let known = input.saturating_add(output);
+            match (self.input_tokens, self.output_tokens) {
+                (Some(_), Some(_)) => output = output.saturating_sub(known.saturating_sub(total)),
+                (Some(_), None) => (input, output) = (input.min(total), total.saturating_sub(input)),
+                (None, _) => (input, output) = (total.saturating_sub(output), output.min(total)),
+            }
+        }
+        Amounts {
+            input_tokens: input,
+            output_tokens: output,
+            money_micros: self.money_micros.unwrap_or_default(),
+            calls: self.calls.unwrap_or_default(),
+            millis: self.millis.unwrap_or_default(),
+        }
+    }
+
     /// Refuses amounts that exceed a limit.
     pub fn check(&self, amounts: Amounts) -> Result<(), BudgetExceeded> {
         let dimensions = [
@@ -155,6 +208,28 @@ mod tests {
         let spent = Amounts { input_tokens: 6, output_tokens: 1, calls: 2, millis: 9, ..Amounts::ZERO };
         let left = Limits { total_tokens: Some(3), calls: Some(0), ..Limits::default() };
         assert_eq!(limits.left_after(spent), left);
+    }
+
+    #[test]
+    fn what_can_be_spent_within_limits_fits_them() {
+        let some = [None, Some(0), Some(3), Some(10), Some(100)];
+        for input_tokens in some {
+            for output_tokens in some {
+                for total_tokens in some {
+                    let limits = Limits { input_tokens, output_tokens, total_tokens, ..Limits::default() };
+                    assert_eq!(limits.check(limits.most()), Ok(()), "{limits:?}");
+                    let least = total_tokens.unwrap_or_default();
+                    if input_tokens.is_none() || output_tokens.is_none() {
+                        assert!(limits.most().total_tokens() >= least, "{limits:?}");
+                    }
+                }
+            }
+        }
+        let one = Limits { calls: Some(10), total_tokens: Some(7), ..Limits::default() };
+        let other = Limits { calls: Some(4), millis: Some(1), ..Limits::default() };
+        let both = Limits { calls: Some(4), total_tokens: Some(7), millis: Some(1), ..Limits::default() };
+        assert_eq!(one.within(&other), both);
+        assert_eq!(both.share(2), Limits { calls: Some(2), total_tokens: Some(3), millis: Some(0), ..one });
     }
 
     #[test]

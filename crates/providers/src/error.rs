@@ -9,16 +9,20 @@ mod classify;
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use classify::of_event;
 pub use classify::{of_response, retry_delay};
 
 use crate::provider::Provider;
+use crate::secret::redact_text;
 
 /// The most characters that are kept of what a provider said.
 const LONGEST_MESSAGE: usize = 1_000;
 
 /// Which kind of thing went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The key is missing, wrong, or does not allow this.
@@ -43,11 +47,13 @@ pub enum ErrorKind {
     CutStream,
     /// The answer is not of the provider's own form.
     Malformed,
+    /// Nobody was asked, and a recording has no answer.
+    NotRecorded,
 }
 
 impl ErrorKind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Auth,
         Self::OutOfCredit,
         Self::RateLimited,
@@ -59,6 +65,7 @@ impl ErrorKind {
         Self::Network,
         Self::CutStream,
         Self::Malformed,
+        Self::NotRecorded,
     ];
 
     /// A stable word for the kind.
@@ -75,6 +82,7 @@ impl ErrorKind {
             Self::Network => "network",
             Self::CutStream => "cut_stream",
             Self::Malformed => "malformed",
+            Self::NotRecorded => "not_recorded",
         }
     }
 
@@ -91,7 +99,8 @@ impl ErrorKind {
             | Self::OutOfCredit
             | Self::InvalidRequest
             | Self::ContextTooLong
-            | Self::ContentFilter => false,
+            | Self::ContentFilter
+            | Self::NotRecorded => false,
         }
     }
 }
@@ -145,8 +154,8 @@ impl ProviderError {
     #[must_use]
     pub fn without(mut self, secret: &str) -> Self {
         if !secret.is_empty() {
-            self.message = self.message.replace(secret, "[secret]");
-            self.code = self.code.map(|code| code.replace(secret, "[secret]"));
+            self.message = redact_text(&self.message, secret);
+            self.code = self.code.map(|code| redact_text(&code, secret));
         }
         self
     }

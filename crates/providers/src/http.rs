@@ -49,8 +49,7 @@ impl Transport for Http {
                 builder = builder.header(*name, value);
             }
             if let Some((name, secret)) = request.secret {
-                let illegal =
-                    || TransportError { message: "the key holds characters that no header may".to_owned() };
+                let illegal = || TransportError::broken("the key holds characters that no header may");
                 let mut value = HeaderValue::from_str(secret.expose_secret()).map_err(|_| illegal())?;
                 value.set_sensitive(true);
                 builder = builder.header(HeaderName::from_static(name), value);
@@ -86,5 +85,5 @@ fn broken(error: reqwest::Error) -> TransportError {
         message.push_str(&format!(": {source}"));
         below = source.source();
     }
-    TransportError { message }
+    TransportError::broken(message)
 }

@@ -10,9 +10,11 @@
 //!
 //! What only one provider understands (reasoning, signatures) is kept with each answer byte for byte and goes back to the
 //! provider and model that made it, and to nobody else; whatever a request leaves out is [reported](Report). [`ModelPolicy`]
-//! puts it all together: it renders, validates, sends through a [`Transport`] and reads the answer.
+//! puts it all together: it renders, validates, sends through a [`Transport`] and reads the answer. [`ScriptedPolicy`] needs
+//! neither network nor key: its answers stand in a file.
 
 mod anthropic;
+pub mod cassette;
 mod error;
 mod gemini;
 #[cfg(feature = "http")]
@@ -28,6 +30,8 @@ mod policy;
 mod provider;
 mod render;
 mod report;
+mod scripted;
+mod secret;
 mod sse;
 mod thread;
 mod transport;
@@ -39,10 +43,12 @@ pub use http::Http;
 pub use media::{MediaProblem, UnsupportedMedia};
 pub use options::{CacheMarks, MediaBytes, MediaMode, OpenCalls, RequestOptions, Thinking, Unsupported};
 pub use parse::{Delta, StreamReader, parse, stream_reader};
-pub use policy::{ApiKey, ModelPolicy, Unsent};
+pub use policy::{ModelPolicy, Unsent};
 pub use provider::{Provider, Target};
 pub use render::{RENDERER, RenderError, Rendered, render};
 pub use report::{Departure, DropReason, Report};
+pub use scripted::{Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedPolicy};
+pub use secret::ApiKey;
 pub use sse::{EventTooLarge, SseDecoder, SseEvent};
 pub use thread::{Call, Entry, Said, Thread, Turn};
 pub use transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};

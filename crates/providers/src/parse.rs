@@ -5,6 +5,7 @@
 
 use backstitch_core::json::JsonLimits;
 use backstitch_core::ports::Answer;
+pub use backstitch_core::ports::Delta;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,15 +13,6 @@ use crate::error::ProviderError;
 use crate::provider::{Provider, Target};
 use crate::sse::SseEvent;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
-
-/// A piece of an answer that is still coming. Pieces are for display: what counts is the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delta {
-    /// A piece of what the model says.
-    Text(String),
-    /// A piece of what the model shows of its thoughts.
-    Reasoning(String),
-}
 
 /// Puts an answer together from the events of a stream.
 pub trait StreamReader: Send {
@@ -71,6 +63,10 @@ pub(crate) fn text_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }
 
+/// The most tokens that a provider is believed to have counted: more would be a slip, and must not end in an overflow.
+const MOST_TOKENS: u64 = 1 << 40;
+
+/// A count of tokens; none when it is not there or is no number.
 pub(crate) fn number(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+    value.get(name).and_then(Value::as_u64).unwrap_or(0).min(MOST_TOKENS)
 }

@@ -14,35 +14,16 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
-use secrecy::{ExposeSecret, SecretString};
+use backstitch_core::view::Transcript;
 
 use crate::error::{ErrorKind, ProviderError};
 use crate::options::RequestOptions;
-use crate::parse::Delta;
 use crate::provider::Target;
 use crate::render::{RENDERER, RenderError, Rendered, render};
-use crate::report::Report;
+use crate::secret::ApiKey;
 use crate::thread::Thread;
 use crate::transport::Transport;
 use crate::validate::{InvalidRequest, validate};
-
-/// The key of an account.
-#[derive(Debug, Clone)]
-pub struct ApiKey(SecretString);
-
-impl ApiKey {
-    /// A key.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(SecretString::from(key.into()))
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        self.0.expose_secret()
-    }
-}
-
-type OnDelta = dyn Fn(&Question, Delta) + Send + Sync;
-type OnReport = dyn Fn(&Question, &Report) + Send + Sync;
 
 /// A model as a policy.
 #[derive(Clone)]
@@ -52,8 +33,6 @@ pub struct ModelPolicy {
     key: Option<ApiKey>,
     options: RequestOptions,
     transport: Arc<dyn Transport>,
-    on_delta: Option<Arc<OnDelta>>,
-    on_report: Option<Arc<OnReport>>,
 }
 
 /// A request that was not sent.
@@ -72,7 +51,7 @@ impl ModelPolicy {
     /// A model that is asked under a name. Without a key, requests carry none.
     pub fn new(name: PolicyName, target: Target, key: Option<ApiKey>, transport: Arc<dyn Transport>) -> Self {
         let options = RequestOptions { stream: true, ..RequestOptions::default() };
-        Self { name, target, key, options, transport, on_delta: None, on_report: None }
+        Self { name, target, key, options, transport }
     }
 
     /// Asks in another way. Without this, answers are streamed.
@@ -82,28 +61,27 @@ impl ModelPolicy {
         self
     }
 
-    /// Tells what the model says while it says it.
-    #[must_use]
-    pub fn on_delta(mut self, tell: impl Fn(&Question, Delta) + Send + Sync + 'static) -> Self {
-        self.on_delta = Some(Arc::new(tell));
-        self
-    }
-
-    /// Tells in what each request departs from the conversation, before it is sent.
-    #[must_use]
-    pub fn on_report(mut self, tell: impl Fn(&Question, &Report) + Send + Sync + 'static) -> Self {
-        self.on_report = Some(Arc::new(tell));
-        self
-    }
-
     /// The request that a question makes: rendered and found valid.
     pub fn request(&self, question: &Question) -> Result<Rendered, Unsent> {
-        let state = question.conversation();
+        let shown = Transcript::new(question.shown.iter().cloned().collect());
+        let state = shown.conversation(question.evaluation_id);
         let thread = state.as_ref().map(Thread::of).unwrap_or_default();
         let tools = question.options.iter().map(|tool| &**tool);
-        let rendered = render(&thread, tools, &self.target, &self.options)?;
+        let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
         validate(self.target.provider, &rendered.body)?;
         Ok(rendered)
+    }
+
+    /// How this question is put: media that the store holds is at hand.
+    fn options_for(&self, question: &Question) -> RequestOptions {
+        let mut options = self.options.clone();
+        if !question.media.is_empty() {
+            let (held, others) = (question.media.clone(), self.options.bytes.clone());
+            options.bytes = Arc::new(move |media| {
+                media.url.object_id().and_then(|object| held.get(&object).cloned()).or_else(|| others(media))
+            });
+        }
+        options
     }
 
     fn error(&self, error: ProviderError) -> PolicyError {
@@ -143,27 +121,40 @@ impl Policy for ModelPolicy {
 
     fn describe(&self, question: &Question) -> RequestInfo {
         // A request that cannot be made is described without a digest; deciding says why.
-        let body = self.request(question).ok().map(|rendered| rendered.body.to_string());
+        let rendered = self.request(question).ok();
+        let body: Option<Arc<str>> = rendered.as_ref().map(|rendered| rendered.body.to_string().into());
         let length = body.as_ref().map_or(0, |body| body.len() as u64);
+        let departures = rendered.into_iter().flat_map(|rendered| rendered.report.departures);
         let output_tokens = self.options.max_output_tokens.map_or(0, u64::from);
         RequestInfo {
             provider: self.target.provider.to_string(),
             model: self.target.model.clone(),
-            digest: body.map(|body| Digest::of(body.as_bytes())),
+            digest: body.as_ref().map(|body| Digest::of(body.as_bytes())),
             length,
-            renderer: Some(RENDERER.to_owned()),
+            renderer: Some(match &question.renderer {
+                Some(before) => format!("{before} {RENDERER}"),
+                None => RENDERER.to_owned(),
+            }),
             // Four bytes make a token, more or less.
             estimate: Amounts { input_tokens: length / 4, output_tokens, ..Amounts::ZERO },
+            departures: departures.map(|departure| departure.to_string()).collect(),
+            body,
         }
     }
 
-    fn decide(&self, question: Question) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(
+        &self,
+        question: Question,
+        described: RequestInfo,
+    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
         Box::pin(async move {
-            let rendered = self.request(&question).map_err(|unsent| self.unsent(unsent))?;
-            if let Some(tell) = &self.on_report {
-                tell(&question, &rendered.report);
-            }
-            let answer = self.exchange(&question, rendered.body.to_string().into()).await;
+            let body = match described.body {
+                Some(body) => body,
+                None => {
+                    self.request(&question).map_err(|unsent| self.unsent(unsent))?.body.to_string().into()
+                }
+            };
+            let answer = self.exchange(&question, body).await;
             answer.map_err(|error| self.error(error))
         })
     }

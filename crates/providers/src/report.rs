@@ -3,6 +3,8 @@
 //! Rendering never drops anything silently. Whatever only another provider or model would understand, and whatever had to be
 //! said in words because the provider has no other form for it, is listed here.
 
+use std::fmt;
+
 use backstitch_core::id::CallId;
 
 /// Why a raw payload is not sent back.
@@ -62,6 +64,37 @@ pub enum Departure {
     ThinkingLeftOut,
     /// Words were added where a provider wants a user to speak.
     Nudged,
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::OtherProvider => "another provider made it",
+            Self::OtherModel => "another model made it",
+            Self::OtherEndpoint => "it was made behind another address",
+            Self::NotUnderstood => "it is not of a form that may be sent back",
+            Self::CallsDiffer => "the calls in it are not those of the conversation",
+            Self::IdsRepeat => "an id in it was used before",
+        })
+    }
+}
+
+impl fmt::Display for Departure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PayloadDropped { turn, provider, model, reason } => {
+                write!(formatter, "the payload of turn {turn} by {provider}:{model} is left out: {reason}")
+            }
+            Self::OrphanResult { call } => {
+                write!(formatter, "the result of {call} is left out: nobody made the call")
+            }
+            Self::Interrupted { call } => write!(formatter, "call {call} is shown as interrupted"),
+            Self::Skipped { call } => write!(formatter, "call {call} is left out: it has no result"),
+            Self::Described { url } => write!(formatter, "{url} is described in words"),
+            Self::ThinkingLeftOut => formatter.write_str("thinking is not asked for"),
+            Self::Nudged => formatter.write_str("a word was added where a user has to speak"),
+        }
+    }
 }
 
 /// Everything in which a request departs from the conversation.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use backstitch_core::ports::BoxFuture;
 use secrecy::SecretString;
 
+use crate::cassette::Miss;
+
 /// A request: always a `POST` with a JSON body.
 #[derive(Debug, Clone)]
 pub struct HttpRequest {
@@ -44,12 +46,26 @@ pub trait Body: Send {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>>;
 }
 
-/// The other side was not reached, or the connection broke.
+/// A response did not come, or not to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct TransportError {
-    /// What happened. It must not hold the secret of the request.
-    pub message: String,
+#[non_exhaustive]
+pub enum TransportError {
+    /// The other side was not reached, or the connection broke.
+    #[error("{message}")]
+    Broken {
+        /// What happened. It must not hold the secret of the request.
+        message: String,
+    },
+    /// Nobody was asked, and a recording has no answer.
+    #[error(transparent)]
+    NotRecorded(Box<Miss>),
+}
+
+impl TransportError {
+    /// The other side was not reached, or the connection broke.
+    pub fn broken(message: impl Into<String>) -> Self {
+        Self::Broken { message: message.into() }
+    }
 }
 
 /// Sends requests.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
-use backstitch_core::machine::{Machinery, ToolLoops};
+use backstitch_core::machine::{AsSaid, Machinery, Rendering, ToolLoops};
 use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
 use backstitch_core::session::Session;
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::error::RuntimeError;
 use crate::evaluate::Contract;
+use crate::lisp::Compressed;
 use crate::runner::Tools;
 
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
@@ -35,15 +36,16 @@ pub struct Agent {
     pub tools: Tools,
     /// What makes an evaluation of answers and results.
     pub machinery: Arc<dyn Machinery>,
+    /// What whoever decides is shown of an evaluation.
+    pub rendering: Arc<dyn Rendering>,
     /// What an evaluation may spend.
     pub budget: Option<Limits>,
     /// How much active time an evaluation has.
     pub deadline: Option<Duration>,
     /// How often a policy that could not answer is asked again.
     pub retries: u32,
-    /// What of a long conversation its policy is shown, where that is not all of it. Agents that answer with programs have a
-    /// strategy of their own.
-    pub compression: Option<Arc<dyn TranscriptCompression>>,
+    /// How deep agents that work for agents may be nested, from the one that a person asked: its own are at depth 1.
+    pub max_depth: u32,
     /// What its answer looks like, where that is not just words.
     pub output: Option<Arc<Contract>>,
     /// What its system message was rendered from, where it was.
@@ -75,10 +77,11 @@ impl Agent {
             policy,
             tools: Tools::default(),
             machinery: Arc::new(ToolLoops::default()),
+            rendering: Arc::new(AsSaid),
             budget: None,
             deadline: None,
             retries: 3,
-            compression: None,
+            max_depth: 3,
             output: None,
             prompt: None,
             loops: ToolLoops::default(),
@@ -131,10 +134,10 @@ impl Agent {
         self.with_machinery(loops)
     }
 
-    /// Says what of a long conversation its policy is shown.
+    /// Limits how deep agents that work for agents may be nested. An agent that works for another is held to both limits.
     #[must_use]
-    pub fn with_compression(mut self, compression: Arc<dyn TranscriptCompression>) -> Self {
-        self.compression = Some(compression);
+    pub fn with_max_depth(mut self, depth: u32) -> Self {
+        self.max_depth = depth;
         self
     }
 
@@ -163,10 +166,23 @@ impl Agent {
         Ok(self)
     }
 
+    /// Shows less of a long conversation, by a strategy. Agents that answer with programs have one of their own.
+    #[must_use]
+    pub fn with_compression(self, strategy: Arc<dyn TranscriptCompression>) -> Self {
+        self.with_rendering(Arc::new(Compressed(strategy)))
+    }
+
     /// Makes evaluations of answers and results in another way.
     #[must_use]
     pub fn with_machinery(mut self, machinery: Arc<dyn Machinery>) -> Self {
         self.machinery = machinery;
+        self
+    }
+
+    /// Shows evaluations in another way than as they were said.
+    #[must_use]
+    pub fn with_rendering(mut self, rendering: Arc<dyn Rendering>) -> Self {
+        self.rendering = rendering;
         self
     }
 

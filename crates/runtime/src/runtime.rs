@@ -290,6 +290,7 @@ async fn wait_for_unknown_effects(live: &LiveSession, agent: &Agent) -> Result<(
             call_id: Some(call.call_id),
             detail: Some(call.name.clone()),
             offer: None,
+            session: None,
             extra: Extra::default(),
         });
         paused.map(RecordBody::from).collect()

@@ -98,9 +98,14 @@ fn tell(record: &Record) -> Option<String> {
                 Role::System | Role::Tool => return None,
             }
         }
-        RecordBody::CallStarted(started) if started.attempt > 1 => {
-            format!("  {} runs again (attempt {})", started.name, started.attempt)
-        }
+        RecordBody::CallStarted(started) => match (started.session, started.attempt) {
+            (Some(session), 1) => format!("  {} works in {}", started.name, short(session)),
+            (Some(session), attempt) => {
+                format!("  {} goes on in {} (attempt {attempt})", started.name, short(session))
+            }
+            (None, 1) => return None,
+            (None, attempt) => format!("  {} runs again (attempt {attempt})", started.name),
+        },
         RecordBody::CallFinished(finished) => {
             let summary = line(finished.summary.as_deref().unwrap_or_default(), 80);
             let took = finished.elapsed_micros / 1_000;

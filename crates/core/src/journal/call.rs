@@ -104,6 +104,9 @@ pub struct CallStarted {
     /// What is held back for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Reservation>,
+    /// The session that works for it, when the option is another agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

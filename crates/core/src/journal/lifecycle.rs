@@ -185,6 +185,9 @@ pub struct Paused {
     /// Where a result of the call is recorded that the session has gone back from, and that can be used again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Point>,
+    /// The session that waits, when it is one that works for the call: what is decided is decided there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

@@ -18,8 +18,8 @@ pub use tool_loop::{ToolLoop, ToolLoops};
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
 use crate::message::Arguments;
-use crate::ports::Shown;
 use crate::session::SessionError;
+use crate::view::{JournalView, Transcript};
 
 /// Something that happened, and is recorded.
 #[derive(Debug, Clone)]
@@ -144,9 +144,48 @@ pub trait Machine: Send {
         false
     }
 
-    /// What the policy is shown when it is asked now; none when it is shown all that was said.
+    /// What whoever decides is shown when they are asked now; none when that is for the agent's [`Rendering`] to say.
     fn show(&self) -> Option<Shown> {
         None
+    }
+}
+
+/// What whoever decides is shown of an evaluation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shown {
+    /// What is shown, in order.
+    pub messages: Vec<Arc<InnerMessage>>,
+    /// What rendered it, with its version; none when all is shown as it was said.
+    pub renderer: Option<String>,
+    /// What was left out, a line each.
+    pub left_out: Vec<String>,
+    /// Whether the tools stand in the text, so that they are not offered beside it.
+    pub tools_in_text: bool,
+}
+
+/// Says what whoever decides is shown of an evaluation, as a pure function of its journal.
+pub trait Rendering: Send + Sync {
+    /// What is shown next. The content of the transcript is all there, also where records hold only its name.
+    fn show(
+        &self,
+        view: &JournalView,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+    ) -> Result<Shown, MachineError>;
+}
+
+/// Shows an evaluation as it was said, with nothing left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AsSaid;
+
+impl Rendering for AsSaid {
+    fn show(
+        &self,
+        _: &JournalView,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+    ) -> Result<Shown, MachineError> {
+        Ok(Shown { messages: transcript.inner_messages(evaluation), ..Shown::default() })
     }
 }
 

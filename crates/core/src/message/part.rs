@@ -186,6 +186,27 @@ impl MediaPart {
         Self { modality, url, mime: None, prompt_hint: None, id: None, digest: None, extra }
     }
 
+    /// Media whose bytes are at hand, and the object that holds them. The object has to be stored with whatever refers to it.
+    pub fn held(modality: Modality, bytes: impl Into<Arc<[u8]>>) -> (Self, Object) {
+        let object = Object::blob(bytes);
+        let digest = Some(Digest::of(object.bytes()));
+        (Self { digest, ..Self::new(modality, MediaUrl::blob(object.id())) }, object)
+    }
+
+    /// The same reference with a MIME type.
+    #[must_use]
+    pub fn with_mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+
+    /// The same reference with a label for prompts.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.prompt_hint = Some(hint.into());
+        self
+    }
+
     /// The id that this media has unless it is given another: made from modality and address, so that the same media has
     /// the same id in each replay.
     pub fn stable_id(&self) -> String {

@@ -14,7 +14,9 @@ use std::pin::Pin;
 pub use filesystem::{
     Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
 };
-pub use policy::{Answer, AnsweredCall, Policy, PolicyError, Question, RequestInfo, Shown};
+pub use policy::{
+    Answer, AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyError, Question, RequestInfo,
+};
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{Claim, Damage, Fence, Lease, Owner, Process, SavedSnapshot, Store, StoreError, check_batch};
 pub use workspace::{

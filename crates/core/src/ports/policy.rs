@@ -4,6 +4,8 @@
 //! holds everything that was said, and gives an [`Answer`]: words, and the options that it invokes. A policy keeps no memory of
 //! its own that a resume would need; whatever it has to know stands in the question.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +15,12 @@ use super::BoxFuture;
 use crate::budget::Amounts;
 use crate::digest::Digest;
 use crate::id::{EvaluationId, IdStream, SessionId};
-use crate::journal::ProviderSidecar;
+use crate::journal::{InnerMessage, ProviderSidecar};
 use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint};
+use crate::object::ObjectId;
 use crate::session::{BoxError, Session};
 use crate::tool::ToolSpec;
-use crate::view::{ConversationState, Transcript};
+use crate::view::Transcript;
 
 /// What a policy is asked.
 #[derive(Debug, Clone)]
@@ -28,36 +31,60 @@ pub struct Question {
     pub evaluation_id: EvaluationId,
     /// The number that the answer will have in its evaluation, from 1.
     pub turn: u64,
+    /// What whoever decides is shown of the evaluation, in order: what was said, or what is left of that where the agent renders it
+    /// in another way.
+    pub shown: Vec<Arc<InnerMessage>>,
+    /// What rendered it, with its version; none when all is shown as it was said.
+    pub renderer: Option<String>,
     /// Everything that was said in the session, with nothing left out.
     pub transcript: Transcript,
-    /// What is shown of it to a model, where that is not simply all of it.
-    pub shown: Option<Shown>,
+    /// The bytes of media that is shown and that the store holds.
+    pub media: MediaBytes,
     /// What may be invoked.
     pub options: Arc<[Arc<ToolSpec>]>,
     /// What the answer has to look like once it calls nothing, as a JSON Schema of an object; none when words will do. Whoever
     /// can hold a model to it does so; the answer is checked in any case.
     pub output: Option<Arc<Value>>,
+    /// Where pieces of the answer may be told while it is still coming.
+    pub deltas: Deltas,
     /// The state of the session. It is a copy: changing it changes nothing.
     pub session: Session,
 }
 
-impl Question {
-    /// The conversation that a model is shown: as it was rendered, or the evaluation as it is.
-    pub fn conversation(&self) -> Option<ConversationState> {
-        let transcript = self.shown.as_ref().map_or(&self.transcript, |shown| &shown.transcript);
-        transcript.conversation(self.evaluation_id)
+/// The bytes of media that the store holds, by their names there. A clone is cheap.
+pub type MediaBytes = Arc<HashMap<ObjectId, Arc<[u8]>>>;
+
+/// A piece of an answer that is still coming. Pieces are for display: what counts is the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// A piece of what is said.
+    Text(String),
+    /// A piece of what is shown of the thoughts behind it.
+    Reasoning(String),
+}
+
+/// Where pieces of an answer are told; by default, nowhere.
+#[derive(Clone, Default)]
+pub struct Deltas(Option<Arc<dyn Fn(Delta) + Send + Sync>>);
+
+impl Deltas {
+    /// Tells pieces to this function. It must not wait for anything.
+    pub fn new(tell: impl Fn(Delta) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(tell)))
+    }
+
+    /// Tells a piece.
+    pub fn tell(&self, delta: Delta) {
+        if let Some(tell) = &self.0 {
+            tell(delta);
+        }
     }
 }
 
-/// What a model is shown of an evaluation. It is made anew for each request, from what the journal says, and is not recorded.
-#[derive(Debug, Clone)]
-pub struct Shown {
-    /// The messages.
-    pub transcript: Transcript,
-    /// What made them, with its version: the same makes the same of the same journal.
-    pub renderer: String,
-    /// Whether tools are offered beside them. They are not where they stand in the text.
-    pub offers_tools: bool,
+impl fmt::Debug for Deltas {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Deltas").field(&self.0.is_some()).finish()
+    }
 }
 
 /// What is known of a request before it is sent.
@@ -75,6 +102,10 @@ pub struct RequestInfo {
     pub renderer: Option<String>,
     /// What it will cost at most, to be held back.
     pub estimate: Amounts,
+    /// In what it departs from what was said, a line each. This is recorded.
+    pub departures: Vec<String>,
+    /// The rendered request itself, where there is one, so that it need not be rendered again. This is not recorded.
+    pub body: Option<Arc<str>>,
 }
 
 /// An option that a policy invokes.
@@ -176,6 +207,10 @@ pub trait Policy: Send + Sync {
     /// What is known of the request that a question would make, before it is made.
     fn describe(&self, question: &Question) -> RequestInfo;
 
-    /// Decides.
-    fn decide(&self, question: Question) -> BoxFuture<'_, Result<Answer, PolicyError>>;
+    /// Decides. What the question was described as is handed back.
+    fn decide(
+        &self,
+        question: Question,
+        described: RequestInfo,
+    ) -> BoxFuture<'_, Result<Answer, PolicyError>>;
 }

@@ -1,5 +1,6 @@
 //! Tools: a specification and the code behind it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,11 @@ pub type ToolOutcome = Result<ToolResult, ToolError>;
 pub trait ToolHandler: Send + Sync {
     /// Runs a call.
     fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome>;
+
+    /// The handler as a type that the runtime knows, where it is more than a function: another agent is one. Most are not.
+    fn as_any(&self) -> Option<&(dyn Any + Send + Sync)> {
+        None
+    }
 }
 
 /// What an external tool finds out about a call that a crash interrupted.
@@ -131,6 +137,12 @@ impl ToolBuilder {
     pub fn parameters(mut self, schema: Value) -> Self {
         self.spec.parameters = schema;
         self
+    }
+
+    /// Says what the parameters are, as a type.
+    #[must_use]
+    pub fn typed<P: JsonSchema>(self) -> Self {
+        self.parameters(strict(schema_of::<P>()))
     }
 
     /// Says what the result's value is.

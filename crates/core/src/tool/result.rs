@@ -5,7 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::message::Part;
+use crate::message::{MediaPart, Part};
+use crate::object::Object;
 use crate::session::{Draft, Event, SessionError};
 
 /// What a tool gives back when it has run.
@@ -22,6 +23,7 @@ pub struct ToolResult {
     /// Media for the model.
     pub parts: Vec<Part>,
     events: Vec<AppliedEvent>,
+    objects: Vec<Object>,
 }
 
 /// Whether a tool's work stands.
@@ -75,6 +77,18 @@ impl ToolResult {
     pub fn with_part(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
+    }
+
+    /// Gives media whose bytes are at hand: they are stored with the result. See [`MediaPart::held`].
+    #[must_use]
+    pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
+        self.objects.push(object);
+        self.with_part(Part::Media(media))
+    }
+
+    /// The objects that its parts refer to. For the runtime, which stores them.
+    pub fn take_objects(&mut self) -> Vec<Object> {
+        std::mem::take(&mut self.objects)
     }
 
     /// Hides the value from the model; it is still recorded.

@@ -85,6 +85,11 @@ impl Call {
         self.status() == CallStatus::Pending && self.intent.is_some()
     }
 
+    /// The session that works for it, when the option is another agent.
+    pub fn session(&self) -> Option<SessionId> {
+        self.intent.as_ref().and_then(|intent| intent.record.session)
+    }
+
     /// The boundaries of the call, once it was started.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let intent = self.intent.as_ref()?;

@@ -41,6 +41,12 @@ impl Ledger {
         self.charged.plus(self.reserved())
     }
 
+    /// What counts as spent, without what is held back for a call.
+    pub fn committed_without(&self, call: CallId) -> Amounts {
+        let others = self.open.values().filter(|(holder, _)| holder.is_none_or(|holder| holder.call != call));
+        others.fold(self.charged, |sum, (_, amounts)| sum.plus(*amounts))
+    }
+
     /// Takes in a record, visible or not.
     pub(super) fn take_in(&mut self, record: &Record) {
         match &record.body {

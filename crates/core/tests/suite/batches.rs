@@ -61,6 +61,7 @@ fn every_large_value_of_a_record_moves_out() {
         root: Some(root("before")),
         coverage: None,
         reservation: None,
+        session: None,
         extra: Extra::default(),
     });
     let result = Box::new(OptionResult::new(id, "search", large.clone()));

@@ -207,6 +207,7 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
                 root,
                 coverage,
                 reservation,
+                session: None,
                 extra,
             }
         },
@@ -292,8 +293,16 @@ fn paused() -> impl Strategy<Value = Paused> {
     let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
     let point =
         (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
-    (reason, option::of(call_id()), option::of(text()), option::of(point), extra())
-        .prop_map(|(reason, call_id, detail, offer, extra)| Paused { reason, call_id, detail, offer, extra })
+    (reason, option::of(call_id()), option::of(text()), option::of(point), extra()).prop_map(
+        |(reason, call_id, detail, offer, extra)| Paused {
+            reason,
+            call_id,
+            detail,
+            offer,
+            session: None,
+            extra,
+        },
+    )
 }
 
 /// What a record of any kind says.

@@ -249,7 +249,7 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
     let calls = content.iter_mut().filter(|block| block["type"] == "tool_use");
     for (block, call) in calls.zip(&turn.calls) {
         block["name"] = legal::legal_name(&call.call.option_name).into();
-        if !call.call.arguments.is_parsable() {
+        if !call.call.arguments.is_parsable() || !block["input"].is_object() {
             block["input"] = legal::arguments_object(&call.call.arguments)?.into();
         }
     }
@@ -261,16 +261,27 @@ fn is_blank(block: &Value) -> bool {
     block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty())
 }
 
+/// The calls of blocks that may be sent back. One block of a form that is not known makes none of them so.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
-    let blocks: Vec<&Value> = raw.as_array()?.iter().filter(|block| !is_blank(block)).collect();
-    let is_call = |block: &Value| block["type"] == "tool_use";
-    let after = blocks.iter().skip_while(|block| !is_call(block));
-    if after.clone().any(|block| !is_call(block)) {
-        return None;
+    let is_filled = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let mut calls = Vec::new();
+    let mut ends_in_thoughts = true;
+    for block in raw.as_array()?.iter().filter(|block| !is_blank(block)) {
+        let kind = block["type"].as_str()?;
+        let is_whole = match kind {
+            "text" => block["text"].is_string(),
+            "thinking" => block["thinking"].is_string() && is_filled(&block["signature"]),
+            "redacted_thinking" => is_filled(&block["data"]),
+            "tool_use" => block["id"].is_string(),
+            _ => false,
+        };
+        // Calls close an answer.
+        (is_whole && (calls.is_empty() || kind == "tool_use")).then_some(())?;
+        if kind == "tool_use" {
+            calls.push(RawCall { id: block["id"].as_str().map(str::to_owned) });
+        }
+        ends_in_thoughts = matches!(kind, "thinking" | "redacted_thinking");
     }
     // An answer that ends in thoughts was cut off, and cannot stand in a conversation.
-    if matches!(blocks.last()?["type"].as_str(), Some("thinking" | "redacted_thinking") | None) {
-        return None;
-    }
-    after.map(|block| Some(RawCall { id: Some(block["id"].as_str()?.to_owned()) })).collect()
+    (!ends_in_thoughts).then_some(calls)
 }

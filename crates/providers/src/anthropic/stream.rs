@@ -85,8 +85,9 @@ impl StreamReader for MessagesStream {
             "content_block_start" => {
                 let index = data["index"].as_u64().unwrap_or(self.blocks.len() as u64);
                 let block = data["content_block"].clone();
-                if block["type"] == "tool_use" {
-                    self.inputs.insert(index, String::new());
+                match block["type"] == "tool_use" {
+                    true => drop(self.inputs.insert(index, String::new())),
+                    false => drop(self.inputs.remove(&index)),
                 }
                 self.blocks.insert(index, block);
             }
@@ -121,20 +122,21 @@ impl StreamReader for MessagesStream {
         }
         let mut texts = BTreeMap::new();
         for (place, (index, block)) in self.blocks.iter_mut().enumerate() {
-            let Some(text) = self.inputs.remove(index) else { continue };
-            block["input"] = match serde_json::from_str::<Map<String, Value>>(&text) {
-                Ok(input) => input.into(),
-                Err(_) if text.trim().is_empty() => {
-                    block["input"].as_object().cloned().unwrap_or_default().into()
-                }
-                Err(_) => legal::wrapped(&text).into(),
+            let (Some(text), Some(fields)) = (self.inputs.remove(index), block.as_object_mut()) else {
+                continue;
             };
-            if text.is_empty() && block["input"].as_object().is_some_and(|input| !input.is_empty()) {
-                // The call came whole.
-                texts.insert(place, block["input"].to_string());
-            } else {
-                texts.insert(place, text);
-            }
+            let given = fields.get("input").and_then(Value::as_object).cloned().unwrap_or_default();
+            // A call without pieces came whole.
+            let came_whole = text.trim().is_empty();
+            let input = match serde_json::from_str::<Map<String, Value>>(&text) {
+                Ok(input) => input,
+                Err(_) if came_whole => given,
+                Err(_) => legal::wrapped(&text),
+            };
+            let text =
+                if came_whole && !input.is_empty() { Value::from(input.clone()).to_string() } else { text };
+            texts.insert(place, text);
+            fields.insert("input".to_owned(), input.into());
         }
         let raw = Value::Array(self.blocks.into_values().collect()).to_string();
         answer(&raw, &self.end, &texts, &self.target)

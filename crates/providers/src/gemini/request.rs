@@ -203,16 +203,35 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
     Ok(parts)
 }
 
+/// What a part may be. It is exactly one of these.
+const KINDS: [&str; 5] = ["text", "functionCall", "inlineData", "executableCode", "codeExecutionResult"];
+
+/// The calls of parts that may be sent back. One part of a form that is not known makes none of them so.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
-    let parts = raw.as_array()?;
-    if !parts.iter().all(Value::is_object) {
-        return None;
+    let mut calls = Vec::new();
+    for part in raw.as_array()? {
+        let mut kinds = KINDS.into_iter().filter(|kind| part.get(kind).is_some());
+        let (kind, None) = (kinds.next()?, kinds.next()) else { return None };
+        let content = &part[kind];
+        let is_whole = match kind {
+            "text" => content.is_string(),
+            "inlineData" => {
+                let is_typed = content["mimeType"].as_str().is_some_and(|mime| mime.contains('/'));
+                is_typed && content["data"].as_str().is_some_and(|data| !data.is_empty())
+            }
+            _ => content.is_object(),
+        };
+        let is_signed_well = part
+            .get("thoughtSignature")
+            .is_none_or(|signature| signature.as_str().is_some_and(|s| !s.is_empty()));
+        (is_whole && is_signed_well).then_some(())?;
+        if kind == "functionCall" {
+            let id = match content.get("id") {
+                None => None,
+                Some(id) => Some(id.as_str()?.to_owned()),
+            };
+            calls.push(RawCall { id });
+        }
     }
-    let calls = parts.iter().filter_map(|part| part.get("functionCall"));
-    calls
-        .map(|call| {
-            call.as_object()?;
-            Some(RawCall { id: call["id"].as_str().map(str::to_owned) })
-        })
-        .collect()
+    Some(calls)
 }

@@ -195,8 +195,17 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, Render
     Ok(Some(message.into()))
 }
 
+/// The calls of a message that may be sent back.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let message = raw.as_object()?;
+    match message.get("content") {
+        None | Some(Value::Null | Value::String(_)) => {}
+        Some(Value::Array(parts)) => {
+            let says = |part: &Value| part["text"].as_str().is_some_and(|text| !text.is_empty());
+            parts.iter().all(|part| part["type"] == "text" && says(part)).then_some(())?;
+        }
+        Some(_) => return None,
+    }
     let calls = match message.get("tool_calls") {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(calls) => calls.as_array()?,

@@ -53,7 +53,7 @@ impl ChatStream {
         let last = self.calls.last();
         let index = piece["index"].as_u64().unwrap_or_else(|| match last {
             Some(last) if id.is_empty() || last.id == id => last.index,
-            Some(last) => last.index + 1,
+            Some(last) => last.index.saturating_add(1),
             None => 0,
         });
         let place = self.calls.iter().position(|call| call.index == index).unwrap_or_else(|| {

@@ -165,20 +165,32 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
     Ok(items)
 }
 
+/// The calls of items that may be sent back. One item of a form that is not known makes none of them so.
 fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let items = raw.as_array()?;
     let is_reasoning = |item: &Value| item["type"] == "reasoning";
-    for (index, item) in items.iter().enumerate().filter(|(_, item)| is_reasoning(item)) {
-        // Thoughts that led to nothing, and thoughts that lie only on the other side, are refused.
-        let next = items[index + 1..].iter().find(|item| !is_reasoning(item));
-        if next.is_none() || !item["encrypted_content"].is_string() {
-            return None;
+    let mut calls = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        match item["type"].as_str()? {
+            "reasoning" => {
+                // Thoughts that led to nothing, and thoughts that lie only on the other side, are refused.
+                let led_to_something = items[index + 1..].iter().any(|item| !is_reasoning(item));
+                let is_whole = item["summary"].is_array() && is_filled(&item["encrypted_content"]);
+                (led_to_something && is_whole).then_some(())?;
+            }
+            "message" => {
+                let parts = item["content"].as_array().filter(|parts| !parts.is_empty())?;
+                let is_said = |part: &Value| part["type"] == "output_text" && part["text"].is_string();
+                (item["role"] == "assistant" && parts.iter().all(is_said)).then_some(())?;
+            }
+            "function_call" => calls.push(RawCall { id: Some(item["call_id"].as_str()?.to_owned()) }),
+            // Calls of tools that run on the other side, or that take free text, are not ours to answer.
+            _ => return None,
         }
     }
-    // Calls of tools that run on the other side, or that take free text, are not ours to answer.
-    if items.iter().any(|item| item["type"] == "custom_tool_call") {
-        return None;
-    }
-    let calls = items.iter().filter(|item| item["type"] == "function_call");
-    calls.map(|item| Some(RawCall { id: Some(item["call_id"].as_str()?.to_owned()) })).collect()
+    Some(calls)
+}
+
+fn is_filled(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
 }

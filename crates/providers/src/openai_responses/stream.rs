@@ -40,7 +40,7 @@ impl StreamReader for ResponsesStream {
                 deltas.push(Delta::Reasoning(delta()));
             }
             "response.output_item.done" => {
-                let next = self.items.last_key_value().map_or(0, |(last, _)| last + 1);
+                let next = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
                 let place = data["output_index"].as_u64().unwrap_or(next);
                 self.items.insert(place, data["item"].clone());
             }

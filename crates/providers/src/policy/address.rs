@@ -2,8 +2,8 @@
 
 use secrecy::SecretString;
 
-use super::ApiKey;
 use crate::provider::{Provider, Target};
+use crate::secret::ApiKey;
 
 /// The version of Anthropic's API that is spoken here.
 const ANTHROPIC_VERSION: &str = "2023-06-01";

@@ -66,9 +66,7 @@ impl ModelPolicy {
             for event in events.drain(..) {
                 reader.take_in(&event, &mut deltas)?;
                 for delta in deltas.drain(..) {
-                    if let Some(tell) = &self.on_delta {
-                        tell(question, delta);
-                    }
+                    question.deltas.tell(delta);
                 }
             }
         }
@@ -92,7 +90,11 @@ impl ModelPolicy {
     }
 
     fn unreached(&self, error: &TransportError) -> ProviderError {
-        ProviderError::new(self.target.provider, ErrorKind::Network, &error.message)
+        let kind = match error {
+            TransportError::NotRecorded(_) => ErrorKind::NotRecorded,
+            _ => ErrorKind::Network,
+        };
+        ProviderError::new(self.target.provider, kind, error.to_string())
     }
 
     /// The answer with its structured form, when one was asked for and it has one.

@@ -59,7 +59,11 @@ fn ask(provider: Provider, address: &str, stream: bool) -> Result<Answer, Policy
         ModelPolicy::new(name, target, Some(ApiKey::new("sk-hunter2")), Arc::new(Http::new().unwrap()));
     let question = Talk::new().user("How is the weather?").question();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(policy.with_options(options).decide(question))
+    runtime.block_on({
+        let policy = policy.with_options(options);
+        let described = policy.describe(&question);
+        async move { policy.decide(question, described).await }
+    })
 }
 
 #[test]

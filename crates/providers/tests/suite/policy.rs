@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::message::{Part, PolicyName};
-use backstitch_core::ports::{BoxFuture, Policy, PolicyError};
+use backstitch_core::ports::{BoxFuture, Deltas, Policy, PolicyError, Question};
 use backstitch_providers::{
     ApiKey, Body, Delta, HttpRequest, HttpResponse, ModelPolicy, Provider, ProviderError, RequestOptions,
     Target, Transport, TransportError,
@@ -44,7 +44,7 @@ impl Body for Pieces {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             if self.rest.is_empty() {
-                return if self.breaks { Err(TransportError { message: "reset".into() }) } else { Ok(None) };
+                return if self.breaks { Err(TransportError::broken("reset")) } else { Ok(None) };
             }
             let later = self.rest.split_off(self.piece.min(self.rest.len()));
             Ok(Some(std::mem::replace(&mut self.rest, later)))
@@ -58,7 +58,7 @@ impl Transport for Written {
             self.sent.lock().unwrap().push(request);
             let (status, headers) = (self.status, self.headers.clone());
             if status == 0 {
-                return Err(TransportError { message: "no route".into() });
+                return Err(TransportError::broken("no route"));
             }
             let body = Pieces { rest: self.body.clone(), piece: self.piece, breaks: self.breaks };
             Ok(HttpResponse { status, headers, body: Box::new(body) })
@@ -72,7 +72,12 @@ fn policy(provider: Provider, transport: &Written) -> ModelPolicy {
 }
 
 fn decide(policy: &ModelPolicy) -> Result<backstitch_core::ports::Answer, PolicyError> {
-    block_on(policy.decide(Talk::new().system("Be brief.").user("How is the weather?").question()))
+    ask(policy, Talk::new().system("Be brief.").user("How is the weather?").question())
+}
+
+fn ask(policy: &ModelPolicy, question: Question) -> Result<backstitch_core::ports::Answer, PolicyError> {
+    let described = policy.describe(&question);
+    block_on(policy.decide(question, described))
 }
 
 #[test]
@@ -84,12 +89,13 @@ fn answers_arrive_streamed_and_whole() {
             streamed.piece = piece;
             let said = Arc::new(Mutex::new(String::new()));
             let heard = said.clone();
-            let policy = policy(provider, &streamed).on_delta(move |_, delta| {
+            let mut question = Talk::new().user("How is the weather?").question();
+            question.deltas = Deltas::new(move |delta| {
                 if let Delta::Text(text) = delta {
                     heard.lock().unwrap().push_str(&text);
                 }
             });
-            let answer = decide(&policy).unwrap();
+            let answer = ask(&policy(provider, &streamed), question).unwrap();
             assert_eq!((answer.parts, answer.calls.len()), (vec![Part::text("Checking.")], 2), "{provider}");
             assert_eq!(*said.lock().unwrap(), "Checking.");
         }
@@ -106,7 +112,7 @@ fn what_is_sent_is_what_was_described() {
         let policy = policy(provider, &transport);
         let question = Talk::new().user("Hello").question();
         let info = policy.describe(&question);
-        block_on(policy.decide(question)).unwrap();
+        block_on(policy.decide(question, info.clone())).unwrap();
         let sent = transport.sent.lock().unwrap();
         let body = &sent[0].body;
         assert_eq!(info.digest, Some(backstitch_core::digest::Digest::of(body.as_bytes())));

@@ -14,9 +14,10 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{InnerMessage, ProgramStarted, RecordBody, Role, TurnFinished};
-use backstitch_core::machine::{Action, Ending, Event, Machine, MachineError, Machinery, Past, Wanted};
+use backstitch_core::machine::{
+    Action, Ending, Event, Machine, MachineError, Machinery, Past, Shown, Wanted,
+};
 use backstitch_core::message::Content;
-use backstitch_core::ports::Shown;
 use backstitch_core::rng::Seed;
 use backstitch_lisp::{Engine, INTERPRETER, Inputs, Map, Memory, Value};
 

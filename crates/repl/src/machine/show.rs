@@ -5,9 +5,8 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Role};
+use backstitch_core::machine::Shown;
 use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
-use backstitch_core::ports::Shown;
-use backstitch_core::view::Transcript;
 
 use crate::agent::Prepared;
 use crate::compression::{History, Rendered, Scene};
@@ -51,15 +50,17 @@ impl Seen {
     pub(super) fn show(&self, prepared: &Prepared, evaluation: EvaluationId) -> Shown {
         let compression = &prepared.agent.options.compression;
         let rendered = compression.render(&self.turns, &self.scene);
+        let left_out = left_out(&rendered);
         Shown {
-            transcript: self.transcript(rendered, evaluation),
-            renderer: compression.renderer(),
-            offers_tools: false,
+            messages: self.messages(rendered, evaluation),
+            renderer: Some(compression.renderer()),
+            left_out,
+            tools_in_text: true,
         }
     }
 
-    fn transcript(&self, rendered: Rendered, evaluation: EvaluationId) -> Transcript {
-        let Some(first) = self.said.first() else { return Transcript::default() };
+    fn messages(&self, rendered: Rendered, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
+        let Some(first) = self.said.first() else { return Vec::new() };
         let mut turn = 0;
         let mut media = self.media();
         let mut messages = Vec::with_capacity(rendered.messages.len());
@@ -89,7 +90,7 @@ impl Seen {
                 extra: Extra::default(),
             }));
         }
-        Transcript::new(messages.into_iter().collect())
+        messages
     }
 
     /// What was said that is no text.
@@ -98,6 +99,20 @@ impl Seen {
         let parts = said.filter_map(|message| message.message.parts()).flatten();
         parts.filter(|part| !matches!(part, Part::Text(_))).cloned().collect()
     }
+}
+
+/// What a render left out, a line each.
+fn left_out(rendered: &Rendered) -> Vec<String> {
+    let told = &rendered.statistics;
+    let dropped = [
+        ("turns", told.turns_dropped),
+        ("failed turns", told.failed_turns.dropped()),
+        ("prints", told.prints.dropped()),
+        ("calls", told.tool_calls.dropped()),
+        ("definitions", told.definitions.dropped()),
+    ];
+    let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
+    dropped.map(|(what, count)| format!("{count} {what}")).collect()
 }
 
 fn scene(prepared: &Prepared, said: &[Arc<InnerMessage>]) -> Scene {

@@ -158,9 +158,8 @@ impl Simulation {
         let shown = self.machine.show().unwrap();
         assert_eq!(shown.renderer, self.rebuilt().show().unwrap().renderer);
         let text = |machine: &dyn Machine| {
-            let shown = machine.show().unwrap().transcript;
+            let shown = machine.show().unwrap().messages;
             shown
-                .all()
                 .iter()
                 .map(|one| format!("{:?}: {}", one.role(), one.content()))
                 .collect::<Vec<_>>()

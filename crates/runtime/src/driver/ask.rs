@@ -10,10 +10,11 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, PauseReason, RequestStarted};
-use backstitch_core::machine::{Ending, Event, Machine};
-use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo, Shown};
+use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, Note, PauseReason, RequestStarted};
+use backstitch_core::machine::{Ending, Event, Machine, Shown};
+use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
 use backstitch_core::view::Transcript;
+use serde_json::json;
 
 use super::Driver;
 use super::drive::Next;
@@ -43,13 +44,8 @@ impl Driver {
         let question = self.question(evaluation, machine.show()).await?;
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
-        if let Some(shown) = &question.shown {
-            info.renderer = Some(match info.renderer {
-                Some(renderer) => format!("{} {renderer}", shown.renderer),
-                None => shown.renderer.clone(),
-            });
-        }
-        let reservation = match self.announce(evaluation, turn, info).await? {
+        info.renderer = info.renderer.or_else(|| question.renderer.clone());
+        let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
                 let ended = self.pause_for(evaluation, PauseReason::Budget, exceeded).await?;
@@ -57,7 +53,7 @@ impl Driver {
             }
         };
         crash_point!("ask.before");
-        match self.asked(evaluation, question).await? {
+        match self.asked(evaluation, question, info).await? {
             Asked::Answered(answer) => {
                 crash_point!("ask.after");
                 let output = answer.output.clone();
@@ -85,27 +81,27 @@ impl Driver {
             // What is held is not stored yet, and so the session has the content of large messages where the view has names.
             (Transcript::of(&state.execution.session)?, state.execution.session.clone(), known.turns)
         };
-        let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
-        let shown = shown.or_else(|| {
-            let strategy = self.agent.compression.as_ref()?;
-            let rendered = strategy.render(&transcript.inner_messages(evaluation));
-            Some(Shown {
-                transcript: Transcript::new(rendered.messages.into_iter().collect()),
-                renderer: strategy.renderer(),
-                offers_tools: true,
-            })
-        });
+        let store = &**self.live.store();
+        let transcript = self.hydrated.transcript(store, transcript).await?;
+        let shown = match shown {
+            Some(shown) => shown,
+            None => {
+                let state = self.live.state().await;
+                self.agent.rendering.show(&state.view, &transcript, evaluation)?
+            }
+        };
+        let media = self.hydrated.media(&self.live, &shown.messages).await?;
         Ok(Question {
             session_id: self.live.id(),
             evaluation_id: evaluation,
             turn: turns + 1,
+            shown: shown.messages,
+            renderer: shown.renderer,
             transcript,
-            options: match &shown {
-                Some(shown) if !shown.offers_tools => Arc::default(),
-                _ => self.agent.options(),
-            },
-            shown,
+            media,
+            options: if shown.tools_in_text { Arc::default() } else { self.agent.options() },
             output: self.agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
+            deltas: self.deltas(evaluation, turns + 1),
             session,
         })
     }
@@ -115,7 +111,7 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         turn: u64,
-        info: RequestInfo,
+        info: &RequestInfo,
     ) -> Result<Result<Option<Reservation>, String>, RuntimeError> {
         self.live
             .commit(|state| {
@@ -135,20 +131,28 @@ impl Driver {
                 batch.push(RequestStarted {
                     evaluation_id: evaluation,
                     turn,
-                    provider: info.provider,
-                    model: info.model,
+                    provider: info.provider.clone(),
+                    model: info.model.clone(),
                     digest: info.digest,
                     length: info.length,
-                    renderer: info.renderer,
+                    renderer: info.renderer.clone(),
                     reservation,
                     extra: Extra::default(),
                 });
+                if !info.departures.is_empty() {
+                    batch.push(departures(evaluation, turn, &info.departures));
+                }
                 Ok((Commit::now(batch, None), Ok(reservation)))
             })
             .await
     }
 
-    async fn asked(&self, evaluation: EvaluationId, question: Question) -> Result<Asked, RuntimeError> {
+    async fn asked(
+        &self,
+        evaluation: EvaluationId,
+        question: Question,
+        info: RequestInfo,
+    ) -> Result<Asked, RuntimeError> {
         let deadline = self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()));
         let out_of_time = async {
             match deadline {
@@ -160,15 +164,15 @@ impl Driver {
             biased;
             () = self.stop.cancelled() => Ok(Asked::Stopped),
             () = self.wait_for_cancel() => Ok(Asked::Cancelled),
-            answer = self.with_retries(question) => Ok(Asked::Answered(Box::new(answer?))),
+            answer = self.with_retries(question, info) => Ok(Asked::Answered(Box::new(answer?))),
             () = out_of_time => Ok(Asked::OutOfTime),
         }
     }
 
     /// Asks, and asks again when that may help.
-    async fn with_retries(&self, question: Question) -> Result<Answer, PolicyError> {
+    async fn with_retries(&self, question: Question, info: RequestInfo) -> Result<Answer, PolicyError> {
         for attempt in 0_u32.. {
-            match self.agent.policy.decide(question.clone()).await {
+            match self.agent.policy.decide(question.clone(), info.clone()).await {
                 Err(error) if error.retryable && attempt < self.agent.retries => {
                     let backoff = Duration::from_millis(500).saturating_mul(1 << attempt.min(10));
                     let wait = error.retry_after.unwrap_or(backoff.min(LONGEST_WAIT));
@@ -221,6 +225,17 @@ impl Driver {
 
     fn is_out_of_time(&self, evaluation: EvaluationId) -> bool {
         self.live.deadline(evaluation).is_some_and(|deadline| self.live.clock().now() >= deadline)
+    }
+}
+
+/// What a request does not say as it was said.
+fn departures(evaluation: EvaluationId, turn: u64, lines: &[String]) -> Note {
+    Note {
+        topic: "request".to_owned(),
+        text: format!("in {} ways the request of turn {turn} is not what was said", lines.len()),
+        data: json!({ "evaluation_id": evaluation, "turn": turn, "departures": lines }),
+        data_object: None,
+        extra: Extra::default(),
     }
 }
 

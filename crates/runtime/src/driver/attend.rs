@@ -34,7 +34,7 @@ impl Driver {
         for (id, item) in store.inbox(self.live.id()).await.map_err(RuntimeError::Store)? {
             self.take_in_item(evaluation, id, item, machine).await?;
         }
-        if self.wants_cancel.swap(false, Ordering::SeqCst) {
+        if self.wants_cancel.swap(false, Ordering::SeqCst) || self.cancel.is_cancelled() {
             return Ok(Next::Finish(Ending::cancelled()));
         }
         if self.stop.is_cancelled() || self.wants_pause.swap(false, Ordering::SeqCst) {
@@ -151,7 +151,9 @@ impl Driver {
     /// Completes when someone outside wants the evaluation to end. The wish itself is taken in with the end.
     pub(super) async fn wait_for_cancel(&self) {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
+                return;
+            }
             match self.live.store().inbox(self.live.id()).await {
                 Ok(items) => {
                     if items.iter().any(|(_, item)| item.kind == InboxKind::Cancel) {
@@ -170,5 +172,5 @@ fn message_of(item: &InboxItem) -> Option<Mission> {
         return Some(text.into());
     }
     let parts: Vec<Part> = serde_json::from_value(item.data.clone()).ok()?;
-    (!parts.is_empty()).then_some(Mission(parts))
+    (!parts.is_empty()).then_some(Mission::new(parts))
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{CallStarted, Decision, PauseReason};
+use backstitch_core::journal::{CallStarted, Decision, Files, PauseReason};
 use backstitch_core::machine::{Ending, Event, Machine, Wanted};
 use backstitch_core::message::Arguments;
-use backstitch_core::view::{Call, Transcript};
+use backstitch_core::view::{Call, JournalView, Transcript};
 use serde_json::{Map, Value};
 
 use super::ask::out_of_time;
@@ -16,7 +16,8 @@ use super::hydrate::fetch_json;
 use super::program::Made;
 use super::{Driver, Ended};
 use crate::error::RuntimeError;
-use crate::runner::{CallEnd, CallRequest};
+use crate::runner::{CallEnd, CallRequest, Continued};
+use crate::sub_agent::SubAgent;
 
 impl Driver {
     /// Runs calls side by side, and tells the machine what came of them in the order in which they were wanted.
@@ -32,11 +33,14 @@ impl Driver {
         // Cancelling stops these calls and nothing that comes after them.
         let cancel = self.stop.child_token();
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
+        let is_agent = |one: &&Wanted| self.agent.tools.get(&one.name).and_then(SubAgent::behind).is_some();
+        let agents = wanted.iter().filter(is_agent).count();
         let mut requests = Vec::with_capacity(wanted.len());
         for one in &wanted {
             let mut request = self.request(evaluation, one).await?;
             request.unfinished = Some(unfinished.clone());
             request.cancel = Some(cancel.clone());
+            request.shares = agents as u64;
             requests.push(request);
         }
         let mut running = std::pin::pin!(self.runner.run_all(requests));
@@ -75,7 +79,10 @@ impl Driver {
                     wanted_sections.extend(sections);
                     reasons.push(reason);
                 }
-                CallEnd::Cancelled(_) | CallEnd::NeedsApproval | CallEnd::BudgetExhausted => {
+                CallEnd::Cancelled(_)
+                | CallEnd::NeedsApproval
+                | CallEnd::BudgetExhausted
+                | CallEnd::Waits => {
                     if matches!(next, Next::GoOn) {
                         next = Next::End(self.waiting(evaluation).await);
                     }
@@ -102,20 +109,22 @@ impl Driver {
                 reason: PauseReason::Asked,
                 call: None,
                 detail: "it was stopped".to_owned(),
+                session: None,
             },
         }
     }
 
     /// The request for a call, with what was recorded and decided about it.
     async fn request(&self, evaluation: EvaluationId, wanted: &Wanted) -> Result<CallRequest, RuntimeError> {
-        let (decision, attempts, is_resume, intent) = {
+        let (decision, attempts, is_resume, intent, continued) = {
             let state = self.live.state().await;
             let known = state.view.call(wanted.call_id);
             let decision = known.and_then(|call| call.decision.clone());
             let intent = known.and_then(|call| call.intent.as_ref());
             let attempts = intent.map_or(0, |intent| intent.record.attempt);
             let intent = intent.map(|intent| intent.record.clone());
-            (decision, attempts, known.is_some_and(|call| call.is_open()), intent)
+            let continued = known.and_then(|call| self.continued(&state.view, call));
+            (decision, attempts, known.is_some_and(|call| call.is_open()), intent, continued)
         };
         let edited = match intent {
             Some(intent) => self.edited(&intent).await?,
@@ -129,6 +138,10 @@ impl Driver {
             .in_turn(wanted.turn, wanted.step_num);
         request.attempt = attempts.saturating_add(1);
         request.is_resume = is_resume;
+        if continued.is_some() {
+            request.continued = continued;
+            request.resume = self.resumed_with();
+        }
         // What was started was approved, if it had to be.
         request.approved = attempts > 0;
         // A call that runs again runs with what it was started with.
@@ -153,6 +166,19 @@ impl Driver {
             request.refusal = Some(refusal.clone());
         }
         Ok(request)
+    }
+
+    /// The session that goes on working for a call: the one that its intent names, as long as the call is open and nobody has gone
+    /// back since. In a fork, and after going back, the files are no longer those that the session left.
+    pub(super) fn continued(&self, view: &JournalView, call: &Call) -> Option<Continued> {
+        let intent = call.intent.as_ref().filter(|_| call.is_open())?;
+        let session = intent.record.session?;
+        SubAgent::behind(self.agent.tools.get(&call.name)?)?;
+        let branch = |position| view.lineage().branch_of(position);
+        let is_here =
+            intent.point.session == view.session_id() && branch(intent.point.position) == branch(view.head());
+        let before = Files::of(intent.record.root, intent.record.coverage);
+        is_here.then_some(Continued { session, before })
     }
 
     /// What an open call was started with.

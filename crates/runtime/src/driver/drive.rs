@@ -51,7 +51,7 @@ impl Driver {
     /// the place of another has what that one had left.
     pub(super) async fn begin_with(
         &self,
-        said: Vec<Mission>,
+        mut said: Vec<Mission>,
         parent: Option<EvaluationId>,
     ) -> Result<EvaluationId, RuntimeError> {
         let none_is_open = |view: &JournalView| match view.latest_evaluation() {
@@ -87,7 +87,8 @@ impl Driver {
                 Ok((Commit { batch, prepared, when: Durable::WithNext }, (evaluation, rendered)))
             })
             .await?;
-        self.live.say(evaluation, 0, self.opening(said).await?).await?;
+        let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
+        self.live.say_with(evaluation, 0, self.opening(said).await?, objects).await?;
         if let Some(rendered) = rendered {
             self.runner.telemetry().tell(&TelemetryEvent::PromptRendered(Box::new(rendered)));
         }
@@ -263,10 +264,16 @@ impl Driver {
         detail: impl Into<String>,
     ) -> Result<Ended, RuntimeError> {
         let (detail, call_id) = (detail.into(), None);
-        let paused =
-            Paused { reason, call_id, detail: Some(detail.clone()), offer: None, extra: Extra::default() };
+        let paused = Paused {
+            reason,
+            call_id,
+            detail: Some(detail.clone()),
+            offer: None,
+            session: None,
+            extra: Extra::default(),
+        };
         self.live.record(vec![RecordBody::from(paused)]).await?;
-        Ok(Ended::Paused { evaluation, reason, call: None, detail })
+        Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None })
     }
 
     /// Keeps the state beside the journal, so that it can be read without folding all of it. It is kept anew once the journal is
@@ -319,7 +326,7 @@ pub(super) fn said_by_user(
 ) -> Result<Message, RuntimeError> {
     let mut builder = MessageBuilder::continue_step(step, ids);
     builder.person(PolicyName::new("user")?);
-    for part in mission.0 {
+    for part in mission.parts {
         builder.add_part(part);
     }
     Ok(builder.to_message()?)
@@ -332,6 +339,7 @@ pub(super) fn paused_by(evaluation: EvaluationId, pause: &Arc<Paused>) -> Ended 
         reason: pause.reason,
         call: pause.call_id,
         detail: pause.detail.clone().unwrap_or_default(),
+        session: pause.session,
     }
 }
 

@@ -8,17 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::MessageId;
 use backstitch_core::journal::InnerMessage;
+use backstitch_core::message::Message;
 use backstitch_core::object::{ObjectId, ObjectRef};
-use backstitch_core::ports::{Store, StoreError};
+use backstitch_core::ports::{MediaBytes, Store, StoreError};
 use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 
 use crate::error::RuntimeError;
+use crate::live::LiveSession;
 
 /// Messages whose content was fetched.
 #[derive(Default)]
 pub(super) struct Hydrated {
     messages: Mutex<HashMap<MessageId, Arc<InnerMessage>>>,
+    media: Mutex<HashMap<ObjectId, Arc<[u8]>>>,
 }
 
 impl Hydrated {
@@ -67,9 +70,39 @@ impl Hydrated {
         Ok(whole)
     }
 
+    /// The bytes of all media in these messages that the store holds. What it does not hold is left to whoever needs it.
+    pub(super) async fn media(
+        &self,
+        live: &LiveSession,
+        messages: &[Arc<InnerMessage>],
+    ) -> Result<MediaBytes, RuntimeError> {
+        let mut found = HashMap::new();
+        for object in messages.iter().flat_map(|message| media_of(&message.message)) {
+            let known = self.media.lock().unwrap_or_else(PoisonError::into_inner).get(&object).cloned();
+            let bytes = match known {
+                Some(bytes) => bytes,
+                None => match live.object(object).await? {
+                    Some(fetched) => fetched.bytes().clone(),
+                    None => continue,
+                },
+            };
+            found.insert(object, bytes);
+        }
+        // What is no longer shown is no longer kept.
+        *self.media.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        Ok(Arc::new(found))
+    }
+
     fn known(&self, id: MessageId) -> Option<Arc<InnerMessage>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
+}
+
+/// The objects that the media of a message is in.
+fn media_of(message: &Message) -> impl Iterator<Item = ObjectId> + '_ {
+    let of_result = message.option_result().map(|result| result.parts.as_slice());
+    let parts = message.parts().or(of_result).unwrap_or_default();
+    parts.iter().filter_map(|part| part.as_media()?.url.object_id())
 }
 
 /// A value that was too large for its record.

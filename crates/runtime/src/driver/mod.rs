@@ -17,13 +17,15 @@ mod program;
 mod recover;
 mod supersede;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
-use backstitch_core::id::EvaluationId;
-use backstitch_core::message::Part;
+use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::message::{MediaPart, Part};
+use backstitch_core::object::Object;
+use backstitch_core::ports::{Delta, Deltas};
 use tokio_util::sync::CancellationToken;
 
 pub use outcome::{Answered, Ended};
@@ -34,18 +36,41 @@ use crate::runner::ToolRunner;
 use crate::telemetry::Telemetry;
 
 /// What a session is asked to do: words, and perhaps media.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mission(pub Vec<Part>);
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mission {
+    parts: Vec<Part>,
+    objects: Vec<Object>,
+}
+
+impl Mission {
+    /// A mission of these parts. Media among them lies outside, or in the store already.
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self { parts, objects: Vec::new() }
+    }
+
+    /// Adds media whose bytes are at hand: they are stored with the mission. See [`MediaPart::held`].
+    #[must_use]
+    pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
+        self.parts.push(Part::Media(media));
+        self.objects.push(object);
+        self
+    }
+
+    /// What is asked.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
 
 impl From<&str> for Mission {
     fn from(text: &str) -> Self {
-        Self(vec![Part::text(text)])
+        Self::new(vec![Part::text(text)])
     }
 }
 
 impl From<String> for Mission {
     fn from(text: String) -> Self {
-        Self(vec![Part::text(text)])
+        Self::new(vec![Part::text(text)])
     }
 }
 
@@ -95,10 +120,30 @@ pub struct Driver {
     runner: ToolRunner,
     /// Stops running calls and requests; the session pauses.
     stop: CancellationToken,
+    /// Ends the evaluation that runs.
+    cancel: CancellationToken,
+    /// How the evaluation was resumed, for those that work for its calls.
+    resumed_with: Mutex<ResumeOptions>,
     /// Wishes that came from outside and are granted between two actions.
     wants_cancel: AtomicBool,
     wants_pause: AtomicBool,
     hydrated: hydrate::Hydrated,
+    on_delta: Option<Arc<OnDelta>>,
+}
+
+type OnDelta = dyn Fn(&Piece) + Send + Sync;
+
+/// A piece of an answer that is still coming, and of which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The session.
+    pub session_id: SessionId,
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The number that the answer will have.
+    pub turn: u64,
+    /// The piece.
+    pub delta: Delta,
 }
 
 impl Driver {
@@ -113,15 +158,19 @@ impl Driver {
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .with_telemetry(telemetry)
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
-            .with_cancellation(stop.clone());
+            .with_cancellation(stop.clone())
+            .called_by(agent.clone());
         Self {
             live,
             agent,
             runner,
             stop,
+            cancel: CancellationToken::new(),
+            resumed_with: Mutex::default(),
             wants_cancel: AtomicBool::new(false),
             wants_pause: AtomicBool::new(false),
             hydrated: hydrate::Hydrated::default(),
+            on_delta: None,
         }
     }
 
@@ -129,6 +178,20 @@ impl Driver {
     #[must_use]
     pub fn stopped_by(self, stop: CancellationToken) -> Self {
         Self { runner: self.runner.with_cancellation(stop.clone()), stop, ..self }
+    }
+
+    /// Tells pieces of answers while they come. What is told must not wait for anything, and is gone once the process ends: what
+    /// counts is the answer as it is recorded.
+    #[must_use]
+    pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
+        self.on_delta = Some(Arc::new(tell));
+        self
+    }
+
+    fn deltas(&self, evaluation_id: EvaluationId, turn: u64) -> Deltas {
+        let Some(tell) = self.on_delta.clone() else { return Deltas::default() };
+        let session_id = self.live.id();
+        Deltas::new(move |delta| tell(&Piece { session_id, evaluation_id, turn, delta }))
     }
 
     /// The session.
@@ -141,9 +204,19 @@ impl Driver {
         &self.agent
     }
 
+    /// How those that work for calls are resumed: as their caller was.
+    fn resumed_with(&self) -> ResumeOptions {
+        self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
     pub fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Ends the evaluation that runs: running calls are rolled back. Nothing more can be driven by this driver.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
     }
 
     /// A token that does the same as [`Driver::stop`] when it is cancelled.

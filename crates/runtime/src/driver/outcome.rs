@@ -1,6 +1,6 @@
 //! How driving a session ends.
 
-use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason, Role};
 use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
@@ -24,6 +24,8 @@ pub enum Ended {
         call: Option<CallId>,
         /// More about it, for a person.
         detail: String,
+        /// The session that waits, when it is one that works for the call: what is decided is decided there.
+        session: Option<SessionId>,
     },
     /// The evaluation failed.
     Failed {
@@ -71,9 +73,13 @@ impl Ended {
     pub fn answer(self) -> Result<Answered, RuntimeError> {
         match self {
             Self::Completed(answered) => Ok(answered),
-            Self::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, .. } => {
-                Err(RuntimeError::ToolIdempotencyError { call, tool: detail })
-            }
+            Self::Paused {
+                reason: PauseReason::EffectUnknown,
+                call: Some(call),
+                detail,
+                session: None,
+                ..
+            } => Err(RuntimeError::ToolIdempotencyError { call, tool: detail }),
             other => Err(RuntimeError::NoAnswer { ended: Box::new(other) }),
         }
     }

@@ -5,7 +5,7 @@
 //! world: what is left of its processes is ended, its files are put back, and it runs again; or, if it may have had an effect
 //! outside that nobody knows of, its tool or a person has to say what became of it. Then the evaluation is driven on.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
@@ -13,12 +13,13 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Decision, Effect, EvaluationResumed, Files, PauseReason, Paused, Resolved};
 use backstitch_core::message::Arguments;
 use backstitch_core::tool::Reconciled;
-use backstitch_core::view::Call;
+use backstitch_core::view::{Call, CallStatus};
 
 use super::drive::{millis, paused_by};
 use super::{Drift, Driver, Ended, Fidelity, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::Durable;
+use crate::sub_agent::{is_withdrawn, still_waits, withdraw};
 
 impl Driver {
     /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
@@ -51,6 +52,9 @@ impl Driver {
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
         self.set_deadline(evaluation).await;
+        let fidelity = options.fidelity;
+        *self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner) =
+            ResumeOptions { fidelity, drift: options.drift, ..ResumeOptions::default() };
         if let Some(ended) = self.recover(evaluation, drift).await? {
             return Ok(ended);
         }
@@ -128,6 +132,11 @@ impl Driver {
         let pauses: Vec<Arc<Paused>> = self.live.state().await.view.pauses().cloned().collect();
         for pause in pauses {
             let goes_on = match pause.reason {
+                // What is waited for elsewhere is decided there.
+                _ if let Some(child) = pause.session => {
+                    let more = pause.reason == PauseReason::Budget && options.budget.is_some();
+                    more || !still_waits(&self.live, child).await?
+                }
                 PauseReason::Asked => true,
                 PauseReason::Budget => options.budget.is_some() || self.has_budget(evaluation).await,
                 PauseReason::Approval | PauseReason::EffectUnknown | PauseReason::Poisoned => false,
@@ -159,16 +168,42 @@ impl Driver {
             let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
             open.cloned().collect()
         };
+        self.withdraw_failed(evaluation).await?;
+        let (continued, open): (Vec<_>, Vec<_>) = {
+            let state = self.live.state().await;
+            open.into_iter().partition(|call| self.continued(&state.view, call).is_some())
+        };
         for call in &open {
             if !self.may_run_again(call).await? {
                 return Ok(Some(self.waiting(evaluation).await));
             }
         }
-        if !self.put_back_before(&open, drift).await? {
+        // Files that were lent to a session that works for a call are that session's: it puts them back to where its own calls need them.
+        let lent = continued.iter().filter_map(|call| call.intent.as_ref());
+        let are_lent = lent.map(|intent| intent.record.root).any(|root| root.is_some());
+        if !are_lent && !self.put_back_before(&open, drift).await? {
             return Ok(Some(self.waiting(evaluation).await));
         }
         crash_point!("recover.restored");
         Ok(None)
+    }
+
+    /// Takes back what sessions did for calls that failed, where a crash came in between.
+    async fn withdraw_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        let failed: Vec<_> = {
+            let state = self.live.state().await;
+            let failed = state
+                .view
+                .calls()
+                .filter(|call| call.evaluation_id == evaluation && call.status() == CallStatus::Failed);
+            failed.filter_map(|call| call.session()).collect()
+        };
+        for session in failed {
+            if !is_withdrawn(&self.live, session).await? {
+                withdraw(&self.live, session, "its call failed").await?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether an open call runs again or has its outcome now. If not, the session waits for a decision.
@@ -203,6 +238,7 @@ impl Driver {
             call_id: Some(call.call_id),
             detail: Some(call.name.clone()),
             offer: None,
+            session: None,
             extra: Extra::default(),
         };
         self.live.record(vec![paused.into()]).await?;
@@ -239,6 +275,7 @@ impl Driver {
                             .to_owned(),
                     ),
                     offer: None,
+                    session: None,
                     extra: Extra::default(),
                 };
                 self.live.record(vec![paused.into()]).await.map(|()| false)

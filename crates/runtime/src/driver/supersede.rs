@@ -71,7 +71,7 @@ impl Driver {
         let by_a_person =
             messages.iter().filter(|message| message.role() == Role::User && !is_by_runtime(message));
         let said = by_a_person.filter_map(|message| message.message.parts());
-        let said = said.map(|parts| Mission(parts.to_vec())).collect();
+        let said = said.map(|parts| Mission::new(parts.to_vec())).collect();
         let evaluation = self.begin_with(said, Some(superseded)).await?;
         self.drive(evaluation).await
     }

@@ -106,8 +106,8 @@ impl Evaluator {
     ) -> Result<Ended, RuntimeError> {
         let mut ended = match resume.into() {
             Resume::No => {
-                let mission = Mission(prompt.mission().to_vec());
-                if mission.0.is_empty() {
+                let mission = Mission::new(prompt.mission().to_vec());
+                if mission.parts().is_empty() {
                     let message = "the prompt asks for nothing: say what is to be done with `asking`";
                     return Err(RuntimeError::NothingToDo(message.to_owned()));
                 }

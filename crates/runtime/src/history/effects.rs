@@ -58,6 +58,7 @@ fn pause(call: CallId, known: &Happened) -> RecordBody {
         call_id: Some(call),
         detail: Some(known.name.clone()),
         offer: known.result,
+        session: None,
         extra: Extra::default(),
     })
 }

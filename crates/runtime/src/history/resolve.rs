@@ -12,6 +12,7 @@ use backstitch_core::view::{Call, CallStatus};
 
 use crate::error::RuntimeError;
 use crate::live::{Commit, LiveSession, LiveStatus, push_changes, read_records, recorded};
+use crate::sub_agent::{spent_for, withdraw};
 
 impl LiveSession {
     /// Decides what the session waits for: about a call, or about the session as a whole. What it decides takes effect at
@@ -23,19 +24,24 @@ impl LiveSession {
         by: Option<String>,
     ) -> Result<(), RuntimeError> {
         let Some(id) = call else { return self.go_on(decision, by).await };
-        let (known, reason) = {
+        let (known, reason, child) = {
             let state = self.state().await;
             let known = state.view.call(id).cloned();
             let pause = state.view.pauses().find(|pause| pause.call_id == Some(id));
-            (known, pause.map(|pause| pause.reason))
+            (known, pause.map(|pause| pause.reason), pause.and_then(|pause| pause.session))
         };
         let refused = |why: &str| Err(RuntimeError::Unresolvable(format!("call {id}: {why}")));
         let Some(known) = known else { return refused("there is no such call") };
         if known.status() != CallStatus::Pending {
             return refused("it has its result already");
         }
-        let is_unknown = reason == Some(PauseReason::EffectUnknown) || reason.is_none() && known.is_open();
+        let is_unknown = reason == Some(PauseReason::EffectUnknown)
+            || reason.is_none() && known.is_open()
+            || child.is_some();
         match &decision {
+            Decision::Approve | Decision::Edit { .. } | Decision::Deny { .. } if let Some(child) = child => {
+                return refused(&format!("it is session {child} that waits: decide it there"));
+            }
             Decision::Approve | Decision::Edit { .. } | Decision::Deny { .. }
                 if reason != Some(PauseReason::Approval) =>
             {
@@ -75,7 +81,11 @@ impl LiveSession {
                 let rescue = self.put_back_before(&known).await?;
                 let message = self.failure(&known, "interrupted", told).await?;
                 let outcome = (CallOutcome::Failed, None, rescue);
-                self.end_call(&known, resolved, message, outcome, Vec::new()).await
+                self.end_call(&known, resolved, message, outcome, Vec::new()).await?;
+                match known.session() {
+                    Some(child) => withdraw(self, child, "its call counts as failed").await,
+                    None => Ok(()),
+                }
             }
             _ => self.record(vec![resolved.into()]).await,
         }
@@ -142,6 +152,7 @@ impl LiveSession {
         (outcome, files, rescue): (CallOutcome, Option<Files>, Option<WorkspaceRoot>),
         objects: Vec<Object>,
     ) -> Result<(), RuntimeError> {
+        let spent = spent_for(self, call).await?;
         self.commit(|state| {
             let session = &state.execution.session;
             let transcript = state.view.transcript()?;
@@ -154,6 +165,9 @@ impl LiveSession {
             session.prepare_more(&mut prepared, inner)?;
             let mut batch = Batch::at(self.clock().now()).with(resolved);
             push_changes(&mut batch, &prepared)?;
+            if let Some(spent) = spent {
+                batch.push(spent);
+            }
             batch.push(CallFinished {
                 call_id: call.call_id,
                 outcome,

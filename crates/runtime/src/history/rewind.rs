@@ -9,13 +9,14 @@ use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Store, StoreError};
-use backstitch_core::view::JournalView;
+use backstitch_core::view::{Call, JournalView};
 
 use super::effects::pauses_for;
 use super::point::{Place, PointSpec, locate};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
 use crate::runner::RESCUE_BYTES;
+use crate::sub_agent::spent_for;
 
 /// What a rewind did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +72,26 @@ impl LiveSession {
         self.rewind_to(&view, place, Some(format!("undoes the rewind at {at}"))).await
     }
 
+    /// Goes back to before the session was asked anything, and leaves the files to whoever lent them. What it has spent stays spent.
+    pub(crate) async fn withdraw(&self, why: &str) -> Result<(), RuntimeError> {
+        self.flush().await?;
+        if self.state().await.view.latest_evaluation().is_none() {
+            return Ok(());
+        }
+        let view = self.state().await.view.clone();
+        let place = locate(&**self.store(), &view, &PointSpec::Start).await?;
+        let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
+        let rewound = Rewound {
+            to: place.cut,
+            root: None,
+            coverage: None,
+            rescue: None,
+            reason: Some(why.to_owned()),
+            extra: Extra::default(),
+        };
+        self.go_back(&prefix, rewound, Vec::new(), Vec::new()).await.map(|_| ())
+    }
+
     /// What the files are before they are put back, if that is something else, and what has to be stored of it.
     pub(crate) async fn rescue(
         &self,
@@ -101,7 +122,14 @@ impl LiveSession {
             Some(files) => self.rescue(files).await?,
             None => (None, Vec::new()),
         };
-        let pauses = pauses_for(&**self.store(), &prefix, self.id()).await?;
+        let mut more = pauses_for(&**self.store(), &prefix, self.id()).await?;
+        // Going back gives up what is held back for calls that have not ended; what was spent for them is spent.
+        let own = |call: &&Call| {
+            call.is_open() && call.intent.as_ref().is_some_and(|intent| intent.point.session == self.id())
+        };
+        for call in view.calls().filter(own) {
+            more.extend(spent_for(self, call).await?.map(RecordBody::from));
+        }
         crash_point!("rewind.before");
         let rewound = Rewound {
             to: place.cut,
@@ -111,7 +139,7 @@ impl LiveSession {
             reason,
             extra: Extra::default(),
         };
-        let at = self.go_back(&prefix, rewound, pauses, objects).await?;
+        let at = self.go_back(&prefix, rewound, more, objects).await?;
         crash_point!("rewind.recorded");
         if let Some(files) = files {
             if rescue.is_some() {

@@ -13,6 +13,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, InnerMessage, PauseReason, Paused, Position, RecordBody, Rewound};
 use backstitch_core::message::Message;
+use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
 use backstitch_core::session::{Prepared, Unobserved};
 use backstitch_core::view::JournalView;
@@ -55,6 +56,13 @@ pub(super) struct Held {
     afterwards: Vec<Afterwards>,
 }
 
+impl Held {
+    fn object(&self, id: ObjectId) -> Option<Object> {
+        let (_, batch) = self.batch.as_ref()?;
+        batch.objects().iter().find(|object| object.id() == id).cloned()
+    }
+}
+
 impl std::fmt::Debug for Held {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Held").field("batch", &self.batch).finish_non_exhaustive()
@@ -89,6 +97,17 @@ impl LiveSession {
         turn: u64,
         messages: Vec<Message>,
     ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        self.say_with(evaluation, turn, messages, Vec::new()).await
+    }
+
+    /// Says something together with the objects that it refers to.
+    pub(crate) async fn say_with(
+        &self,
+        evaluation: EvaluationId,
+        turn: u64,
+        messages: Vec<Message>,
+        objects: Vec<Object>,
+    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
         self.commit(|state| {
             let session = &state.execution.session;
             let mut prepared = session.prepare(&session.draft())?;
@@ -100,9 +119,21 @@ impl LiveSession {
             }
             let mut batch = Batch::at(self.clock.now());
             push_changes(&mut batch, &prepared)?;
+            for object in objects {
+                batch.add_object(object);
+            }
             Ok((Commit::now(batch, Some(prepared)), said))
         })
         .await
+    }
+
+    /// An object that records of the session refer to, also while it waits to be stored.
+    pub async fn object(&self, id: ObjectId) -> Result<Option<Object>, RuntimeError> {
+        let held = self.state.lock().await.held.object(id);
+        match held {
+            Some(object) => Ok(Some(object)),
+            None => self.store.object(id).await.map_err(RuntimeError::Store),
+        }
     }
 
     /// Makes durable whatever is held.
@@ -213,6 +244,7 @@ impl LiveSession {
             call_id: None,
             detail: Some(reason.clone()),
             offer: None,
+            session: None,
             extra: Extra::default(),
         };
         if let Err(error) = self.record(vec![paused.into()]).await {

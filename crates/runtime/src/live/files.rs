@@ -8,11 +8,11 @@ use backstitch_core::filesystem::format::{Manifest, empty_tree};
 use backstitch_core::journal::{Batch, Files, ObservationCause, WorkspaceObserved, WorkspaceRoot};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
-use backstitch_core::view::Call;
 
 use super::{Commit, LiveSession};
 use crate::error::RuntimeError;
 use crate::process::end_survivors;
+use crate::sub_agent::left_running;
 
 impl LiveSession {
     /// What the files are now; `None` when there are none.
@@ -67,16 +67,10 @@ impl LiveSession {
         .await
     }
 
-    /// Ends what interrupted calls have left running, so that nobody else writes while files are looked at or put back. In a
-    /// fork the calls of its parent are the parent's, which may well be running.
+    /// Ends what interrupted calls have left running, so that nobody else writes while files are looked at or put back.
     pub(crate) async fn end_survivors(&self) -> Result<(), RuntimeError> {
-        let processes: Vec<_> = {
-            let state = self.state().await;
-            let own = |call: &&Call| {
-                call.is_open() && call.intent.as_ref().is_some_and(|intent| intent.point.session == self.id)
-            };
-            state.view.calls().filter(own).flat_map(|call| call.processes.clone()).collect()
-        };
+        let view = self.state().await.view.clone();
+        let processes = left_running(self, &view).await?;
         end_survivors(processes.iter().map(|process| &**process)).await?;
         Ok(())
     }

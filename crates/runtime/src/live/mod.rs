@@ -47,6 +47,8 @@ pub struct LiveSession {
     id: SessionId,
     store: Arc<dyn Store>,
     lease: Lease,
+    /// How the session was claimed.
+    claim: Claim,
     clock: Arc<dyn Clock>,
     workspace: Option<Arc<dyn Workspace>>,
     /// Granted in the order in which it is asked for, so that of two calls of one turn the later sees the earlier's files.
@@ -114,7 +116,7 @@ impl LiveSession {
             Err(error) => Err(RuntimeError::Store(error)),
         };
         match view {
-            Ok(view) => Ok(Self::live(surroundings, lease, view, set_up)),
+            Ok(view) => Ok(Self::live(surroundings, lease, Claim::IfFree, view, set_up)),
             Err(error) => {
                 give_back(&*store, lease).await;
                 Err(error)
@@ -134,7 +136,7 @@ impl LiveSession {
         load::read_records(&*store, id, Position::START, Some(Position::START.next())).await?;
         let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
         match load_view(&*store, id, None).await {
-            Ok(view) => Ok(Self::live(surroundings, lease, view, set_up)),
+            Ok(view) => Ok(Self::live(surroundings, lease, claim, view, set_up)),
             Err(error) => {
                 give_back(&*store, lease).await;
                 Err(error)
@@ -145,6 +147,7 @@ impl LiveSession {
     fn live(
         surroundings: Surroundings,
         lease: Lease,
+        claim: Claim,
         view: JournalView,
         set_up: impl FnOnce(&mut Session),
     ) -> Arc<Self> {
@@ -163,6 +166,7 @@ impl LiveSession {
             id: view.session_id(),
             store: surroundings.store,
             lease,
+            claim,
             clock: surroundings.clock,
             workspace: surroundings.workspace,
             files: Arc::default(),
@@ -191,6 +195,11 @@ impl LiveSession {
     /// The claim to the session.
     pub fn lease(&self) -> &Lease {
         &self.lease
+    }
+
+    /// How the session was claimed, and so those that work for its calls are.
+    pub(crate) fn claimed_by(&self) -> Claim {
+        self.claim
     }
 
     /// The files, if there are any.
@@ -227,6 +236,16 @@ impl LiveSession {
     pub async fn release(&self) -> Result<(), RuntimeError> {
         let flushed = self.flush().await;
         self.state().await.execution.resources.close();
+        self.given_back(flushed).await
+    }
+
+    /// Gives the session back, and leaves its resources to whoever lent them.
+    pub(crate) async fn give_back(&self) -> Result<(), RuntimeError> {
+        let flushed = self.flush().await;
+        self.given_back(flushed).await
+    }
+
+    async fn given_back(&self, flushed: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
         self.store.release(self.lease.clone()).await.map_err(RuntimeError::Store)?;
         match flushed {
             // It is not ours to write to any more, and so there is nothing to make durable.

@@ -40,7 +40,7 @@ impl Policy for FunctionPolicy {
         }
     }
 
-    fn decide(&self, question: Question) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
         Box::pin(async move {
             (self.decide)(question).await.map_err(|source| PolicyError {
                 policy: self.name.clone(),

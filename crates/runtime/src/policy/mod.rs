@@ -1,7 +1,5 @@
-//! Policies that need no provider: functions and scripts.
+//! Policies that need no provider: functions.
 
 mod function;
-mod scripted;
 
 pub use function::FunctionPolicy;
-pub use scripted::{Reply, Script, ScriptedCall, ScriptedPolicy};

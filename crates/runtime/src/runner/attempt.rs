@@ -124,7 +124,8 @@ fn answered(ended: Result<ToolOutcome, tokio::task::JoinError>, context: &ToolCo
     }
 }
 
-async fn after(duration: Option<Duration>) {
+/// Completes after a time; never without one.
+pub(super) async fn after(duration: Option<Duration>) {
     match duration {
         Some(duration) => tokio::time::sleep(duration).await,
         None => std::future::pending().await,

@@ -8,40 +8,41 @@
 mod arguments;
 mod attempt;
 mod checkpoint;
+mod delegate;
 mod files;
+mod finish;
 mod host;
 mod intent;
 mod request;
 mod result;
+mod rollback;
 mod settle;
+mod start;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::budget::{Amounts, Reservation};
-use backstitch_core::crash_point;
-use backstitch_core::execution::{CallResources, CompositeSnapshot, SnapshotMetadata, SnapshotPhase};
+use backstitch_core::budget::{Amounts, Limits};
+use backstitch_core::execution::{CallResources, CompositeSnapshot};
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{
-    Batch, CallStarted, Effect, Files, IdempotencyKey, PauseReason, Paused, RecordBody,
-};
+use backstitch_core::journal::{Files, PauseReason, Paused};
 use backstitch_core::message::{Arguments, Retry};
 use backstitch_core::session::SessionError;
-use backstitch_core::tool::{Approval, ContextParts, Tool, ToolContext, ToolError};
+use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::Agent;
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession};
-use crate::process::Processes;
+use crate::live::LiveSession;
+use crate::sub_agent::SubAgent;
 use crate::telemetry::Telemetry;
 use arguments::{Refusal, Validators};
-use attempt::{Bounds, Ended, Stop};
 use files::Hold;
-use host::Host;
 use intent::Intent;
+pub(crate) use request::Continued;
 pub use request::{CallEnd, CallRequest, DuplicateTool, Tools};
-use result::{Failure, Speaker};
+use result::Failure;
 
 /// How often a call that conflicts with another is run again.
 const CONFLICT_RETRIES: u32 = 3;
@@ -60,6 +61,8 @@ pub struct ToolRunner {
     grace: Option<Duration>,
     rescue_bytes: u64,
     cancel: CancellationToken,
+    /// Who calls, for agents that work for its calls.
+    caller: Option<Agent>,
 }
 
 /// One attempt of a call, on its way.
@@ -76,6 +79,10 @@ struct Started {
     started: Duration,
     /// How often it ran into another call before.
     conflicts: u32,
+    /// What an agent that works for it may spend.
+    allotment: Option<Limits>,
+    /// What such an agent has spent.
+    spent: Amounts,
 }
 
 /// What becomes of an attempt.
@@ -98,6 +105,7 @@ impl ToolRunner {
             grace: None,
             rescue_bytes: RESCUE_BYTES,
             cancel: CancellationToken::new(),
+            caller: None,
         }
     }
 
@@ -135,6 +143,12 @@ impl ToolRunner {
     #[must_use]
     pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
+        self
+    }
+
+    /// Says which agent calls.
+    pub(crate) fn called_by(mut self, caller: Agent) -> Self {
+        self.caller = Some(caller);
         self
     }
 
@@ -189,8 +203,10 @@ impl ToolRunner {
             return Ok(CallEnd::NeedsApproval);
         }
 
+        // One that goes on is stopped as one that runs is, so that what was done for it is put back.
         if let Some(deadline) = self.live.deadline(call.evaluation_id)
             && self.live.clock().now() >= deadline
+            && call.continued.is_none()
         {
             let message =
                 format!("{} was not started, because the evaluation's deadline has passed", tool.name());
@@ -201,6 +217,9 @@ impl ToolRunner {
             };
         }
 
+        if let Some(agent) = SubAgent::behind(&tool) {
+            return self.run_agent(agent, &tool, &call, arguments.take().unwrap_or_default(), &hold).await;
+        }
         let mut request = call;
         for conflicts in 0.. {
             // The first attempt takes what was checked, and one that runs again a copy.
@@ -216,195 +235,17 @@ impl ToolRunner {
         }
         unreachable!("invariant: the loop ends by returning")
     }
-
-    /// Makes a call's intent durable. `None` when the budget does not allow it; then the session is paused.
-    async fn start(
-        &self,
-        tool: &Tool,
-        call: &CallRequest,
-        arguments: Map<String, Value>,
-        hold: &Hold,
-    ) -> Result<Option<Started>, RuntimeError> {
-        let (before, objects) = hold.capture().await?.unzip();
-        let live = &self.live;
-        // That of a pure call can wait, unless it names what has to be stored with it.
-        let record_now = tool.spec.effect != Effect::Pure || before.is_some();
-
-        crash_point!("call.before_intent");
-        let started = live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let limits = state.view.evaluation(call.evaluation_id).and_then(|known| known.budget);
-                let one_call = Amounts { calls: 1, ..Amounts::ZERO };
-                let mut batch = Batch::at(live.clock().now());
-                if let Some(limits) = limits
-                    && let Err(exceeded) = limits.check(state.view.ledger().committed().plus(one_call))
-                {
-                    batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
-                    return Ok((Commit::now(batch, None), None));
-                }
-                let intent = CallStarted {
-                    call_id: call.call_id,
-                    evaluation_id: call.evaluation_id,
-                    name: call.name.clone(),
-                    arguments: call.edited.then(|| arguments.clone()),
-                    arguments_object: None,
-                    effect: tool.spec.effect,
-                    idempotency_key: IdempotencyKey::new(live.id(), call.call_id),
-                    attempt: call.attempt,
-                    root: before.map(|files| files.root),
-                    coverage: before.and_then(|files| files.coverage),
-                    reservation: limits.map(|_| Reservation { id: session.ids().next(), amounts: one_call }),
-                    extra: Extra::default(),
-                };
-                let intent = Arc::new(intent);
-                if record_now {
-                    batch.push(RecordBody::CallStarted(intent.clone()));
-                    for object in objects.into_iter().flatten() {
-                        batch.add_object(object);
-                    }
-                }
-                let metadata = SnapshotMetadata::of_call(call.call_id, &call.name, SnapshotPhase::PreTool);
-                let pre = checkpoint::checkpoint_of(state, before, metadata)?;
-                let started = Started {
-                    tool: tool.clone(),
-                    call: call.clone(),
-                    arguments,
-                    intent: Arc::new(Intent::new(intent, record_now)),
-                    before,
-                    pre,
-                    resources: state.execution.resources.for_call(),
-                    started: live.clock().monotonic(),
-                    conflicts: 0,
-                };
-                Ok((Commit::now(batch, None), Some(started)))
-            })
-            .await?;
-        crash_point!("call.after_intent");
-        Ok(started)
-    }
-
-    /// Runs the handler and settles what comes of it.
-    async fn attempt(&self, mut started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
-        let live = &self.live;
-        let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
-        let deadline = live.deadline(started.call.evaluation_id);
-        let (draft, seed) = {
-            let state = live.state().await;
-            (state.execution.session.draft(), state.view.created().seed)
-        };
-        let context = ToolContext::new(ContextParts {
-            session_id: live.id(),
-            evaluation_id: started.call.evaluation_id,
-            call_id: started.call.call_id,
-            tool: started.tool.name().clone(),
-            attempt: started.call.attempt,
-            is_resume: started.call.is_resume,
-            idempotency_key: started.intent.record().idempotency_key.clone(),
-            draft: Some(draft),
-            workspace: started.tool.spec.workspace,
-            filesystem: live.workspace().map(|workspace| workspace.filesystem()),
-            resources: started.resources.clone(),
-            deadline,
-            clock: live.clock().clone(),
-            rng: seed.rng_for(started.call.call_id),
-            host: Arc::new(Host {
-                live: live.clone(),
-                telemetry: self.telemetry.clone(),
-                intent: started.intent.clone(),
-                processes: processes.clone(),
-                stop: stop.clone(),
-            }),
-        });
-        let bounds = Bounds {
-            timeout: started.tool.spec.timeout,
-            deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
-            cancel: started.call.cancel.clone().unwrap_or_else(|| self.cancel.clone()),
-            stop,
-            processes,
-            grace: self.grace,
-        };
-        let arguments = std::mem::take(&mut started.arguments);
-        let ended = attempt::run(&started.tool, context, arguments, bounds).await;
-        crash_point!("call.handler_done");
-        match ended {
-            Ended::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,
-            Ended::Failed(error, draft) => self.failed(started, hold, error, draft).await,
-            Ended::Panicked(message, draft) => {
-                let message = format!("{} panicked: {message}", started.tool.name());
-                let failure = Failure::by_runtime("panic", message, Retry::Refused);
-                self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
-            }
-            Ended::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
-            Ended::Stuck(why) => {
-                let reason = format!("{}: {why}; its files cannot be put back", started.tool.name());
-                started.resources.end(false);
-                Err(live.poison(reason).await)
-            }
-        }
-    }
-
-    async fn failed(
-        &self,
-        started: Started,
-        hold: &Hold,
-        error: ToolError,
-        draft: Option<Box<backstitch_core::session::Draft>>,
-    ) -> Result<Settled, RuntimeError> {
-        let speaker = Speaker::Tool;
-        let failure = match error {
-            ToolError::Failed { kind, message, retry, .. } => Failure { speaker, kind, message, retry },
-            ToolError::Validation { message } => {
-                Failure { speaker, kind: "validation".to_owned(), message, retry: Retry::Allowed }
-            }
-            ToolError::VisibilityExpansionRequired { sections, reason } => {
-                return self.never_ran(started, hold, sections, reason).await;
-            }
-            ToolError::DeadlineExceeded => return self.stopped(started, hold, Stop::Deadline, draft).await,
-            other => Failure::by_runtime("tool_failed", other.to_string(), Retry::Refused),
-        };
-        self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
-    }
-
-    async fn stopped(
-        &self,
-        started: Started,
-        hold: &Hold,
-        stop: Stop,
-        draft: Option<Box<backstitch_core::session::Draft>>,
-    ) -> Result<Settled, RuntimeError> {
-        let name = started.tool.name();
-        let (kind, message, retry, end): (_, _, _, fn(_) -> CallEnd) = match stop {
-            Stop::Timeout => {
-                let limit = started.tool.spec.timeout.unwrap_or_default();
-                let message = format!("{name} took longer than {limit:?} and was stopped");
-                ("timeout", message, Retry::Allowed, CallEnd::Failed)
-            }
-            Stop::Deadline => {
-                let message = format!("{name} was stopped, because the evaluation's deadline has passed");
-                ("deadline_exceeded", message, Retry::Refused, CallEnd::DeadlineExceeded)
-            }
-            Stop::Cancelled => {
-                let message = format!("{name} was cancelled before it was done");
-                ("cancelled", message, Retry::Allowed, CallEnd::Cancelled)
-            }
-        };
-        let failure = Failure::by_runtime(kind, message, retry);
-        self.rolled_back(started, hold, failure, draft, end).await
-    }
-
-    async fn pause(
-        &self,
-        call: &CallRequest,
-        reason: PauseReason,
-        detail: String,
-    ) -> Result<(), RuntimeError> {
-        self.live.record(vec![paused(call, reason, detail).into()]).await
-    }
 }
 
 fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
-    Paused { reason, call_id: Some(call.call_id), detail: Some(detail), offer: None, extra: Extra::default() }
+    Paused {
+        reason,
+        call_id: Some(call.call_id),
+        detail: Some(detail),
+        offer: None,
+        session: None,
+        extra: Extra::default(),
+    }
 }
 
 /// Whether an error is another call's fault, so that running again may help.

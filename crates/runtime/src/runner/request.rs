@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::InnerMessage;
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
+use backstitch_core::journal::{Files, InnerMessage};
 use backstitch_core::message::Arguments;
 use backstitch_core::tool::{Tool, ToolName};
 use tokio_util::sync::CancellationToken;
 
+use crate::driver::ResumeOptions;
 use crate::live::Durable;
 
 /// A call that is to run.
@@ -37,6 +38,12 @@ pub struct CallRequest {
     pub approved: bool,
     /// Why a person does not want it to run.
     pub refusal: Option<String>,
+    /// The session that goes on working for it.
+    pub(crate) continued: Option<Continued>,
+    /// How that session is resumed.
+    pub(crate) resume: ResumeOptions,
+    /// How many agents share what is left of the budget.
+    pub(crate) shares: u64,
     /// Cancelling this stops the call; without it, what cancels its runner does.
     pub(crate) cancel: Option<CancellationToken>,
     /// How many calls of the turn have not ended, this one included, where the last may leave its outcome to the next commit.
@@ -58,6 +65,9 @@ impl CallRequest {
             is_resume: false,
             approved: false,
             refusal: None,
+            continued: None,
+            resume: ResumeOptions::default(),
+            shares: 1,
             cancel: None,
             unfinished: None,
         }
@@ -79,6 +89,14 @@ impl CallRequest {
         self.step_num = step_num;
         self
     }
+}
+
+/// A session that goes on working for a call, after a pause or a crash.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Continued {
+    pub(crate) session: SessionId,
+    /// The files before the call. Now they are what the session has made of them.
+    pub(crate) before: Option<Files>,
 }
 
 /// How a call ended.
@@ -103,6 +121,8 @@ pub enum CallEnd {
     NeedsApproval,
     /// It would cost more than is left: the session is paused.
     BudgetExhausted,
+    /// A session that works for it waits for a decision: this one is paused, and the call goes on after it.
+    Waits,
 }
 
 impl CallEnd {
@@ -113,7 +133,9 @@ impl CallEnd {
             | Self::Failed(message)
             | Self::DeadlineExceeded(message)
             | Self::Cancelled(message) => Some(message),
-            Self::VisibilityExpansion { .. } | Self::NeedsApproval | Self::BudgetExhausted => None,
+            Self::VisibilityExpansion { .. } | Self::NeedsApproval | Self::BudgetExhausted | Self::Waits => {
+                None
+            }
         }
     }
 }

@@ -11,9 +11,9 @@ use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::Answer;
 use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::{Driver as Presence, SessionStatus};
+use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
 use backstitch_runtime::{
-    Agent, Ended, Fidelity, FunctionPolicy, Reply, ResumeOptions, Runtime, RuntimeError, Script,
-    ScriptedCall, ScriptedPolicy, SessionOptions, Tools,
+    Agent, Ended, Fidelity, FunctionPolicy, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -21,10 +21,9 @@ use serde_json::{Value, json};
 use crate::harness::Finding;
 
 pub(crate) fn reply(text: &str, calls: &[(&str, Value)]) -> Reply {
-    let calls = calls.iter().map(|(name, arguments)| ScriptedCall {
-        name: (*name).to_owned(),
-        arguments: arguments.as_object().cloned().unwrap(),
-    });
+    let calls = calls
+        .iter()
+        .map(|(name, arguments)| ScriptedCall::new(*name, arguments.as_object().cloned().unwrap()));
     Reply { text: Some(text.to_owned()), calls: calls.collect(), ..Reply::default() }
 }
 
@@ -467,6 +466,7 @@ async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
         root: None,
         coverage: None,
         reservation: None,
+        session: None,
         extra: Default::default(),
     };
     drop(state);

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Decision, Effect, PauseReason, RecordBody, Role};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::{Answer, Question};
 use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
-use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
+use backstitch_core::view::{CallStatus, ConversationState, Driver as Presence, SessionStatus, Transcript};
+use backstitch_providers::{Reply, Script, ScriptedPolicy};
 use backstitch_repl::LispAgent;
 use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::transcript::{Trim, TrimOptions};
 use backstitch_runtime::{
-    Agent, Driver, Ended, FunctionPolicy, PointSpec, Reply, ResumeOptions, Runtime, Script, ScriptedPolicy,
-    SessionOptions, Tools,
+    Agent, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -69,6 +69,12 @@ async fn kinds(runtime: &Runtime, session: SessionId) -> Vec<&'static str> {
     kinds
 }
 
+/// The conversation that a policy is shown.
+fn shown_in(question: &Question) -> ConversationState {
+    let shown = Transcript::new(question.shown.iter().cloned().collect());
+    shown.conversation(question.evaluation_id).unwrap()
+}
+
 #[tokio::test]
 async fn a_mission_is_driven_to_its_answer() {
     let lisp = LispAgent::new()
@@ -116,7 +122,7 @@ async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
         let heard = heard.clone();
         async move {
-            let conversation = question.conversation().unwrap();
+            let conversation = shown_in(&question);
             let mut said = vec![(Role::System, conversation.system_message.unwrap().content)];
             for turn in conversation.turns {
                 said.extend(turn.user_messages.into_iter().map(|message| (message.role, message.content)));
@@ -287,7 +293,7 @@ async fn agents_that_call_by_json_are_shown_less_too() {
         let seen = seen.clone();
         async move {
             let all = question.transcript.conversation(question.evaluation_id).unwrap().turns.len();
-            let conversation = question.conversation().unwrap();
+            let conversation = shown_in(&question);
             assert!(
                 conversation
                     .turns

@@ -1,6 +1,7 @@
 //! Tests of the runtime, in one binary.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod asking;
 mod callers;
 mod checkpoints;
 mod counting;
@@ -18,3 +19,4 @@ mod processes;
 mod prompts;
 mod runner;
 mod structured;
+mod sub_agents;

@@ -11,9 +11,10 @@ use backstitch_core::prompt::{
 use backstitch_core::slices::{PromptExecuted, PromptRendered, Visibility, VisibilityOverrides};
 use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::JournalView;
+use backstitch_providers::{Reply, Script, ScriptedPolicy};
 use backstitch_runtime::{
-    Agent, Ended, Evaluator, Fidelity, FunctionPolicy, LiveSession, Reply, ResumeOptions, Runtime,
-    RuntimeError, Script, ScriptedPolicy, SessionOptions, Telemetry, TelemetryEvent, Tools,
+    Agent, Ended, Evaluator, Fidelity, FunctionPolicy, LiveSession, ResumeOptions, Runtime, RuntimeError,
+    SessionOptions, Telemetry, TelemetryEvent, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -389,6 +390,7 @@ async fn an_open_call_that_its_tool_no_longer_takes_cannot_go_on() {
         root: None,
         coverage: None,
         reservation: None,
+        session: None,
         extra: Default::default(),
     };
     driver.session().record(vec![started.into()]).await.unwrap();

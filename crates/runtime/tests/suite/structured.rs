@@ -9,9 +9,9 @@ use backstitch_core::ports::Answer;
 use backstitch_core::prompt::{BoundPrompt, Output, Prompt, Section};
 use backstitch_core::session::{BoxError, Slice};
 use backstitch_core::slices::PromptExecuted;
+use backstitch_providers::{Reply, Script, ScriptedPolicy};
 use backstitch_runtime::{
-    Agent, Contract, Ended, Evaluator, FunctionPolicy, LiveSession, Reply, Runtime, Script, ScriptedPolicy,
-    SessionOptions, Tools,
+    Agent, Contract, Ended, Evaluator, FunctionPolicy, LiveSession, Runtime, SessionOptions, Tools,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -84,6 +84,7 @@ impl Generator {
             root,
             coverage,
             reservation,
+            session: None,
             extra: Extra::default(),
         });
         if effect == Effect::External {

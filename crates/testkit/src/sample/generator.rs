@@ -180,7 +180,7 @@ impl Generator {
         self.commit();
         self.here.paused = Some((reason, call_id));
         let detail = Some(content::sentence(&mut self.rng, 4));
-        self.push(Paused { reason, call_id, detail, offer: None, extra: Extra::default() });
+        self.push(Paused { reason, call_id, detail, offer: None, session: None, extra: Extra::default() });
         self.commit();
     }
 

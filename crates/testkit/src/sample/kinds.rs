@@ -130,6 +130,7 @@ pub fn every_kind() -> Journal {
             call_id: Some(call_id),
             detail: Some("a break".into()),
             offer: Some(Point { session, position: Position::new(3) }),
+            session: Some(session),
             extra: extra.clone(),
         }),
         Batch::at(at).with(EvaluationResumed {
@@ -285,6 +286,7 @@ fn call_started(
         root: Some(root),
         coverage: Some(root.manifest),
         reservation: Some(reservation),
+        session: None,
         extra: unknown(),
     }
 }

@@ -29,6 +29,7 @@ impl Writer {
             root: Some(root(&format!("before {attempt}"))),
             coverage: None,
             reservation,
+            session: None,
             extra: Extra::default(),
         });
         if let Some(call) = self.running(evaluation).pending.iter_mut().find(|call| call.id == id) {
@@ -106,8 +107,14 @@ impl Writer {
     }
 
     pub(crate) fn pause(&mut self, reason: PauseReason, call_id: Option<CallId>) -> Position {
-        let position =
-            self.push(Paused { reason, call_id, detail: None, offer: None, extra: Extra::default() });
+        let position = self.push(Paused {
+            reason,
+            call_id,
+            detail: None,
+            offer: None,
+            session: None,
+            extra: Extra::default(),
+        });
         self.now.pauses.push(call_id);
         position
     }

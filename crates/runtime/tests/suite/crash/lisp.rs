@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use backstitch_core::message::PolicyName;
+use backstitch_providers::{Reply, Script, ScriptedPolicy};
 use backstitch_repl::LispAgent;
-use backstitch_runtime::{Agent, Reply, Script, ScriptedPolicy};
+use backstitch_runtime::Agent;
 
 use super::matrix::killed_on;
 use super::stage::{Mode, Place, Stage};

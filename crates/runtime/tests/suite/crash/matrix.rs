@@ -12,8 +12,9 @@ use super::outcome::{Outcome, files};
 use super::session::{self, Unseen, agent, to_the_end};
 use super::stage::{Place, Stage};
 
-/// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, and of programs.
-const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "machine."];
+/// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, of programs, and of agents that
+/// work for calls.
+const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "machine.", "child."];
 
 /// The session when nobody is killed.
 pub(crate) struct Reference {

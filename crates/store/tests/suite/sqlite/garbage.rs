@@ -114,6 +114,7 @@ impl<'a> Agent<'a> {
             root: self.root,
             coverage: None,
             reservation: None,
+            session: None,
             extra: Extra::default(),
         };
         self.append(Batch::at(self.at).with(started)).unwrap();

@@ -1,5 +1,9 @@
 //! Conversations, tools and answers that tests begin with.
 
+#[cfg(feature = "http")]
+pub(crate) mod server;
+pub(crate) mod wire;
+
 use std::sync::Arc;
 
 use backstitch_core::extra::Extra;
@@ -114,6 +118,10 @@ impl Talk {
     pub(crate) fn question(&self) -> Question {
         Question {
             output: None,
+            shown: self.messages.iter().cloned().map(Arc::new).collect(),
+            renderer: None,
+            media: Default::default(),
+            deltas: Default::default(),
             session_id: self.ids.next(),
             evaluation_id: self.evaluation,
             turn: self.turn + 1,

@@ -1,0 +1,127 @@
+//! A request that was not recorded, and what differs from what was.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::format::{Request, path_of};
+use crate::transport::HttpRequest;
+
+/// The most characters that are shown of a value.
+const LONGEST_VALUE: usize = 120;
+
+/// A request that was not recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the cassette {} has no answer to this request: {reason}", file.display())]
+pub struct Miss {
+    /// The cassette.
+    pub file: PathBuf,
+    /// What differs.
+    pub reason: MissReason,
+}
+
+/// In what a request differs from those that were recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissReason {
+    /// Everything was played.
+    #[error("all {recorded} exchanges were played already")]
+    AllPlayed {
+        /// How many there were.
+        recorded: usize,
+    },
+    /// It goes elsewhere.
+    #[error("the next one goes to {recorded}, and this one to {asked}")]
+    Path {
+        /// Where the next exchange went.
+        recorded: String,
+        /// Where this request goes.
+        asked: String,
+    },
+    /// Its body is another one.
+    #[error("at {place} the next one has {recorded}, and this one {asked}")]
+    Body {
+        /// The first place at which they differ, as a JSON pointer.
+        place: String,
+        /// What was recorded there.
+        recorded: String,
+        /// What stands there now.
+        asked: String,
+    },
+    /// Its body is another one, and too long to have been recorded.
+    #[error("its body is another one, and was too long to be recorded")]
+    LongBody,
+}
+
+impl Miss {
+    /// What differs from the first exchange that is left, of the same path where there is one.
+    pub(super) fn of<'a>(
+        file: &Path,
+        recorded: usize,
+        left: impl Iterator<Item = &'a Request> + Clone,
+        asked: &HttpRequest,
+    ) -> Self {
+        let path = path_of(&asked.url);
+        let same = left.clone().find(|request| path_of(&request.url) == path);
+        let reason = match (same, left.clone().next()) {
+            (Some(request), _) => body_differs(request, asked),
+            (None, Some(request)) => {
+                MissReason::Path { recorded: path_of(&request.url).to_owned(), asked: path.to_owned() }
+            }
+            (None, None) => MissReason::AllPlayed { recorded },
+        };
+        Self { file: file.to_owned(), reason }
+    }
+}
+
+fn body_differs(recorded: &Request, asked: &HttpRequest) -> MissReason {
+    let Some(body) = &recorded.body else { return MissReason::LongBody };
+    let now = serde_json::from_str(&asked.body).unwrap_or_else(|_| Value::from(&*asked.body));
+    match difference(body, &now, String::new()) {
+        Some((place, recorded, asked)) => {
+            let place = if place.is_empty() { "the top".to_owned() } else { place };
+            MissReason::Body { place, recorded: shown(recorded), asked: shown(asked) }
+        }
+        // Two bodies that say the same in another order, or with a secret that was taken out.
+        None => MissReason::Body {
+            place: "the top".to_owned(),
+            recorded: "other bytes of the same value".to_owned(),
+            asked: "these".to_owned(),
+        },
+    }
+}
+
+type Difference<'a> = (String, Option<&'a Value>, Option<&'a Value>);
+
+/// The first place at which two values differ.
+fn difference<'a>(one: &'a Value, other: &'a Value, place: String) -> Option<Difference<'a>> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+            names.into_iter().find_map(|name| {
+                let escaped = name.replace('~', "~0").replace('/', "~1");
+                pair(one.get(name), other.get(name), format!("{place}/{escaped}"))
+            })
+        }
+        (Value::Array(one), Value::Array(other)) => (0..one.len().max(other.len()))
+            .find_map(|index| pair(one.get(index), other.get(index), format!("{place}/{index}"))),
+        _ if one == other => None,
+        _ => Some((place, Some(one), Some(other))),
+    }
+}
+
+fn pair<'a>(one: Option<&'a Value>, other: Option<&'a Value>, place: String) -> Option<Difference<'a>> {
+    match (one, other) {
+        (Some(one), Some(other)) => difference(one, other, place),
+        _ => Some((place, one, other)),
+    }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    let Some(value) = value else { return "nothing".to_owned() };
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST_VALUE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,175 @@
+//! Scripts: what they say, how they fail, and that a process which starts anew goes on where the one before it was.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{Answer, Delta, Deltas, Policy, PolicyError, Question};
+use backstitch_providers::{ErrorKind, Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedPolicy};
+use serde_json::json;
+
+use super::support::Talk;
+
+const RICH: &str = r#"
+[[reply]]
+text = "I look at both."
+reasoning = "Two places."
+finish_reason = "tool_calls"
+delay_ms = 1
+usage = { input_tokens = 10, output_tokens = 4 }
+media = [{ modality = "image", url = "https://example.org/a.png", prompt_hint = "the cloth" }]
+
+[[reply.call]]
+name = "look"
+id = "call_1"
+arguments = { place = "left" }
+
+[[reply.call]]
+name = "look"
+arguments_text = '{"place": '
+
+[[reply]]
+text = "Done."
+
+[[reply.fail]]
+kind = "rate_limited"
+times = 2
+retry_after_ms = 1500
+
+[[reply.fail]]
+kind = "cut_stream"
+said = "Do"
+"#;
+
+fn policy(script: Script) -> ScriptedPolicy {
+    ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), script)
+}
+
+fn rich() -> ScriptedPolicy {
+    policy(Script::parse(RICH, ScriptFormat::Toml, "rich.toml").unwrap())
+}
+
+fn ask(policy: &ScriptedPolicy, question: Question) -> Result<Answer, PolicyError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let described = policy.describe(&question);
+    runtime.block_on(policy.decide(question, described))
+}
+
+fn listened(mut question: Question) -> (Question, Arc<Mutex<Vec<Delta>>>) {
+    let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
+    let told = heard.clone();
+    question.deltas = Deltas::new(move |delta| told.lock().unwrap().push(delta));
+    (question, heard)
+}
+
+#[test]
+fn a_reply_says_what_a_model_could_have_said() {
+    let (question, heard) = listened(Talk::new().user("Look").question());
+    let answer = ask(&rich(), question).unwrap();
+    assert_eq!(answer.parts.len(), 2);
+    assert_eq!(answer.parts[1].as_media().unwrap().prompt_hint.as_deref(), Some("the cloth"));
+    let [first, second] = answer.calls.as_slice() else { panic!("two calls") };
+    assert_eq!(first.provider_call_id.as_deref(), Some("call_1"));
+    assert_eq!(first.arguments.object(), json!({"place": "left"}).as_object());
+    assert!(!second.arguments.is_parsable());
+    let sidecar = answer.provider.unwrap();
+    assert_eq!((sidecar.provider.as_str(), sidecar.model.as_str()), ("scripted", "tailor"));
+    assert_eq!(sidecar.finish_reason.as_deref(), Some("tool_calls"));
+    assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (10, 4));
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard[0], Delta::Reasoning("Two ".into()));
+    assert_eq!(heard.last(), Some(&Delta::Text("both.".into())));
+}
+
+#[test]
+fn a_reply_fails_as_often_as_it_says_and_is_then_given() {
+    let policy = rich();
+    let talk = Talk::new().user("Look").answer(ask(&policy, Talk::new().question()).unwrap());
+    let question = talk.question();
+    for _ in 0..2 {
+        let error = ask(&policy, question.clone()).unwrap_err();
+        assert_eq!((error.kind.as_str(), error.retryable), ("rate_limited", true));
+        assert_eq!(error.retry_after, Some(Duration::from_millis(1500)));
+    }
+    let (heard_question, heard) = listened(question.clone());
+    let error = ask(&policy, heard_question).unwrap_err();
+    assert_eq!((error.kind.as_str(), error.retryable), ("cut_stream", true));
+    assert_eq!(*heard.lock().unwrap(), [Delta::Text("Do".into())]);
+    assert_eq!(ask(&policy, question).unwrap().parts.len(), 1);
+}
+
+#[test]
+fn which_reply_is_next_follows_from_the_question() {
+    let mut talk = Talk::new().user("Look");
+    let script = Script { replies: vec![Reply::text("one"), Reply::text("two"), Reply::text("three")] };
+    for word in ["one", "two", "three"] {
+        // Each is asked by a policy that has answered nothing yet, and twice.
+        for _ in 0..2 {
+            let answer = ask(&policy(script.clone()), talk.question()).unwrap();
+            assert_eq!(answer, Answer::text(word));
+        }
+        talk = talk.answer(Answer::text(word)).user("Go on");
+    }
+    let error = ask(&policy(script), talk.question()).unwrap_err();
+    assert_eq!((error.kind.as_str(), error.retryable), ("script_ended", false));
+}
+
+#[test]
+fn every_kind_of_error_can_be_scripted() {
+    for kind in ErrorKind::ALL {
+        let text =
+            format!("{{\"replies\": [{{\"fail\": [{{\"kind\": \"{kind}\", \"message\": \"so\"}}]}}]}}");
+        let script = Script::parse(&text, ScriptFormat::Json, "errors.json").unwrap();
+        assert_eq!(script.replies[0].failures[0].kind, kind);
+        let policy = policy(script);
+        // A reply that has nothing to say fails each time.
+        for _ in 0..3 {
+            let error = ask(&policy, Talk::new().question()).unwrap_err();
+            assert_eq!((error.kind.as_str(), error.retryable), (kind.as_str(), kind.is_retryable()));
+            assert_eq!(error.message, "so");
+        }
+    }
+}
+
+#[test]
+fn scripts_are_written_as_they_are_read() {
+    let script = Script::parse(RICH, ScriptFormat::Toml, "rich.toml").unwrap();
+    let text = serde_json::to_string(&script).unwrap();
+    assert_eq!(Script::parse(&text, ScriptFormat::Json, "rich.json").unwrap(), script);
+    let failing = Reply::text("x").fail(Failure::new(ErrorKind::Network).times(3));
+    assert_eq!(serde_json::from_value::<Reply>(serde_json::to_value(&failing).unwrap()).unwrap(), failing);
+}
+
+#[test]
+fn errors_name_file_line_and_key() {
+    let cases = [
+        (ScriptFormat::Toml, "[[reply]]\ntext = 3\n", Some(2), "reply[0].text"),
+        (ScriptFormat::Toml, "[[reply]]\n\n[[reply.call]]\nnam = \"x\"\n", Some(4), "reply[0].call[0].nam"),
+        (
+            ScriptFormat::Toml,
+            "[[reply]]\n[[reply.fail]]\nkind = \"tired\"\n",
+            Some(3),
+            "reply[0].fail[0].kind",
+        ),
+        (ScriptFormat::Toml, "[[reply]\n", Some(1), ""),
+        (ScriptFormat::Json, "{\"replies\": [\n {\"text\": 3}]}", Some(2), "replies[0].text"),
+        (ScriptFormat::Json, "{\"replies\": [\n {\"delay_ms\": -1}]}", Some(2), "replies[0].delay_ms"),
+        (ScriptFormat::Json, "{\"replies\": []}\n}", Some(2), ""),
+        (
+            ScriptFormat::Json,
+            "{\"replies\": [{\"calls\": [{\"name\": \"x\", \"arguments\": {\"a\": 1}, \"arguments_text\": \"{\"}]}]}",
+            None,
+            "replies[0].calls[0]",
+        ),
+    ];
+    for (format, text, wanted_line, wanted_key) in cases {
+        let error = Script::parse(text, format, "sew.script").unwrap_err();
+        let shown = error.to_string();
+        let ScriptError::Invalid { line, key, .. } = error else { panic!("{shown}") };
+        assert_eq!((line, key.as_str()), (wanted_line, wanted_key), "{shown}");
+        assert!(shown.starts_with("sew.script:"), "{shown}");
+        assert!(!shown.contains('\n'), "{shown}");
+    }
+    let error = Script::load("there/is/none.toml").unwrap_err();
+    assert!(error.to_string().contains("there/is/none.toml"), "{error}");
+}

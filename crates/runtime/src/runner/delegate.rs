@@ -1,0 +1,214 @@
+//! Calls of options that are agents: what they do is done by a session of its own.
+//!
+//! The call is a transaction like any other. Its intent names the session, and as long as the call is open that session is where
+//! it goes on. What the session waits for, its caller waits for; the call ends when the session has.
+
+use std::time::Duration;
+
+use backstitch_core::budget::{Amounts, Limits};
+use backstitch_core::crash_point;
+use backstitch_core::message::Retry;
+use backstitch_core::tool::{Tool, ToolResult};
+use serde_json::{Map, Value};
+
+use super::attempt::{Stop, after};
+use super::files::Hold;
+use super::request::{CallEnd, CallRequest};
+use super::result::{Failure, Speaker};
+use super::{Settled, Started, ToolRunner, paused};
+use crate::agent::Agent;
+use crate::driver::{Answered, Ended, Mission};
+use crate::error::RuntimeError;
+use crate::sub_agent::{Child, Lent, SubAgent, depth};
+
+impl ToolRunner {
+    /// Runs a call that an agent works for.
+    pub(super) async fn run_agent(
+        &self,
+        sub_agent: &SubAgent,
+        tool: &Tool,
+        call: &CallRequest,
+        arguments: Map<String, Value>,
+        hold: &Hold,
+    ) -> Result<CallEnd, RuntimeError> {
+        let Some(caller) = &self.caller else {
+            let message = format!("{} is an agent, and only an agent can call it", tool.name());
+            return self.refuse(call, Failure::by_runtime("no_caller", message, Retry::Refused)).await;
+        };
+        let depth = depth(&self.live).await?;
+        if depth >= caller.max_depth && call.continued.is_none() {
+            let message = format!(
+                "{} would work at depth {}, and agents may be nested {} deep: do the work without it",
+                tool.name(),
+                depth + 1,
+                caller.max_depth
+            );
+            return self.refuse(call, Failure::by_runtime("depth_exceeded", message, Retry::Refused)).await;
+        }
+        let mission = match sub_agent.mission(arguments.clone()) {
+            Ok(mission) => mission,
+            Err(problem) => {
+                let message = format!("the arguments of {} do not fit: {problem}", tool.name());
+                let failure = Failure::by_runtime("invalid_arguments", message, Retry::Allowed);
+                return self.refuse(call, failure).await;
+            }
+        };
+        let agent = sub_agent.agent(caller);
+        let Some(mut started) = self.start(tool, call, arguments, hold).await? else {
+            return Ok(CallEnd::BudgetExhausted);
+        };
+        let resources = started.resources.clone();
+        let settled = match self.child(&started, agent).await {
+            Ok(child) => {
+                let (ended, stop) = self.watch(&child, &started, mission).await;
+                started.spent = child.spent().await;
+                crash_point!("call.handler_done");
+                let settled = self.settle_child(started, hold, &child, ended, stop).await;
+                child.give_back().await;
+                settled
+            }
+            Err(error) => Err(error),
+        };
+        match settled {
+            Ok(Settled::End(end)) => Ok(end),
+            Ok(Settled::Conflict) => Err(RuntimeError::NothingToDo(
+                "an agent changes nothing of its caller's state, so nothing can be in its way".to_owned(),
+            )),
+            Err(error) => {
+                resources.end(false);
+                Err(error)
+            }
+        }
+    }
+
+    /// What an agent that works for a call may spend: what it has at most, and its share of what is left to its caller.
+    pub(super) fn allotment(
+        &self,
+        tool: &Tool,
+        limits: Option<Limits>,
+        committed: Amounts,
+        shares: u64,
+    ) -> Option<Limits> {
+        let own = SubAgent::behind(tool).zip(self.caller.as_ref());
+        let own = own.and_then(|(agent, caller)| agent.agent(caller).budget);
+        let left = limits.map(|limits| limits.left_after(committed).share(shares));
+        match (own, left) {
+            (Some(own), Some(left)) => Some(own.within(&left)),
+            (own, left) => own.or(left),
+        }
+    }
+
+    async fn child(&self, started: &Started, agent: Agent) -> Result<Child, RuntimeError> {
+        let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
+        Child::take_up(Lent {
+            parent: &self.live,
+            call: started.call.call_id,
+            session,
+            agent,
+            allotment: started.allotment,
+            time_left: self.time_left(started),
+            workspace: started.tool.spec.workspace,
+            telemetry: self.telemetry.clone(),
+            stop: self.cancel.child_token(),
+        })
+        .await
+    }
+
+    fn time_left(&self, started: &Started) -> Option<Duration> {
+        let deadline = self.live.deadline(started.call.evaluation_id);
+        deadline.map(|deadline| deadline.since(self.live.clock().now()))
+    }
+
+    /// Lets the agent work. One that has to stop ends its evaluation and is waited for; one whose caller only pauses does the same.
+    async fn watch(
+        &self,
+        child: &Child,
+        started: &Started,
+        mission: Mission,
+    ) -> (Result<Ended, RuntimeError>, Option<Stop>) {
+        let mut driving = child.drive(mission, started.call.resume.clone());
+        let cancelled = async {
+            match &started.call.cancel {
+                Some(cancel) => cancel.cancelled().await,
+                None => std::future::pending().await,
+            }
+            if self.cancel.is_cancelled() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let stop = tokio::select! {
+            biased;
+            ended = &mut driving => return (ended, None),
+            () = cancelled => Stop::Cancelled,
+            () = after(self.time_left(started)) => Stop::Deadline,
+            () = after(started.tool.spec.timeout) => Stop::Timeout,
+        };
+        child.cancel();
+        (driving.await, Some(stop))
+    }
+
+    async fn settle_child(
+        &self,
+        started: Started,
+        hold: &Hold,
+        child: &Child,
+        ended: Result<Ended, RuntimeError>,
+        stop: Option<Stop>,
+    ) -> Result<Settled, RuntimeError> {
+        let name = started.tool.name().clone();
+        let failure = match (ended, stop) {
+            (Err(RuntimeError::Poisoned { session, reason }), _) => {
+                let reason = format!("session {session}, which works for {name}, is poisoned: {reason}");
+                return Err(self.live.poison(reason).await);
+            }
+            // The call is still open, and so the session goes on with it once this is mended.
+            (Err(error), _) => return Err(error),
+            (Ok(Ended::Completed(answered)), _) => {
+                let draft = self.live.state().await.execution.session.draft();
+                return self.answered(started, hold, result_of(answered), draft).await;
+            }
+            (Ok(Ended::Paused { reason, detail, session, .. }), None) => {
+                let session = session.unwrap_or(child.id());
+                let detail = format!("{name} waits in session {session}: {detail}");
+                let mut paused = paused(&started.call, reason, detail);
+                paused.session = Some(session);
+                self.live.record(vec![paused.into()]).await?;
+                started.resources.end(false);
+                return Ok(Settled::End(CallEnd::Waits));
+            }
+            (Ok(_), Some(stop)) => {
+                let settled = self.stopped(started, hold, stop, None).await?;
+                return self.withdrawn(child, settled, "its call was stopped").await;
+            }
+            (Ok(Ended::Failed { failure, .. }), None) => {
+                let (kind, message) = (failure.kind, failure.message);
+                Failure { speaker: Speaker::Tool, kind, message, retry: Retry::Refused }
+            }
+            (Ok(Ended::Cancelled { .. } | Ended::Superseded { .. }), None) => {
+                let message = format!("{name} was cancelled before it was done");
+                Failure::by_runtime("agent_cancelled", message, Retry::Refused)
+            }
+        };
+        let why = format!("its call failed: {}", failure.message);
+        let settled = self.rolled_back(started, hold, failure, None, CallEnd::Failed).await?;
+        self.withdrawn(child, settled, &why).await
+    }
+
+    /// Takes back what was done for a call that failed. That it failed is durable before: otherwise all of it would be done anew.
+    async fn withdrawn(&self, child: &Child, settled: Settled, why: &str) -> Result<Settled, RuntimeError> {
+        self.live.flush().await?;
+        crash_point!("child.settled");
+        child.withdraw(why).await;
+        Ok(settled)
+    }
+}
+
+/// What the caller is told: the structured answer where there is one, the words otherwise.
+fn result_of(answered: Answered) -> ToolResult {
+    let mut result = ToolResult::default();
+    match answered.output {
+        Some(output) => result.value = Some(output),
+        None => result.message = answered.text,
+    }
+    result
+}

@@ -1,0 +1,167 @@
+//! The last batch of a call, and what is told of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::budget::Amounts;
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{
+    Batch, BudgetCharged, CallFinished, CallOutcome, Files, InnerMessage, PauseReason,
+};
+use backstitch_core::message::Message;
+use backstitch_core::object::Object;
+use backstitch_core::session::{Prepared, SessionError};
+use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
+use serde_json::Value;
+
+use super::files::Rescue;
+use super::request::{CallEnd, CallRequest};
+use super::result::{self, Failure};
+use super::{Started, ToolRunner, paused};
+use crate::error::RuntimeError;
+use crate::live::{Commit, Durable, LiveState, push_changes};
+
+/// What a call's last batch says, besides what it changed.
+pub(super) struct Ending {
+    pub(super) outcome: CallOutcome,
+    pub(super) message: Option<Message>,
+    pub(super) told: String,
+    pub(super) after: Option<Files>,
+    /// What has to be stored with the files after it.
+    pub(super) objects: Vec<Object>,
+    pub(super) rescue: Rescue,
+    pub(super) pause: Option<(PauseReason, String)>,
+}
+
+impl ToolRunner {
+    /// Records that the session waits, because of a call.
+    pub(super) async fn pause(
+        &self,
+        call: &CallRequest,
+        reason: PauseReason,
+        detail: String,
+    ) -> Result<(), RuntimeError> {
+        self.live.record(vec![paused(call, reason, detail).into()]).await
+    }
+    /// Says no before anything has started: the model is told, and nothing else is recorded.
+    pub(super) async fn refuse(&self, call: &CallRequest, failure: Failure) -> Result<CallEnd, RuntimeError> {
+        let message = result::failure(call, &failure);
+        let live = &self.live;
+        let said = live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
+                let mut prepared = session.prepare(&session.draft())?;
+                session.prepare_more(&mut prepared, self.invoked(call, &failure.message, false))?;
+                session.prepare_more(&mut prepared, inner.clone())?;
+                let mut batch = Batch::at(live.clock().now());
+                push_changes(&mut batch, &prepared)?;
+                Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
+            })
+            .await?;
+        self.publish(self.invoked(call, &failure.message, false)).await;
+        Ok(CallEnd::Failed(said))
+    }
+
+    /// Appends a call's last batch, then keeps its checkpoint and tells telemetry.
+    pub(super) async fn finish(
+        &self,
+        started: &Started,
+        ending: Ending,
+        prepare: impl FnOnce(&LiveState) -> Result<Prepared, SessionError>,
+    ) -> Result<Option<Arc<InnerMessage>>, RuntimeError> {
+        let (live, call) = (&self.live, &started.call);
+        let elapsed = live.clock().monotonic().saturating_sub(started.started);
+        let success = ending.outcome == CallOutcome::Succeeded;
+        let invoked = self.invoked(call, &ending.told, success);
+        let told = result::summary(&ending.told);
+        let after = ending.after;
+        let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
+        let intent = started.intent.outstanding().await;
+        let said = live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let mut prepared = prepare(state)?;
+                session.prepare_more(&mut prepared, invoked.clone())?;
+                let said = match ending.message {
+                    Some(message) => {
+                        let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
+                        session.prepare_more(&mut prepared, inner.clone())?;
+                        Some(Arc::new(inner))
+                    }
+                    None => None,
+                };
+                let mut batch = Batch::at(live.clock().now());
+                if let Some(intent) = intent {
+                    batch.push(intent);
+                }
+                push_changes(&mut batch, &prepared)?;
+                if let Some(charge) = charge(started, elapsed) {
+                    batch.push(charge);
+                }
+                batch.push(CallFinished {
+                    call_id: call.call_id,
+                    outcome: ending.outcome,
+                    root: ending.after.map(|files| files.root),
+                    coverage: ending.after.or(ending.rescue.files).and_then(|files| files.coverage),
+                    rescue: ending.rescue.files.map(|files| files.root),
+                    left_out: ending.rescue.left_out,
+                    elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+                    summary: Some(told.clone()),
+                    extra: Extra::default(),
+                });
+                if let Some((reason, detail)) = ending.pause {
+                    batch.push(paused(call, reason, detail));
+                }
+                for object in ending.objects.into_iter().chain(ending.rescue.objects) {
+                    batch.add_object(object);
+                }
+                Ok((Commit { batch, prepared: Some(prepared), when }, said))
+            })
+            .await?;
+        crash_point!("call.finished");
+        self.keep_checkpoint(started, success, after, told, elapsed).await?;
+        self.publish(invoked).await;
+        Ok(said)
+    }
+
+    /// Tells telemetry, once what it is told of is durable.
+    async fn publish(&self, invoked: ToolInvoked) {
+        let telemetry = self.telemetry.clone();
+        self.live.afterwards(move || telemetry.publish(invoked)).await;
+    }
+
+    fn invoked(&self, call: &CallRequest, told: &str, success: bool) -> ToolInvoked {
+        let params = call.arguments.object().map(|object| Value::Object(object.clone()));
+        ToolInvoked {
+            call_id: call.call_id,
+            prompt_name: self.prompt_name.clone(),
+            adapter: self.adapter.clone(),
+            name: call.name.clone(),
+            params: params.and_then(small),
+            success,
+            rendered_output: excerpt(told),
+            usage: None,
+            run: RunContext::new(self.live.id(), call.evaluation_id),
+            created_at: self.live.clock().now(),
+            extra: Extra::default(),
+        }
+    }
+}
+
+/// What a call cost. Without a budget only what an agent spent for it is told.
+fn charge(started: &Started, elapsed: Duration) -> Option<BudgetCharged> {
+    let reservation = started.intent.record().reservation.map(|reservation| reservation.id);
+    if reservation.is_none() && started.spent == Amounts::ZERO {
+        return None;
+    }
+    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    let amounts = Amounts {
+        calls: started.spent.calls.saturating_add(1),
+        // What it did itself happened meanwhile.
+        millis: millis.max(started.spent.millis),
+        ..started.spent
+    };
+    Some(BudgetCharged { reservation, amounts, extra: Extra::default() })
+}

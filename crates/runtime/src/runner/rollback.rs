@@ -1,0 +1,191 @@
+//! How a call fails: everything is put back, and one batch says why.
+
+use std::sync::Arc;
+
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{Batch, CallFinished, CallOutcome, InnerMessage, PauseReason};
+use backstitch_core::message::Retry;
+use backstitch_core::session::{Draft, Prepared, SessionError};
+use backstitch_core::tool::ToolError;
+
+use super::attempt::Stop;
+use super::files::{Hold, Rescue};
+use super::finish::Ending;
+use super::request::CallEnd;
+use super::result::{self, Failure, Speaker};
+use super::{Settled, Started, ToolRunner};
+use crate::error::RuntimeError;
+use crate::live::{Commit, LiveState};
+
+impl ToolRunner {
+    /// The handler gave an error.
+    pub(super) async fn failed(
+        &self,
+        started: Started,
+        hold: &Hold,
+        error: ToolError,
+        draft: Option<Box<Draft>>,
+    ) -> Result<Settled, RuntimeError> {
+        let speaker = Speaker::Tool;
+        let failure = match error {
+            ToolError::Failed { kind, message, retry, .. } => Failure { speaker, kind, message, retry },
+            ToolError::Validation { message } => {
+                Failure { speaker, kind: "validation".to_owned(), message, retry: Retry::Allowed }
+            }
+            ToolError::VisibilityExpansionRequired { sections, reason } => {
+                return self.never_ran(started, hold, sections, reason).await;
+            }
+            ToolError::DeadlineExceeded => return self.stopped(started, hold, Stop::Deadline, draft).await,
+            other => Failure::by_runtime("tool_failed", other.to_string(), Retry::Refused),
+        };
+        self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
+    }
+
+    /// The handler was stopped.
+    pub(super) async fn stopped(
+        &self,
+        started: Started,
+        hold: &Hold,
+        stop: Stop,
+        draft: Option<Box<Draft>>,
+    ) -> Result<Settled, RuntimeError> {
+        let name = started.tool.name();
+        let (kind, message, retry, end): (_, _, _, fn(_) -> CallEnd) = match stop {
+            Stop::Timeout => {
+                let limit = started.tool.spec.timeout.unwrap_or_default();
+                let message = format!("{name} took longer than {limit:?} and was stopped");
+                ("timeout", message, Retry::Allowed, CallEnd::Failed)
+            }
+            Stop::Deadline => {
+                let message = format!("{name} was stopped, because the evaluation's deadline has passed");
+                ("deadline_exceeded", message, Retry::Refused, CallEnd::DeadlineExceeded)
+            }
+            Stop::Cancelled => {
+                let message = format!("{name} was cancelled before it was done");
+                ("cancelled", message, Retry::Allowed, CallEnd::Cancelled)
+            }
+        };
+        let failure = Failure::by_runtime(kind, message, retry);
+        self.rolled_back(started, hold, failure, draft, end).await
+    }
+
+    /// The call failed: files are put back, logs are kept, and the model is told.
+    pub(super) async fn rolled_back(
+        &self,
+        started: Started,
+        hold: &Hold,
+        failure: Failure,
+        draft: Option<Box<Draft>>,
+        end: fn(Arc<InnerMessage>) -> CallEnd,
+    ) -> Result<Settled, RuntimeError> {
+        let rescue = self.put_back(&started, hold).await?;
+        let pause = (failure.kind == "cancelled").then(|| (PauseReason::Asked, failure.message.clone()));
+        let ending = Ending {
+            outcome: CallOutcome::Failed,
+            message: Some(result::failure(&started.call, &failure)),
+            told: failure.message,
+            after: None,
+            objects: Vec::new(),
+            rescue,
+            pause,
+        };
+        let message = self.finish(&started, ending, |state| logs_of(state, draft.as_deref())).await?;
+        started.resources.end(false);
+        Ok(Settled::End(end(message.ok_or(RuntimeError::ShuttingDown)?)))
+    }
+
+    /// The call counts as never made: everything is put back, its intent is closed, and the model is told nothing.
+    pub(super) async fn never_ran(
+        &self,
+        started: Started,
+        hold: &Hold,
+        sections: Vec<String>,
+        reason: String,
+    ) -> Result<Settled, RuntimeError> {
+        let rescue = self.put_back(&started, hold).await?;
+        let ending = Ending {
+            outcome: CallOutcome::Failed,
+            message: None,
+            told: reason.clone(),
+            after: None,
+            objects: Vec::new(),
+            rescue,
+            pause: None,
+        };
+        self.finish(&started, ending, |state| logs_of(state, None)).await?;
+        started.resources.end(false);
+        Ok(Settled::End(CallEnd::VisibilityExpansion { sections, reason }))
+    }
+
+    /// Puts the files back. What is found of them is durable before: it may hold what a person wrote, and a process that dies
+    /// after the files were put back has nothing else that remembers it.
+    pub(super) async fn put_back(&self, started: &Started, hold: &Hold) -> Result<Rescue, RuntimeError> {
+        crash_point!("call.before_restore");
+        let mut rescue = match hold.rescue(started.before, self.rescue_bytes).await {
+            Ok(rescue) => rescue,
+            Err(error) => return Err(self.cannot_put_back(started, error).await),
+        };
+        if let (Some(files), Some(before)) = (rescue.files, started.before) {
+            let objects = std::mem::take(&mut rescue.objects);
+            if let Err(error) = self.live.keep_rescue(files, objects).await {
+                started.resources.end(false);
+                return Err(error);
+            }
+            if let Err(error) = hold.restore(before).await {
+                return Err(self.cannot_put_back(started, error).await);
+            }
+        }
+        crash_point!("call.after_restore");
+        Ok(rescue)
+    }
+
+    async fn cannot_put_back(&self, started: &Started, error: RuntimeError) -> RuntimeError {
+        started.resources.end(false);
+        let reason = format!("the files before {} could not be put back: {error}", started.tool.name());
+        self.live.poison(reason).await
+    }
+
+    /// Records what was put back of an attempt that does not count.
+    pub(super) async fn record_rescue(
+        &self,
+        started: &Started,
+        rescue: Rescue,
+        why: String,
+    ) -> Result<(), RuntimeError> {
+        let elapsed = self.live.clock().monotonic().saturating_sub(started.started);
+        self.live
+            .commit(|_| {
+                let mut batch = Batch::at(self.live.clock().now());
+                batch.push(CallFinished {
+                    call_id: started.call.call_id,
+                    outcome: CallOutcome::Failed,
+                    root: None,
+                    coverage: rescue.files.and_then(|files| files.coverage),
+                    rescue: rescue.files.map(|files| files.root),
+                    left_out: rescue.left_out,
+                    elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+                    summary: Some(result::summary(&why)),
+                    extra: Extra::default(),
+                });
+                for object in rescue.objects {
+                    batch.add_object(object);
+                }
+                Ok((Commit::now(batch, None), ()))
+            })
+            .await
+    }
+}
+
+/// What remains of a call that failed: its logs, where they still fit.
+fn logs_of(state: &LiveState, draft: Option<&Draft>) -> Result<Prepared, SessionError> {
+    let session = &state.execution.session;
+    match draft.map(|draft| session.prepare_logs(draft)) {
+        Some(Ok(prepared)) => Ok(prepared),
+        Some(Err(error)) => {
+            tracing::warn!(%error, "the logs of a failed call could not be kept");
+            session.prepare(&session.draft())
+        }
+        None => session.prepare(&session.draft()),
+    }
+}

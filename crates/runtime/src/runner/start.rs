@@ -1,0 +1,168 @@
+//! How a call starts: its intent becomes durable, and its handler runs.
+
+use std::sync::Arc;
+
+use backstitch_core::budget::{Amounts, Reservation};
+use backstitch_core::crash_point;
+use backstitch_core::execution::{SnapshotMetadata, SnapshotPhase};
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{Batch, CallStarted, Effect, IdempotencyKey, PauseReason, RecordBody};
+use backstitch_core::message::Retry;
+use backstitch_core::tool::{ContextParts, Tool, ToolContext};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::{self, Bounds, Ended};
+use super::checkpoint;
+use super::files::Hold;
+use super::host::Host;
+use super::intent::Intent;
+use super::request::{CallEnd, CallRequest};
+use super::result::Failure;
+use super::{Settled, Started, ToolRunner, paused};
+use crate::error::RuntimeError;
+use crate::live::Commit;
+use crate::process::Processes;
+use crate::sub_agent::SubAgent;
+
+impl ToolRunner {
+    /// Makes a call's intent durable. `None` when the budget does not allow it; then the session is paused.
+    pub(super) async fn start(
+        &self,
+        tool: &Tool,
+        call: &CallRequest,
+        arguments: Map<String, Value>,
+        hold: &Hold,
+    ) -> Result<Option<Started>, RuntimeError> {
+        let (before, objects) = match &call.continued {
+            Some(continued) => (continued.before, None),
+            None => hold.capture().await?.unzip(),
+        };
+        let agent = SubAgent::behind(tool);
+        let live = &self.live;
+        // That of a pure call can wait, unless it names what has to be stored with it.
+        let record_now = tool.spec.effect != Effect::Pure || before.is_some();
+
+        crash_point!("call.before_intent");
+        let started = live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let limits = state.view.evaluation(call.evaluation_id).and_then(|known| known.budget);
+                let one_call = Amounts { calls: 1, ..Amounts::ZERO };
+                let committed = state.view.ledger().committed_without(call.call_id).plus(one_call);
+                let mut batch = Batch::at(live.clock().now());
+                if let Some(limits) = limits
+                    && let Err(exceeded) = limits.check(committed)
+                {
+                    batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
+                    return Ok((Commit::now(batch, None), None));
+                }
+                let allotment = agent.and_then(|_| self.allotment(tool, limits, committed, call.shares));
+                let held = allotment.map_or(one_call, |allotment| one_call.plus(allotment.most()));
+                let intent = CallStarted {
+                    call_id: call.call_id,
+                    evaluation_id: call.evaluation_id,
+                    name: call.name.clone(),
+                    arguments: call.edited.then(|| arguments.clone()),
+                    arguments_object: None,
+                    effect: tool.spec.effect,
+                    idempotency_key: IdempotencyKey::new(live.id(), call.call_id),
+                    attempt: call.attempt,
+                    root: before.map(|files| files.root),
+                    coverage: before.and_then(|files| files.coverage),
+                    reservation: limits.map(|_| Reservation { id: session.ids().next(), amounts: held }),
+                    session: agent.map(|_| match &call.continued {
+                        Some(continued) => continued.session,
+                        None => session.ids().next(),
+                    }),
+                    extra: Extra::default(),
+                };
+                let intent = Arc::new(intent);
+                if record_now {
+                    batch.push(RecordBody::CallStarted(intent.clone()));
+                    for object in objects.into_iter().flatten() {
+                        batch.add_object(object);
+                    }
+                }
+                let metadata = SnapshotMetadata::of_call(call.call_id, &call.name, SnapshotPhase::PreTool);
+                let pre = checkpoint::checkpoint_of(state, before, metadata)?;
+                let started = Started {
+                    tool: tool.clone(),
+                    call: call.clone(),
+                    arguments,
+                    intent: Arc::new(Intent::new(intent, record_now)),
+                    before,
+                    pre,
+                    resources: state.execution.resources.for_call(),
+                    started: live.clock().monotonic(),
+                    conflicts: 0,
+                    allotment,
+                    spent: Amounts::ZERO,
+                };
+                Ok((Commit::now(batch, None), Some(started)))
+            })
+            .await?;
+        crash_point!("call.after_intent");
+        Ok(started)
+    }
+
+    /// Runs the handler and settles what comes of it.
+    pub(super) async fn attempt(&self, mut started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
+        let live = &self.live;
+        let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
+        let deadline = live.deadline(started.call.evaluation_id);
+        let (draft, seed) = {
+            let state = live.state().await;
+            (state.execution.session.draft(), state.view.created().seed)
+        };
+        let context = ToolContext::new(ContextParts {
+            session_id: live.id(),
+            evaluation_id: started.call.evaluation_id,
+            call_id: started.call.call_id,
+            tool: started.tool.name().clone(),
+            attempt: started.call.attempt,
+            is_resume: started.call.is_resume,
+            idempotency_key: started.intent.record().idempotency_key.clone(),
+            draft: Some(draft),
+            workspace: started.tool.spec.workspace,
+            filesystem: live.workspace().map(|workspace| workspace.filesystem()),
+            resources: started.resources.clone(),
+            deadline,
+            clock: live.clock().clone(),
+            rng: seed.rng_for(started.call.call_id),
+            host: Arc::new(Host {
+                live: live.clone(),
+                telemetry: self.telemetry.clone(),
+                intent: started.intent.clone(),
+                processes: processes.clone(),
+                stop: stop.clone(),
+            }),
+        });
+        let bounds = Bounds {
+            timeout: started.tool.spec.timeout,
+            deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
+            cancel: started.call.cancel.clone().unwrap_or_else(|| self.cancel.clone()),
+            stop,
+            processes,
+            grace: self.grace,
+        };
+        let arguments = std::mem::take(&mut started.arguments);
+        let ended = attempt::run(&started.tool, context, arguments, bounds).await;
+        crash_point!("call.handler_done");
+        match ended {
+            Ended::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,
+            Ended::Failed(error, draft) => self.failed(started, hold, error, draft).await,
+            Ended::Panicked(message, draft) => {
+                let message = format!("{} panicked: {message}", started.tool.name());
+                let failure = Failure::by_runtime("panic", message, Retry::Refused);
+                self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
+            }
+            Ended::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
+            Ended::Stuck(why) => {
+                let reason = format!("{}: {why}; its files cannot be put back", started.tool.name());
+                started.resources.end(false);
+                Err(live.poison(reason).await)
+            }
+        }
+    }
+}

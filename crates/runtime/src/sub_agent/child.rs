@@ -1,0 +1,275 @@
+//! The session of an agent that works for a call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::budget::{Amounts, Limits};
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{
+    BudgetCharged, InboxKind, Origin, PauseReason, Position, RecordBody, SessionCreated,
+};
+use backstitch_core::ports::{BoxFuture, Claim, StoreError};
+use backstitch_core::rng::Seed;
+use backstitch_core::tool::WorkspaceUse;
+use backstitch_core::view::{Call, JournalView};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::driver::{Driver, Ended, Mission, ResumeOptions};
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, Surroundings, load_view, read_records};
+use crate::telemetry::Telemetry;
+
+/// The session of an agent that works for a call, and whoever drives it.
+pub(crate) struct Child {
+    live: Arc<LiveSession>,
+    driver: Driver,
+    allotment: Option<Limits>,
+    time_left: Option<Duration>,
+}
+
+/// What a child is made with.
+pub(crate) struct Lent<'a> {
+    pub(crate) parent: &'a LiveSession,
+    pub(crate) call: CallId,
+    pub(crate) session: SessionId,
+    pub(crate) agent: Agent,
+    /// What it may spend.
+    pub(crate) allotment: Option<Limits>,
+    /// How much time its caller has left.
+    pub(crate) time_left: Option<Duration>,
+    pub(crate) workspace: WorkspaceUse,
+    pub(crate) telemetry: Telemetry,
+    /// Stops the child with its parent.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Child {
+    /// Opens the session that works for a call, or creates it if a crash came before.
+    pub(crate) async fn take_up(lent: Lent<'_>) -> Result<Self, RuntimeError> {
+        let Lent { parent, call, session, mut agent, allotment, time_left, .. } = lent;
+        agent.budget = allotment.or(agent.budget);
+        agent.deadline = shorter(agent.deadline, time_left);
+        let set_up = agent.clone();
+        let live = match open(parent, session, lent.workspace, &set_up).await {
+            Err(RuntimeError::ConversationNotFound { .. }) => {
+                let seed = parent.seed().await.rng_for(call).next_u64();
+                let created = SessionCreated {
+                    session_id: session,
+                    created_at: parent.clock().now(),
+                    origin: Origin::Call { session: parent.id(), call },
+                    seed: Seed::new(seed),
+                    agent: agent.definition.clone(),
+                    state: Vec::new(),
+                    tags: BTreeMap::new(),
+                    extra: Extra::default(),
+                };
+                let surroundings = surroundings(parent, lent.workspace).await;
+                LiveSession::create(surroundings, created, |session| set_up.set_up(session)).await?
+            }
+            other => other?,
+        };
+        crash_point!("child.created");
+        let driver = Driver::with_telemetry(live.clone(), agent, lent.telemetry).stopped_by(lent.stop);
+        Ok(Self { live, driver, allotment, time_left })
+    }
+
+    /// Drives the agent to its answer, or to a pause: from its beginning, or from where it was interrupted.
+    pub(crate) fn drive(
+        &self,
+        mission: Mission,
+        resume: ResumeOptions,
+    ) -> BoxFuture<'_, Result<Ended, RuntimeError>> {
+        Box::pin(async move {
+            let latest = {
+                let state = self.live.state().await;
+                state.view.latest_evaluation().map(|latest| (latest.budget, latest.time_left()))
+            };
+            let mut ended = match latest {
+                None => self.driver.start(mission).await?,
+                Some((budget, time_left)) => {
+                    let spent = self.spent().await.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
+                    // A person may have given it more than its call holds back: that stands as long as it lasts.
+                    let has_budget = budget.is_none_or(|budget| budget.check(spent).is_ok());
+                    let options = ResumeOptions {
+                        evaluation: None,
+                        budget: self.allotment.filter(|_| !has_budget),
+                        deadline: self.time_left.and(shorter(time_left, self.time_left)),
+                        ..resume
+                    };
+                    self.driver.resume(options).await?
+                }
+            };
+            // The driver sees to it that this ends.
+            while let Ended::Superseded { evaluation, .. } = ended {
+                ended = self.driver.start_over(evaluation).await?;
+            }
+            crash_point!("child.ended");
+            Ok(ended)
+        })
+    }
+
+    /// The session.
+    pub(crate) fn id(&self) -> SessionId {
+        self.live.id()
+    }
+
+    /// Ends its evaluation at once.
+    pub(crate) fn cancel(&self) {
+        self.driver.cancel();
+    }
+
+    /// What it has spent.
+    pub(crate) async fn spent(&self) -> Amounts {
+        self.live.state().await.view.ledger().committed()
+    }
+
+    /// Takes back all that it has done, once its call has failed. The files are its caller's business.
+    pub(crate) async fn withdraw(&self, why: &str) {
+        if let Err(error) = self.live.withdraw(why).await {
+            tracing::warn!(session = %self.live.id(), %error, "the session of a failed call could not go back");
+        }
+    }
+
+    /// Gives the session back. What its tools use is its caller's, and stays.
+    pub(crate) async fn give_back(&self) {
+        if let Err(error) = self.live.give_back().await {
+            tracing::warn!(session = %self.live.id(), %error, "the session of a call could not be given back");
+        }
+    }
+}
+
+async fn surroundings(parent: &LiveSession, workspace: WorkspaceUse) -> Surroundings {
+    Surroundings {
+        store: parent.store().clone(),
+        clock: parent.clock().clone(),
+        owner: parent.lease().owner.clone(),
+        resources: parent.state().await.execution.resources.clone(),
+        workspace: parent.workspace().filter(|_| workspace != WorkspaceUse::None).cloned(),
+    }
+}
+
+/// Opens a session that works for a call of another. Whoever took that one over takes over this one too, and what this process
+/// has left held is its own.
+async fn open(
+    parent: &LiveSession,
+    session: SessionId,
+    workspace: WorkspaceUse,
+    agent: &Agent,
+) -> Result<Arc<LiveSession>, RuntimeError> {
+    let try_open = async |claim| {
+        let surroundings = surroundings(parent, workspace).await;
+        LiveSession::open(surroundings, session, claim, |session| agent.set_up(session)).await
+    };
+    match try_open(parent.claimed_by()).await {
+        Err(RuntimeError::Store(StoreError::Held { owner, .. })) if owner == parent.lease().owner => {
+            try_open(Claim::TakeOver).await
+        }
+        other => other,
+    }
+}
+
+/// Takes back what a session has done for a call of another that failed, if that was not done yet.
+pub(crate) async fn withdraw(
+    parent: &LiveSession,
+    session: SessionId,
+    why: &str,
+) -> Result<(), RuntimeError> {
+    let surroundings = surroundings(parent, WorkspaceUse::None).await;
+    let live = match LiveSession::open(surroundings, session, parent.claimed_by(), |_| {}).await {
+        // A crash came before it.
+        Err(RuntimeError::ConversationNotFound { .. }) => return Ok(()),
+        other => other?,
+    };
+    let withdrawn = live.withdraw(why).await;
+    live.give_back().await?;
+    withdrawn
+}
+
+/// Whether there is nothing to take back of what a session did for a call.
+pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
+    match load_view(&**parent.store(), session, None).await {
+        Ok(view) => Ok(view.latest_evaluation().is_none()),
+        Err(RuntimeError::ConversationNotFound { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a session that works for a call waits for a decision that nobody has made yet.
+pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
+    let store = &**parent.store();
+    let view = load_view(store, session, None).await?;
+    if !view.pauses().any(|pause| pause.reason != PauseReason::Asked) {
+        return Ok(false);
+    }
+    let waiting = store.inbox(session).await.map_err(RuntimeError::Store)?;
+    Ok(!waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution))
+}
+
+/// What a session that works for a call has spent, where the call ends without it.
+pub(crate) async fn spent_for(
+    parent: &LiveSession,
+    call: &Call,
+) -> Result<Option<BudgetCharged>, RuntimeError> {
+    let Some(child) = call.session() else { return Ok(None) };
+    let amounts = match load_view(&**parent.store(), child, None).await {
+        Ok(view) => view.ledger().committed(),
+        Err(RuntimeError::ConversationNotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let charged = BudgetCharged { reservation: None, amounts, extra: Extra::default() };
+    Ok((amounts != Amounts::ZERO).then_some(charged))
+}
+
+/// How many calls lie between a session and one that a person asked.
+pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
+    let mut origin = live.state().await.view.created().origin.clone();
+    let (mut depth, mut seen) = (0, Vec::new());
+    while let Some(parent) = origin.parent().filter(|parent| !seen.contains(parent)) {
+        depth += u32::from(matches!(origin, Origin::Call { .. }));
+        seen.push(parent);
+        let next = Some(Position::START.next());
+        let first = read_records(&**live.store(), parent, Position::START, next).await?;
+        origin = match first.first().map(|record| &record.body) {
+            Some(RecordBody::SessionCreated(created)) => created.origin.clone(),
+            _ => Origin::Root,
+        };
+    }
+    Ok(depth)
+}
+
+/// The processes that calls of a session, and of those that work for them, may have left running.
+pub(crate) async fn left_running(
+    live: &LiveSession,
+    view: &JournalView,
+) -> Result<Vec<Arc<backstitch_core::journal::ProcessStarted>>, RuntimeError> {
+    let mut processes = Vec::new();
+    let mut views = vec![view.clone()];
+    while let Some(view) = views.pop() {
+        // In a fork the calls of its parent are the parent's, which may well be running.
+        let own = view.calls().filter(|call| {
+            let session = call.intent.as_ref().map(|intent| intent.point.session);
+            call.is_open() && session == Some(view.session_id())
+        });
+        for call in own {
+            processes.extend(call.processes.iter().cloned());
+            let Some(child) = call.session() else { continue };
+            match load_view(&**live.store(), child, None).await {
+                Ok(child) => views.push(child),
+                Err(RuntimeError::ConversationNotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(processes)
+}
+
+fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,146 @@
+//! What whoever decides is given: what is shown, the bytes of media, and a place to tell pieces of the answer.
+
+use std::sync::{Arc, Mutex};
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Effect, RecordBody};
+use backstitch_core::machine::{MachineError, Rendering, Shown};
+use backstitch_core::message::{Arguments, MediaPart, Modality, PolicyName};
+use backstitch_core::ports::{Answer, BoxFuture, Delta, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
+use backstitch_core::view::{JournalView, Transcript};
+use backstitch_runtime::{Agent, FunctionPolicy, Mission, Runtime, SessionOptions, Tools};
+use backstitch_store::MemoryStore;
+use serde_json::json;
+
+/// Asks an agent of this function, and gives what it was asked.
+fn listening(
+    decide: impl Fn(&Question) -> Answer + Send + Sync + 'static,
+) -> (Agent, Arc<Mutex<Vec<Question>>>) {
+    let asked: Arc<Mutex<Vec<Question>>> = Arc::default();
+    let heard = asked.clone();
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: Question| {
+        let answer = decide(&question);
+        heard.lock().unwrap().push(question);
+        async move { Ok(answer) }
+    });
+    (Agent::new("tests", "tailor", Arc::new(policy)).with_system("You sew."), asked)
+}
+
+#[tokio::test]
+async fn media_that_is_given_and_that_tools_make_reaches_whoever_decides_as_bytes() {
+    let (agent, asked) = listening(|question| match question.turn {
+        1 => Answer::text("looking").call("draw", Arguments::from_object(serde_json::Map::new())),
+        _ => Answer::text("seen"),
+    });
+    let draw = Tool::builder("draw", "Draws.").unwrap().effect(Effect::Pure).workspace(WorkspaceUse::None);
+    let draw = draw.handler(|_, (): ()| async {
+        let (media, object) = MediaPart::held(Modality::Image, b"drawn".as_slice());
+        Ok(ToolResult::ok("drawn").with_media((media.with_mime("image/png"), object)))
+    });
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let agent = agent.with_tools(Tools::new([draw]).unwrap());
+    let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
+    let mission = Mission::from("look").with_media(MediaPart::held(Modality::Image, b"given".as_slice()));
+    driver.start(mission).await.unwrap().answer().unwrap();
+    let held = |question: &Question| {
+        let mut held: Vec<_> = question.media.values().map(|bytes| bytes.to_vec()).collect();
+        held.sort();
+        held
+    };
+    {
+        let asked = asked.lock().unwrap();
+        assert_eq!(held(&asked[0]), [b"given".to_vec()]);
+        assert_eq!(held(&asked[1]), [b"drawn".to_vec(), b"given".to_vec()]);
+    }
+    // Another process has nothing but the store.
+    let session = driver.session().id();
+    driver.session().release().await.unwrap();
+    let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
+    driver.start("and now?").await.unwrap();
+    let asked = asked.lock().unwrap();
+    assert!(asked[2].media.is_empty(), "another evaluation shows none of it");
+    assert_eq!(asked[2].transcript.all().len(), asked[1].transcript.all().len() + 3);
+}
+
+#[tokio::test]
+async fn pieces_of_an_answer_are_told_with_their_place() {
+    let (agent, _) = listening(|question| {
+        question.deltas.tell(Delta::Text("do".into()));
+        question.deltas.tell(Delta::Text("ne".into()));
+        Answer::text("done")
+    });
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let told: Arc<Mutex<Vec<_>>> = Arc::default();
+    let heard = told.clone();
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    let driver = driver.on_delta(move |piece| heard.lock().unwrap().push(piece.clone()));
+    driver.start("sew").await.unwrap();
+    let told = told.lock().unwrap();
+    assert_eq!(
+        told.iter().map(|piece| piece.delta.clone()).collect::<Vec<_>>(),
+        [Delta::Text("do".into()), Delta::Text("ne".into())]
+    );
+    assert!(told.iter().all(|piece| piece.session_id == driver.session().id() && piece.turn == 1));
+}
+
+/// Shows only the last message.
+struct Last;
+
+impl Rendering for Last {
+    fn show(
+        &self,
+        _: &JournalView,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+    ) -> Result<Shown, MachineError> {
+        let messages = transcript.inner_messages(evaluation).pop().into_iter().collect();
+        Ok(Shown { messages, renderer: Some("last/1".into()), left_out: Vec::new() })
+    }
+}
+
+/// A policy that says how its requests depart from what was said.
+struct Departing;
+
+impl Policy for Departing {
+    fn name(&self) -> &PolicyName {
+        static NAME: std::sync::LazyLock<PolicyName> =
+            std::sync::LazyLock::new(|| PolicyName::new("departing").unwrap());
+        &NAME
+    }
+
+    fn describe(&self, question: &Question) -> RequestInfo {
+        let body = question.shown.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n");
+        RequestInfo {
+            renderer: question.renderer.clone(),
+            departures: vec!["a hat is left out".into()],
+            body: Some(body.into()),
+            ..RequestInfo::default()
+        }
+    }
+
+    fn decide(&self, _: Question, described: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        Box::pin(async move { Ok(Answer::text(format!("I saw: {}", described.body.unwrap()))) })
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_is_what_the_agent_renders_and_departures_are_recorded() {
+    let agent = Agent::new("tests", "departing", Arc::new(Departing)).with_system("You sew.");
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let driver =
+        runtime.create(agent.with_rendering(Arc::new(Last)), SessionOptions::default()).await.unwrap();
+    let answered = driver.start("sew").await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "I saw: sew");
+    let mut events = runtime.events(driver.session().id());
+    let mut notes = Vec::new();
+    while let Some(record) = events.try_next().await.unwrap() {
+        match record.body {
+            RecordBody::RequestStarted(request) => assert_eq!(request.renderer.as_deref(), Some("last/1")),
+            RecordBody::Note(note) => notes.push(note),
+            _ => {}
+        }
+    }
+    assert_eq!(notes.len(), 1);
+    assert_eq!(notes[0].data["departures"], json!(["a hat is left out"]));
+}
