@@ -26,36 +26,44 @@ impl Driver {
         for message in &mut past.messages {
             *message = self.hydrated.message(store, message).await?;
         }
-        let is_large = past.programs.iter().any(|program| program.source_object.is_some())
-            || past.tasks.iter().any(|task| task.value_object.is_some())
-            || past.turns.iter().any(|turn| turn.data_object.is_some());
-        if !is_large {
-            return Ok(past);
+        if is_large(&past) {
+            // What is named may be held, and not be stored yet.
+            self.live.flush().await?;
         }
-        self.live.flush().await?;
-        for program in &mut past.programs {
-            if let Some(large) = program.source_object {
-                let text = fetch_text(store, large).await?;
-                let program = Arc::make_mut(program);
-                (program.source, program.source_object) = (Some(text), None);
-            }
-        }
-        for task in &mut past.tasks {
-            if let Some(large) = task.value_object {
-                let value = fetch_json(store, large).await?;
-                let task = Arc::make_mut(task);
-                (task.value, task.value_object) = (value, None);
-            }
-        }
-        for turn in &mut past.turns {
-            if let Some(large) = turn.data_object {
-                let data = fetch_json(store, large).await?;
-                let turn = Arc::make_mut(turn);
-                (turn.data, turn.data_object) = (data, None);
-            }
-        }
-        Ok(past)
+        with_content(store, past).await
     }
+}
+
+fn is_large(past: &Past) -> bool {
+    past.programs.iter().any(|program| program.source_object.is_some())
+        || past.tasks.iter().any(|task| task.value_object.is_some())
+        || past.turns.iter().any(|turn| turn.data_object.is_some())
+}
+
+/// Fetches what is too large for the records of programs.
+pub(super) async fn with_content(store: &dyn Store, mut past: Past) -> Result<Past, RuntimeError> {
+    for program in &mut past.programs {
+        if let Some(large) = program.source_object {
+            let text = fetch_text(store, large).await?;
+            let program = Arc::make_mut(program);
+            (program.source, program.source_object) = (Some(text), None);
+        }
+    }
+    for task in &mut past.tasks {
+        if let Some(large) = task.value_object {
+            let value = fetch_json(store, large).await?;
+            let task = Arc::make_mut(task);
+            (task.value, task.value_object) = (value, None);
+        }
+    }
+    for turn in &mut past.turns {
+        if let Some(large) = turn.data_object {
+            let data = fetch_json(store, large).await?;
+            let turn = Arc::make_mut(turn);
+            (turn.data, turn.data_object) = (data, None);
+        }
+    }
+    Ok(past)
 }
 
 /// A text that was too large for its record.

@@ -20,3 +20,4 @@ mod prompts;
 mod runner;
 mod structured;
 mod sub_agents;
+mod watching;

@@ -7,8 +7,9 @@ use backstitch_providers::{Reply, Script, ScriptedPolicy};
 use backstitch_repl::LispAgent;
 use backstitch_runtime::Agent;
 
-use super::matrix::killed_on;
-use super::stage::{Mode, Place, Stage};
+use super::matrix::killed_in;
+use super::session::counted;
+use super::stage::{Place, Plot, Stage};
 use super::tools::tools;
 
 /// Calls in `map`, `doseq`, functions, `loop`, `pmap` and `pcalls`; of every effect class; one that fails and is caught; a
@@ -37,44 +38,37 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
     };
     let script = Script { replies: PROGRAMS.iter().map(reply).collect() };
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), script);
-    Agent::lisp("tests", "tailor", Arc::new(policy), LispAgent::new(), tools(stage)).unwrap()
-}
-
-fn on_disk() -> Stage {
-    Stage::of(Place::Host, Mode::Lisp)
+    let agent = Agent::lisp("tests", "tailor", Arc::new(policy), LispAgent::new(), tools(stage)).unwrap();
+    counted(stage, agent)
 }
 
 #[tokio::test]
 async fn killed_while_a_program_is_recorded() {
-    killed_on(on_disk, &["machine.", "ask."], u64::MAX).await;
+    killed_in(Plot::Programs, Place::Host, &["machine.", "ask."], u64::MAX).await;
 }
 
 #[tokio::test]
 async fn killed_around_the_intents_of_a_program() {
-    killed_on(on_disk, &["call.before_intent", "call.after_intent"], u64::MAX).await;
+    killed_in(Plot::Programs, Place::Host, &["call.before_intent", "call.after_intent"], u64::MAX).await;
 }
 
 #[tokio::test]
 async fn killed_in_the_calls_of_a_program() {
-    killed_on(on_disk, &["call.in_handler", "call.handler_done"], u64::MAX).await;
+    killed_in(Plot::Programs, Place::Host, &["call.in_handler", "call.handler_done"], u64::MAX).await;
 }
 
 #[tokio::test]
 async fn killed_after_the_calls_of_a_program() {
-    killed_on(
-        on_disk,
-        &["call.finished", "call.files_captured", "call.before_restore", "call.after_restore"],
-        u64::MAX,
-    )
-    .await;
+    let points = ["call.finished", "call.files_captured", "call.before_restore", "call.after_restore"];
+    killed_in(Plot::Programs, Place::Host, &points, u64::MAX).await;
 }
 
 #[tokio::test]
 async fn killed_while_the_records_of_a_program_are_stored() {
-    killed_on(on_disk, &["append.", "store."], 6).await;
+    killed_in(Plot::Programs, Place::Host, &["append.", "store."], 6).await;
 }
 
 #[tokio::test]
 async fn killed_in_programs_with_files_in_memory() {
-    killed_on(|| Stage::of(Place::Memory, Mode::Lisp), &["call.", "machine."], 2).await;
+    killed_in(Plot::Programs, Place::Memory, &["call.", "machine."], 2).await;
 }

@@ -15,6 +15,7 @@ mod history;
 mod lisp;
 mod matrix;
 mod outcome;
+mod plots;
 mod random;
 mod recovery;
 mod rivals;

@@ -19,20 +19,24 @@ pub(crate) enum Place {
     Memory,
 }
 
-/// How the agent of a session works.
+/// What is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// It calls tools by JSON.
-    Json,
-    /// It answers with programs.
-    Lisp,
+pub(crate) enum Plot {
+    /// One agent with many tools.
+    Alone,
+    /// Agents that work for agents.
+    Agents,
+    /// A prompt whose sections are opened.
+    Sections,
+    /// An agent that answers with programs.
+    Programs,
 }
 
 /// A directory in which a session is played.
 pub(crate) struct Stage {
     pub(crate) root: PathBuf,
     pub(crate) place: Place,
-    pub(crate) mode: Mode,
+    pub(crate) plot: Plot,
     _directories: Vec<TempDir>,
 }
 
@@ -46,11 +50,11 @@ pub(crate) struct Opened {
 impl Stage {
     /// A stage on which nothing has been played yet.
     pub(crate) fn new(place: Place) -> Self {
-        Self::of(place, Mode::Json)
+        Self::of(place, Plot::Alone)
     }
 
-    /// A stage for an agent that works like this.
-    pub(crate) fn of(place: Place, mode: Mode) -> Self {
+    /// A stage for a plot.
+    pub(crate) fn of(place: Place, plot: Plot) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let memory = in_memory();
@@ -59,12 +63,12 @@ impl Stage {
         }
         std::fs::create_dir(root.join("files")).unwrap();
         std::fs::write(root.join("files/old.txt"), "what was there before\n").unwrap();
-        Self { root, place, mode, _directories: memory.into_iter().chain([directory]).collect() }
+        Self { root, place, plot, _directories: memory.into_iter().chain([directory]).collect() }
     }
 
     /// The stage of a process that plays on another's.
-    pub(crate) fn existing(root: PathBuf, place: Place, mode: Mode) -> Self {
-        Self { root, place, mode, _directories: Vec::new() }
+    pub(crate) fn existing(root: PathBuf, place: Place, plot: Plot) -> Self {
+        Self { root, place, plot, _directories: Vec::new() }
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
