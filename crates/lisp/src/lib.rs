@@ -29,7 +29,7 @@ mod value;
 
 pub use compile::Program;
 pub use edn::read_edn;
-pub use engine::Engine;
+pub use engine::{Engine, INTERPRETER};
 pub use error::{Error, ErrorKind, Location, Result, did_you_mean};
 pub use inputs::{Inputs, Tools};
 pub use json::{from_json, to_json};
@@ -42,7 +42,7 @@ pub use reader::{
     Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Span, Tag, completeness, is_keyword_name,
     is_symbol_name, read_all, repair,
 };
-pub use stored::{restore_memory, restore_value, store_memory, store_value};
+pub use stored::{restore_changes, restore_memory, restore_value, store_changes, store_memory, store_value};
 pub use types::type_label;
 pub use value::{
     AtomRef, Closure, Cursor, Exception, Keyword, LazyCell, List, ListNode, Map, Next, Pattern, Ratio,

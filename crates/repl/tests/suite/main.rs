@@ -3,9 +3,13 @@
 
 mod coalesced;
 mod configuration;
+mod extraction;
+mod machine;
+mod mission;
 mod pairs;
 mod properties;
 mod recall;
+mod signature;
 mod support;
 mod transcripts;
 mod turns;
