@@ -11,6 +11,7 @@ mod agent;
 mod core;
 mod lisp;
 mod measure;
+mod render;
 mod report;
 mod store;
 mod tools;
@@ -29,6 +30,7 @@ const GROUPS: &[Group] = &[
     ("store", "the SQLite store, beside bare SQLite", store::run),
     ("agent", "turns of an agent on a durable store, and going on after a crash", agent::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
+    ("render", "what a model is shown of the turns before", render::run),
     #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];
