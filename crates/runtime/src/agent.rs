@@ -13,6 +13,7 @@ use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use serde_json::Value;
 
+use crate::driver::Backoff;
 use crate::error::RuntimeError;
 use crate::evaluate::Contract;
 use crate::runner::Tools;
@@ -40,8 +41,8 @@ pub struct Agent {
     pub budget: Option<Limits>,
     /// How much active time an evaluation has.
     pub deadline: Option<Duration>,
-    /// How often a policy that could not answer is asked again.
-    pub retries: u32,
+    /// How often, and after which waits, a policy that could not answer is asked again.
+    pub backoff: Backoff,
     /// How deep agents that work for agents may be nested, from the one that a person asked: its own are at depth 1.
     pub max_depth: u32,
     /// What its answer looks like, where that is not just words.
@@ -78,7 +79,7 @@ impl Agent {
             rendering: Arc::new(AsSaid),
             budget: None,
             deadline: None,
-            retries: 3,
+            backoff: Backoff::default(),
             max_depth: 3,
             output: None,
             prompt: None,
@@ -132,6 +133,13 @@ impl Agent {
         self.with_machinery(loops)
     }
 
+    /// Says how often, and after which waits, a policy that could not answer is asked again.
+    #[must_use]
+    pub fn with_backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
     /// Limits how deep agents that work for agents may be nested. An agent that works for another is held to both limits.
     #[must_use]
     pub fn with_max_depth(mut self, depth: u32) -> Self {
@@ -151,7 +159,7 @@ impl Agent {
         let prompt = bound.prompt();
         self.ns = prompt.ns().to_owned();
         self.key = prompt.key().to_owned();
-        self.system = Some(rendered.text);
+        self.system = Some(rendered.text).filter(|text| !text.is_empty());
         self.tools = Tools::new(self.tools.iter().cloned().chain(rendered.tools))?;
         if let Some(output) = prompt.output() {
             self.output = Some(Arc::new(Contract::new(output.clone())?));

@@ -4,7 +4,6 @@
 //! that it wants is done. An answer that does not arrive whole leaves nothing behind: it is asked again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
@@ -12,17 +11,16 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, Note, PauseReason, RequestStarted};
 use backstitch_core::machine::{Ending, Event, Machine};
-use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{Answer, Question, RequestInfo};
 use backstitch_core::view::Transcript;
 use serde_json::json;
 
 use super::Driver;
 use super::drive::Next;
+use super::hydrate::Held;
+use super::question::Asking;
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
-
-/// The longest wait before a policy is asked again, unless it said how long.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// What came of asking.
 enum Asked {
@@ -82,20 +80,10 @@ impl Driver {
             let state = self.live.state().await;
             self.agent.rendering.show(&state.view, &transcript, evaluation)?
         };
-        let media = self.hydrated.media(&self.live, &shown.messages).await?;
-        Ok(Question {
-            session_id: self.live.id(),
-            evaluation_id: evaluation,
-            turn: turns + 1,
-            shown: shown.messages,
-            renderer: shown.renderer,
-            transcript,
-            media,
-            options: self.agent.options(),
-            output: self.agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
-            deltas: self.deltas(evaluation, turns + 1),
-            session,
-        })
+        let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
+        let deltas = self.deltas(evaluation, turns + 1);
+        let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
+        Ok(asked.question(&self.agent, shown, transcript, session))
     }
 
     /// Records that the policy is about to be asked. The inner error says which limit that would exceed.
@@ -156,25 +144,9 @@ impl Driver {
             biased;
             () = self.stop.cancelled() => Ok(Asked::Stopped),
             () = self.wait_for_cancel() => Ok(Asked::Cancelled),
-            answer = self.with_retries(question, info) => Ok(Asked::Answered(Box::new(answer?))),
+            answer = self.with_retries(evaluation, question, info) => Ok(Asked::Answered(Box::new(answer?))),
             () = out_of_time => Ok(Asked::OutOfTime),
         }
-    }
-
-    /// Asks, and asks again when that may help.
-    async fn with_retries(&self, question: Question, info: RequestInfo) -> Result<Answer, PolicyError> {
-        for attempt in 0_u32.. {
-            match self.agent.policy.decide(question.clone(), info.clone()).await {
-                Err(error) if error.retryable && attempt < self.agent.retries => {
-                    let backoff = Duration::from_millis(500).saturating_mul(1 << attempt.min(10));
-                    let wait = error.retry_after.unwrap_or(backoff.min(LONGEST_WAIT));
-                    tracing::warn!(%error, ?wait, "the policy did not answer; it is asked again");
-                    tokio::time::sleep(wait).await;
-                }
-                other => return other,
-            }
-        }
-        unreachable!("invariant: the loop ends by returning")
     }
 
     /// Records an answer as one batch. It goes to the store with what comes next, and before anything that it wants is done.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Paused, RecordBody,
+    Batch, Decision, EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Paused, RecordBody,
 };
 use backstitch_core::machine::{Action, Ending, Event, Machine};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
@@ -184,6 +184,7 @@ impl Driver {
         evaluation: EvaluationId,
         ending: Ending,
     ) -> Result<Ended, RuntimeError> {
+        self.give_up_calls(evaluation).await?;
         let cancels = match ending.outcome {
             Outcome::Cancelled => self.waiting_cancels().await?,
             _ => Vec::new(),
@@ -220,6 +221,21 @@ impl Driver {
         }
         self.keep_snapshot().await;
         self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
+    }
+
+    /// Gives up the calls that sessions still work for when the evaluation ends: what they did is put back.
+    async fn give_up_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        let open: Vec<_> = {
+            let state = self.live.state().await;
+            let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
+            let continued = open.filter(|call| self.continued(&state.view, call).is_some());
+            continued.map(|call| call.call_id).collect()
+        };
+        for call in open {
+            let reason = Some("its evaluation ended before it did".to_owned());
+            self.live.resolve(Some(call), Decision::Fail { reason }, None).await?;
+        }
+        Ok(())
     }
 
     /// What the journal says of an evaluation, once it has ended.

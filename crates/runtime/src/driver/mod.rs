@@ -12,21 +12,27 @@ mod hydrate;
 mod logs;
 mod outcome;
 mod output;
+mod question;
 mod recover;
+mod retry;
 mod supersede;
+mod tell;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
-use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::id::EvaluationId;
 use backstitch_core::message::{MediaPart, Part};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Delta, Deltas};
 use tokio_util::sync::CancellationToken;
 
 pub use outcome::{Answered, Ended};
+pub(crate) use question::question_before;
+pub use retry::Backoff;
+pub use tell::Piece;
+pub(crate) use tell::{OnDelta, Teller};
 
 use crate::agent::Agent;
 use crate::live::LiveSession;
@@ -126,22 +132,7 @@ pub struct Driver {
     wants_cancel: AtomicBool,
     wants_pause: AtomicBool,
     hydrated: hydrate::Hydrated,
-    on_delta: Option<Arc<OnDelta>>,
-}
-
-type OnDelta = dyn Fn(&Piece) + Send + Sync;
-
-/// A piece of an answer that is still coming, and of which.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
-    /// The session.
-    pub session_id: SessionId,
-    /// The evaluation.
-    pub evaluation_id: EvaluationId,
-    /// The number that the answer will have.
-    pub turn: u64,
-    /// The piece.
-    pub delta: Delta,
+    teller: Teller,
 }
 
 impl Driver {
@@ -153,10 +144,12 @@ impl Driver {
     /// Drives a session with this agent, and publishes telemetry here.
     pub fn with_telemetry(live: Arc<LiveSession>, agent: Agent, telemetry: Telemetry) -> Self {
         let stop = CancellationToken::new();
+        let teller = Teller::new(live.clone());
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .with_telemetry(telemetry)
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(stop.clone())
+            .telling(teller.clone())
             .called_by(agent.clone());
         Self {
             live,
@@ -168,7 +161,7 @@ impl Driver {
             wants_cancel: AtomicBool::new(false),
             wants_pause: AtomicBool::new(false),
             hydrated: hydrate::Hydrated::default(),
-            on_delta: None,
+            teller,
         }
     }
 
@@ -176,20 +169,6 @@ impl Driver {
     #[must_use]
     pub fn stopped_by(self, stop: CancellationToken) -> Self {
         Self { runner: self.runner.with_cancellation(stop.clone()), stop, ..self }
-    }
-
-    /// Tells pieces of answers while they come. What is told must not wait for anything, and is gone once the process ends: what
-    /// counts is the answer as it is recorded.
-    #[must_use]
-    pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
-        self.on_delta = Some(Arc::new(tell));
-        self
-    }
-
-    fn deltas(&self, evaluation_id: EvaluationId, turn: u64) -> Deltas {
-        let Some(tell) = self.on_delta.clone() else { return Deltas::default() };
-        let session_id = self.live.id();
-        Deltas::new(move |delta| tell(&Piece { session_id, evaluation_id, turn, delta }))
     }
 
     /// The session.

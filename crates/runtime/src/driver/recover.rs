@@ -19,7 +19,7 @@ use super::drive::{millis, paused_by};
 use super::{Drift, Driver, Ended, Fidelity, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::Durable;
-use crate::sub_agent::{is_withdrawn, still_waits, withdraw};
+use crate::sub_agent::{has_files, is_withdrawn, still_waits, withdraw};
 
 impl Driver {
     /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
@@ -179,9 +179,17 @@ impl Driver {
             }
         }
         // Files that were lent to a session that works for a call are that session's: it puts them back to where its own calls need them.
-        let lent = continued.iter().filter_map(|call| call.intent.as_ref());
-        let are_lent = lent.map(|intent| intent.record.root).any(|root| root.is_some());
-        if !are_lent && !self.put_back_before(&open, drift).await? {
+        // One that has not begun yet has none, and needs them as they were before its call.
+        let mut are_lent = false;
+        let mut not_begun = open;
+        for call in continued {
+            let writes = call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
+            match call.session() {
+                Some(child) if writes && has_files(&self.live, child).await? => are_lent = true,
+                _ => not_begun.push(call),
+            }
+        }
+        if !are_lent && !self.put_back_before(&not_begun, drift).await? {
             return Ok(Some(self.waiting(evaluation).await));
         }
         crash_point!("recover.restored");

@@ -153,6 +153,9 @@ impl LiveSession {
         objects: Vec<Object>,
     ) -> Result<(), RuntimeError> {
         let spent = spent_for(self, call).await?;
+        if call.session().is_some() {
+            self.lend_files(false);
+        }
         self.commit(|state| {
             let session = &state.execution.session;
             let transcript = state.view.transcript()?;

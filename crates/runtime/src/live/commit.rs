@@ -233,6 +233,7 @@ impl LiveSession {
         self.set_status(LiveStatus::Sound);
         view.load_into(&mut state.execution.session);
         state.view = view;
+        self.lend_files(false);
         self.became_durable(&mut state);
         Ok(head)
     }

@@ -9,7 +9,7 @@ mod files;
 mod load;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use backstitch_core::execution::{ExecutionState, Resources, WorkspaceResource};
@@ -27,6 +27,7 @@ pub(crate) use files::{blocking, recorded};
 pub use load::{load_view, read_records};
 
 use crate::error::RuntimeError;
+use crate::watch::{Tellings, Told, Watch};
 
 /// What a session lives with, besides its journal.
 pub struct Surroundings {
@@ -53,11 +54,15 @@ pub struct LiveSession {
     workspace: Option<Arc<dyn Workspace>>,
     /// Granted in the order in which it is asked for, so that of two calls of one turn the later sees the earlier's files.
     pub(crate) files: Arc<RwLock<()>>,
+    /// Whether the files are those of a session that works for a call and has not ended: nobody else may use them.
+    files_are_lent: AtomicBool,
     state: Mutex<LiveState>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
     /// The place after the last record that is in the store.
     durable: watch::Sender<Position>,
+    /// Where is told what is not recorded.
+    tellings: Tellings,
 }
 
 /// What a driven session holds in memory.
@@ -170,7 +175,9 @@ impl LiveSession {
             clock: surroundings.clock,
             workspace: surroundings.workspace,
             files: Arc::default(),
+            files_are_lent: AtomicBool::new(false),
             durable: watch::Sender::new(view.head()),
+            tellings: Tellings::default(),
             state: Mutex::new(LiveState { view, execution, held: commit::Held::default() }),
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
@@ -207,6 +214,16 @@ impl LiveSession {
         self.workspace.as_ref()
     }
 
+    /// Says whether the files are those of a session that works for a call. They are until the call has ended, also while it waits.
+    pub(crate) fn lend_files(&self, are_lent: bool) {
+        self.files_are_lent.store(are_lent, Ordering::SeqCst);
+    }
+
+    /// Whether the files are those of a session that works for a call.
+    pub(crate) fn files_are_lent(&self) -> bool {
+        self.files_are_lent.load(Ordering::SeqCst)
+    }
+
     /// What is in memory, for reading. Nothing is committed as long as this is held.
     pub async fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().await
@@ -215,6 +232,16 @@ impl LiveSession {
     /// The place after the last record that is in the store, and all later ones as they come.
     pub fn durable_head(&self) -> watch::Receiver<Position> {
         self.durable.subscribe()
+    }
+
+    /// What happens in the session from now on, while this process drives it.
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.store.clone(), self.id, self.durable.subscribe(), self.tellings.subscribe())
+    }
+
+    /// Tells whoever watches.
+    pub(crate) fn tell(&self, told: &Told) {
+        self.tellings.tell(*self.durable.borrow(), told);
     }
 
     /// The seed of the session's chance.

@@ -58,6 +58,9 @@ impl ToolRunner {
             return Ok(CallEnd::BudgetExhausted);
         };
         let resources = started.resources.clone();
+        if started.before.is_some() {
+            self.live.lend_files(true);
+        }
         let settled = match self.child(&started, agent).await {
             Ok(child) => {
                 let (ended, stop) = self.watch(&child, &started, mission).await;
@@ -70,7 +73,11 @@ impl ToolRunner {
             Err(error) => Err(error),
         };
         match settled {
-            Ok(Settled::End(end)) => Ok(end),
+            Ok(Settled::End(CallEnd::Waits)) => Ok(CallEnd::Waits),
+            Ok(Settled::End(end)) => {
+                self.live.lend_files(false);
+                Ok(end)
+            }
             Ok(Settled::Conflict) => Err(RuntimeError::NothingToDo(
                 "an agent changes nothing of its caller's state, so nothing can be in its way".to_owned(),
             )),
@@ -109,6 +116,7 @@ impl ToolRunner {
             time_left: self.time_left(started),
             workspace: started.tool.spec.workspace,
             telemetry: self.telemetry.clone(),
+            teller: self.teller.clone(),
             stop: self.cancel.child_token(),
         })
         .await

@@ -33,6 +33,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
+use crate::driver::Teller;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 use crate::sub_agent::SubAgent;
@@ -63,6 +64,8 @@ pub struct ToolRunner {
     cancel: CancellationToken,
     /// Who calls, for agents that work for its calls.
     caller: Option<Agent>,
+    /// Who is told what happens in sessions that work for calls.
+    teller: Option<Teller>,
 }
 
 /// One attempt of a call, on its way.
@@ -106,6 +109,7 @@ impl ToolRunner {
             rescue_bytes: RESCUE_BYTES,
             cancel: CancellationToken::new(),
             caller: None,
+            teller: None,
         }
     }
 
@@ -149,6 +153,12 @@ impl ToolRunner {
     /// Says which agent calls.
     pub(crate) fn called_by(mut self, caller: Agent) -> Self {
         self.caller = Some(caller);
+        self
+    }
+
+    /// Says who is told what happens in sessions that work for calls.
+    pub(crate) fn telling(mut self, teller: Teller) -> Self {
+        self.teller = Some(teller);
         self
     }
 
@@ -198,6 +208,10 @@ impl ToolRunner {
         };
         // Nothing may be awaited before the hold: it is granted in the order in which it is asked for.
         let hold = Hold::take(self.live.workspace(), &self.live.files, tool.spec.workspace).await;
+        // What waits in the middle of its work has the files until it has ended, and so whoever needs them waits with it.
+        if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
+            return Ok(CallEnd::Waits);
+        }
         if tool.spec.approval == Approval::Needed && !call.approved {
             self.pause(&call, PauseReason::Approval, format!("{} needs approval", tool.name())).await?;
             return Ok(CallEnd::NeedsApproval);

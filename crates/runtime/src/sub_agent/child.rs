@@ -18,7 +18,7 @@ use backstitch_core::view::{Call, JournalView};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, ResumeOptions};
+use crate::driver::{Driver, Ended, Mission, ResumeOptions, Teller};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Surroundings, load_view, read_records};
 use crate::telemetry::Telemetry;
@@ -43,6 +43,7 @@ pub(crate) struct Lent<'a> {
     pub(crate) time_left: Option<Duration>,
     pub(crate) workspace: WorkspaceUse,
     pub(crate) telemetry: Telemetry,
+    pub(crate) teller: Option<Teller>,
     /// Stops the child with its parent.
     pub(crate) stop: CancellationToken,
 }
@@ -73,7 +74,8 @@ impl Child {
             other => other?,
         };
         crash_point!("child.created");
-        let driver = Driver::with_telemetry(live.clone(), agent, lent.telemetry).stopped_by(lent.stop);
+        let driver = Driver::with_telemetry(live.clone(), agent, lent.telemetry);
+        let driver = driver.stopped_by(lent.stop).told_to(lent.teller);
         Ok(Self { live, driver, allotment, time_left })
     }
 
@@ -86,11 +88,18 @@ impl Child {
         Box::pin(async move {
             let latest = {
                 let state = self.live.state().await;
-                state.view.latest_evaluation().map(|latest| (latest.budget, latest.time_left()))
+                state.view.latest_evaluation().map(|latest| {
+                    let has_ended = latest.finished.is_some();
+                    (latest.budget, latest.time_left(), has_ended)
+                })
             };
+            if matches!(latest, Some((.., true))) {
+                // Its recorded answer is all that a resume gives, and its files may have been in the memory of a process.
+                self.live.bring_back_files().await?;
+            }
             let mut ended = match latest {
                 None => self.driver.start(mission).await?,
-                Some((budget, time_left)) => {
+                Some((budget, time_left, _)) => {
                     let spent = self.spent().await.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
                     // A person may have given it more than its call holds back: that stands as long as it lasts.
                     let has_budget = budget.is_none_or(|budget| budget.check(spent).is_ok());
@@ -187,6 +196,15 @@ pub(crate) async fn withdraw(
     let withdrawn = live.withdraw(why).await;
     live.give_back().await?;
     withdrawn
+}
+
+/// Whether a session that works for a call has looked at the files that it was lent.
+pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
+    match load_view(&**parent.store(), session, None).await {
+        Ok(view) => Ok(view.files().is_some()),
+        Err(RuntimeError::ConversationNotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether there is nothing to take back of what a session did for a call.

@@ -21,7 +21,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-pub(crate) use child::{Child, Lent, depth, is_withdrawn, left_running, spent_for, still_waits, withdraw};
+pub(crate) use child::{
+    Child, Lent, depth, has_files, is_withdrawn, left_running, spent_for, still_waits, withdraw,
+};
 
 use crate::agent::Agent;
 use crate::driver::Mission;

@@ -19,3 +19,4 @@ mod prompts;
 mod runner;
 mod structured;
 mod sub_agents;
+mod watching;

@@ -495,3 +495,51 @@ async fn a_person_may_fail_a_call_that_waits_and_its_session_goes_back() {
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(results(&driver).await, ["enough"]);
 }
+
+/// A caller whose agent waits for approval after it has written half of a file, with a call beside it that writes as well.
+fn waiting(shop: &Shop) -> Agent {
+    let mut tool = write(Effect::Workspace, &shop.ran);
+    let mut spec = (*tool.spec).clone();
+    spec.approval = backstitch_core::tool::Approval::Needed;
+    spec.name = backstitch_core::tool::ToolName::new("finish").unwrap();
+    tool.spec = Arc::new(spec);
+    let replies = vec![
+        reply("", &[writes("coat", "half")]),
+        reply("", &[("finish", json!({"path": "coat", "text": "whole"}))]),
+        reply("mended", &[]),
+    ];
+    let tailor =
+        scripted(replies).with_tools(Tools::new([write(Effect::Workspace, &shop.ran), tool]).unwrap());
+    let tools = [sub_agent(tailor).into_tool(), write(Effect::Workspace, &shop.ran)];
+    let replies = vec![reply("help", &[asks("mend"), writes("beside", "x")]), reply("done", &[])];
+    scripted(replies).with_tools(Tools::new(tools).unwrap())
+}
+
+#[tokio::test]
+async fn nobody_else_has_the_files_while_an_agent_waits_in_the_middle_of_its_work() {
+    let shop = Shop::new();
+    let driver = shop.create(waiting(&shop)).await;
+    let ended = driver.start("sew").await.unwrap();
+    let Ended::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
+    assert_eq!((shop.file("coat").as_deref(), shop.file("beside")), (Some("half"), None));
+    let pause = shop.runtime.view(child).await.unwrap().pause().cloned().unwrap();
+    shop.runtime.decide(child, pause.call_id, Decision::Approve, None).await.unwrap();
+    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!((shop.file("coat").as_deref(), shop.file("beside").as_deref()), (Some("whole"), Some("x")));
+}
+
+#[tokio::test]
+async fn an_evaluation_that_is_cancelled_while_an_agent_waits_puts_back_what_it_did() {
+    let shop = Shop::new();
+    let driver = shop.create(waiting(&shop)).await;
+    let session = driver.session().id();
+    let ended = driver.start("sew").await.unwrap();
+    let Ended::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
+    let pause = shop.runtime.view(child).await.unwrap().pause().cloned().unwrap();
+    shop.runtime.decide(child, pause.call_id, Decision::Approve, None).await.unwrap();
+    shop.runtime.cancel(session).await.unwrap();
+    let ended = driver.resume(ResumeOptions::default()).await.unwrap();
+    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert_eq!((shop.file("coat"), shop.file("beside")), (None, None));
+    assert!(shop.runtime.view(child).await.unwrap().latest_evaluation().is_none());
+}

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use backstitch_testkit::crash::{self, Crash};
 
 use super::session::{Unseen, to_the_end};
-use super::stage::{Place, Stage};
+use super::stage::{Place, Plot, Stage};
 use super::tools::{DIE_IN, STOP_IN};
 use super::{garbage, hammer, history, rivals};
 
@@ -58,7 +58,7 @@ impl Stage {
         let log = std::fs::OpenOptions::new().append(true).create(true).open(self.path("log")).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "crash::child::plays", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env(STAGE, &self.root).env(ROLE, format!("{role:?} {:?}", self.place));
+        command.env(STAGE, &self.root).env(ROLE, format!("{role:?} {:?} {:?}", self.place, self.plot));
         match death {
             Death::None => {}
             Death::At(crash) => drop(command.env(crash::VARIABLE, crash.to_string())),
@@ -99,10 +99,12 @@ impl Stage {
 fn plays() {
     let Some(root) = std::env::var_os(STAGE).map(PathBuf::from) else { return };
     let told = std::env::var(ROLE).unwrap();
-    let (role, place) = told.split_once(' ').unwrap();
+    let [role, place, plot] = told.split(' ').collect::<Vec<_>>()[..] else { panic!("{told:?}") };
     let role = Role::ALL.into_iter().find(|known| format!("{known:?}") == role).unwrap();
     let place = if place == "Host" { Place::Host } else { Place::Memory };
-    let stage = Stage::existing(root, place);
+    let plots = [Plot::Alone, Plot::Agents, Plot::Sections];
+    let plot = plots.into_iter().find(|known| format!("{known:?}") == plot).unwrap();
+    let stage = Stage::existing(root, place, plot);
     crash::arm();
     // On one thread, so that points are reached in the same order every time.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

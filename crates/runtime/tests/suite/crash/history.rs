@@ -94,7 +94,7 @@ async fn killed_while_going_back() {
     assert!(!stage.play(Role::Rewind, &Death::None));
     let (hits, new) = (stage.hits(), find(&stage, &stage.open(), session::id(), "files").await);
     assert_ne!(old, new);
-    assert_eq!((old.turns, new.turns), (8, 2));
+    assert_eq!((old.turns, new.turns), (10, 2));
     for point in ["rewind.", "workspace.restore.", "append.", "store."] {
         for (point, reached) in hits.iter().filter(|(name, _)| name.starts_with(point)) {
             for hit in super::matrix::hits_to_try(*reached, 2) {

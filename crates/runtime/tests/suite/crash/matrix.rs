@@ -9,8 +9,8 @@ use backstitch_testkit::crash::Crash;
 
 use super::child::{Death, Role};
 use super::outcome::{Outcome, files};
-use super::session::{self, Unseen, agent, to_the_end};
-use super::stage::{Place, Stage};
+use super::session::{self, Unseen, agent, answered, asked, to_the_end};
+use super::stage::{Place, Plot, Stage};
 
 /// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, and of agents that work for calls.
 const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "child."];
@@ -23,7 +23,11 @@ pub(crate) struct Reference {
 
 impl Reference {
     pub(crate) async fn of(place: Place) -> Self {
-        let stage = Stage::new(place);
+        Self::of_plot(place, Plot::Alone).await
+    }
+
+    pub(crate) async fn of_plot(place: Place, plot: Plot) -> Self {
+        let stage = Stage::of(place, plot);
         assert!(!stage.play(Role::End, &Death::None));
         let hits = stage.hits();
         Self { outcome: resumed(&stage, Unseen::Retry).await, hits }
@@ -75,25 +79,45 @@ pub(crate) fn hits_to_try(reached: u64, most: u64) -> BTreeSet<u64> {
 
 /// Kills a process at the points that begin like this, each the first times that it is reached, and the last.
 async fn killed_at(place: Place, points: &[&str], most: u64) {
-    let reference = Reference::of(place).await;
+    killed_in(Plot::Alone, place, points, most).await;
+}
+
+async fn killed_in(plot: Plot, place: Place, points: &[&str], most: u64) {
+    let reference = Reference::of_plot(place, plot).await;
     let mut tried = 0;
     for point in POINTS.iter().filter(|point| points.iter().any(|wanted| point.starts_with(wanted))) {
         let reached = reference.hits.get(*point).copied().unwrap_or_default();
         for hit in hits_to_try(reached, most) {
             let what = format!("killed at {point}, time {hit} of {reached}");
-            let stage = Stage::new(place);
+            let stage = Stage::of(place, plot);
             let died = stage.play(Role::End, &Death::At(Crash::at(point, hit)));
             assert!(died || hit == reached, "{what}: it was not");
+            let (asked_before, answered) = (asked(&stage), answered(&stage).await);
             resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
+            check_asked(&stage, &asked_before, &answered, &what);
             tried += 1;
         }
     }
     assert!(tried > 0, "no point begins like {points:?}");
 }
 
+/// Nobody is asked for an answer that was recorded when the process died, and nobody twice by one process.
+fn check_asked(stage: &Stage, before: &[String], answered: &[String], what: &str) {
+    let all = asked(stage);
+    let (earlier, later) = all.split_at(before.len());
+    for asks in [earlier, later] {
+        let different: BTreeSet<_> = asks.iter().collect();
+        assert_eq!(different.len(), asks.len(), "{what}: asked twice: {asks:?}");
+    }
+    let again: Vec<_> = later.iter().filter(|ask| answered.contains(ask)).collect();
+    assert!(again.is_empty(), "{what}: asked again for recorded answers: {again:?}");
+}
+
 #[tokio::test]
 async fn every_point_is_tried_somewhere() {
     let (host, memory) = (Reference::of(Place::Host).await, Reference::of(Place::Memory).await);
+    let agents = Reference::of_plot(Place::Host, Plot::Agents).await;
+    assert_eq!(agents.hits.keys().filter(|point| point.starts_with("child.")).count(), 3);
     for point in POINTS {
         let elsewhere = ELSEWHERE.iter().any(|other| point.starts_with(other));
         assert_eq!(host.hits.contains_key(*point), !elsewhere, "{point}: {:?}", host.hits);
@@ -155,4 +179,46 @@ async fn killed_with_files_in_memory() {
 #[tokio::test]
 async fn killed_in_calls_with_files_in_memory() {
     killed_at(Place::Memory, &["call."], 2).await;
+}
+
+#[tokio::test]
+async fn killed_around_an_agent_that_works_for_a_call() {
+    killed_in(Plot::Agents, Place::Host, &["child.", "ask.", "snapshot.", "recover.before"], u64::MAX).await;
+}
+
+#[tokio::test]
+async fn killed_in_the_calls_of_an_agent_that_works_for_a_call() {
+    killed_in(Plot::Agents, Place::Host, &["call.in_handler", "call.handler_done", "call.finished"], 9).await;
+}
+
+#[tokio::test]
+async fn killed_around_the_intents_of_an_agent_that_works_for_a_call() {
+    let points = &["call.before_intent", "call.after_intent", "call.files_captured", "process."];
+    killed_in(Plot::Agents, Place::Host, points, 7).await;
+}
+
+#[tokio::test]
+async fn killed_while_the_files_of_an_agent_are_put_back() {
+    let points = &["call.before_restore", "call.after_restore", "workspace."];
+    killed_in(Plot::Agents, Place::Host, points, 7).await;
+}
+
+#[tokio::test]
+async fn killed_while_an_agent_that_works_for_a_call_appends() {
+    killed_in(Plot::Agents, Place::Host, &["append."], 12).await;
+}
+
+#[tokio::test]
+async fn killed_in_an_agent_with_files_in_memory() {
+    killed_in(Plot::Agents, Place::Memory, &["child.", "call.in_handler", "call.finished"], 6).await;
+}
+
+#[tokio::test]
+async fn killed_while_sections_are_opened() {
+    killed_in(Plot::Sections, Place::Host, &["ask.", "append.", "recover.before", "snapshot."], 8).await;
+}
+
+#[tokio::test]
+async fn killed_in_calls_while_sections_are_opened() {
+    killed_in(Plot::Sections, Place::Host, &["call."], 5).await;
 }

@@ -14,6 +14,7 @@ mod hammer;
 mod history;
 mod matrix;
 mod outcome;
+mod plots;
 mod random;
 mod recovery;
 mod rivals;

@@ -1,9 +1,9 @@
 //! What came of a session, without what may differ: ids, times, the order of results inside one turn, and the records of
 //! attempts that were interrupted.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use backstitch_core::id::CallId;
+use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
     Effect, InnerMessage, ObservationCause, Position, Record, RecordBody, WorkspaceRoot,
 };
@@ -30,6 +30,8 @@ pub(crate) struct Outcome {
     files: BTreeMap<String, String>,
     transcript: Vec<String>,
     journal: Vec<String>,
+    /// The same of the sessions that worked for its calls, and for theirs.
+    children: Vec<(Vec<String>, Vec<String>)>,
     /// What the files were before they were put back, all that was kept of it.
     rescued: BTreeSet<String>,
 }
@@ -45,10 +47,23 @@ impl Outcome {
             assert_eq!(Some(found), root, "the files are what is recorded");
         }
         let transcript = view.transcript().unwrap();
-        let calls = ordinals(&transcript);
+        let calls = ordinals(&records);
+        let mut views = vec![view.clone()];
+        let mut rescued = rescues(&records);
+        let mut children = Vec::new();
+        let mut next = workers(&records);
+        while let Some(child) = next.pop_front() {
+            let records = read_records(&*opened.store, child, Position::START, None).await.unwrap();
+            let view = load_view(&*opened.store, child, None).await.unwrap();
+            let calls = ordinals(&records);
+            children.push((said(&view.transcript().unwrap(), &calls), essence(&records, &calls)));
+            rescued.extend(rescues(&records));
+            next.extend(workers(&records));
+            views.push(view);
+        }
         let state = view.session(Arc::new(SystemClock::default()));
         let state = state.snapshot_with(Capture::policies([SlicePolicy::State])).content_digest().unwrap();
-        check_effects(stage, &view);
+        check_effects(stage, &views);
         Self {
             answer: ended.answer().unwrap().text,
             state: format!("{state:?}"),
@@ -56,7 +71,8 @@ impl Outcome {
             files: if stage.place == Place::Host { files(stage) } else { BTreeMap::new() },
             transcript: said(&transcript, &calls),
             journal: essence(&records, &calls),
-            rescued: records.iter().filter_map(rescue).map(|root| format!("{root:?}")).collect(),
+            children,
+            rescued,
         }
     }
 
@@ -75,9 +91,30 @@ impl Outcome {
 }
 
 /// The number of each call: those of one turn are numbered as they were made.
-fn ordinals(transcript: &Transcript) -> HashMap<CallId, usize> {
-    let calls = transcript.all().iter().filter_map(|message| message.message.option_call());
-    calls.enumerate().map(|(number, call)| (call.invocation_id, number)).collect()
+fn ordinals(records: &[Record]) -> HashMap<CallId, usize> {
+    let messages = records.iter().filter_map(|record| match &record.body {
+        RecordBody::MessageAppended(message) => message.message.option_call(),
+        _ => None,
+    });
+    messages.enumerate().map(|(number, call)| (call.invocation_id, number)).collect()
+}
+
+/// The sessions that worked for calls, in the order of the calls.
+fn workers(records: &[Record]) -> VecDeque<SessionId> {
+    let mut workers = VecDeque::new();
+    for record in records {
+        if let RecordBody::CallStarted(started) = &record.body
+            && let Some(session) = started.session
+            && !workers.contains(&session)
+        {
+            workers.push_back(session);
+        }
+    }
+    workers
+}
+
+fn rescues(records: &[Record]) -> BTreeSet<String> {
+    records.iter().filter_map(rescue).map(|root| format!("{root:?}")).collect()
 }
 
 fn said(transcript: &Transcript, calls: &HashMap<CallId, usize>) -> Vec<String> {
@@ -112,11 +149,13 @@ fn line(message: &InnerMessage, calls: &HashMap<CallId, usize>) -> String {
 /// The records of a journal but for those of attempts that were interrupted, and of what was done about them.
 fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
     let mut last_start: HashMap<CallId, usize> = HashMap::new();
-    let mut last_request: HashMap<u64, usize> = HashMap::new();
+    let mut last_request: HashMap<_, usize> = HashMap::new();
     for (place, record) in records.iter().enumerate() {
         match &record.body {
             RecordBody::CallStarted(started) => drop(last_start.insert(started.call_id, place)),
-            RecordBody::RequestStarted(request) => drop(last_request.insert(request.turn, place)),
+            RecordBody::RequestStarted(request) => {
+                last_request.insert((request.evaluation_id, request.turn), place);
+            }
             _ => {}
         }
     }
@@ -128,13 +167,16 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
             RecordBody::WorkspaceObserved(observed) if observed.cause != ObservationCause::Started => None,
             RecordBody::WorkspaceObserved(observed) => Some(format!("files {:?}", observed.root)),
             RecordBody::RequestStarted(request) => {
-                (last_request[&request.turn] == place).then(|| format!("request {}", request.turn))
+                let last = last_request[&(request.evaluation_id, request.turn)];
+                (last == place).then(|| format!("request {}", request.turn))
             }
             RecordBody::CallStarted(started) => (last_start[&started.call_id] == place).then(|| {
                 format!("started #{} {:?} {:?}", calls[&started.call_id], started.effect, started.root)
             }),
             RecordBody::ProcessStarted(process) => (last_start[&process.call_id] < place)
                 .then(|| format!("process of #{} {}", calls[&process.call_id], process.program)),
+            // A call that counts as never made may be made again.
+            RecordBody::CallFinished(finished) if last_start[&finished.call_id] > place => None,
             RecordBody::CallFinished(finished) => Some(format!(
                 "finished #{} {:?} {:?}",
                 calls[&finished.call_id], finished.outcome, finished.root
@@ -171,7 +213,7 @@ fn rescue(record: &Record) -> Option<WorkspaceRoot> {
 }
 
 /// What happened outside happened as its class promises.
-fn check_effects(stage: &Stage, view: &JournalView) {
+fn check_effects(stage: &Stage, views: &[JournalView]) {
     let happened = outside(stage);
     for (index, one) in happened.iter().enumerate() {
         if happened[..index].iter().any(|earlier| earlier.key == one.key) {
@@ -179,7 +221,10 @@ fn check_effects(stage: &Stage, view: &JournalView) {
             assert!(one.again, "a repeated call is told so: {happened:?}");
         }
     }
-    let made = view.calls().filter(|call| {
+    let made = views.iter().flat_map(|view| view.calls()).filter(|call| {
+        if call.session().is_some() {
+            return false;
+        }
         let effect = call.intent.as_ref().map(|intent| intent.record.effect);
         matches!(effect, Some(Effect::Idempotent | Effect::External))
     });

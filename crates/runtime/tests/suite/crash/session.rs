@@ -1,15 +1,19 @@
 //! The session that is played, and how somebody goes on with it.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, IdStream, SessionId};
-use backstitch_core::journal::{Decision, IdempotencyKey, PauseReason};
-use backstitch_core::message::OptionResult;
+use backstitch_core::journal::{Decision, IdempotencyKey, PauseReason, Position, RecordBody, Role};
+use backstitch_core::message::{OptionResult, PolicyName};
+use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo, Store as _};
 use backstitch_core::time::FixedClock;
-use backstitch_runtime::{Agent, Driver, Ended, ResumeOptions, RuntimeError};
+use backstitch_runtime::{Agent, Driver, Ended, ResumeOptions, RuntimeError, read_records};
+use backstitch_store::SqliteStore;
 use serde_json::{Value, json};
 
-use super::stage::{Opened, Place, Stage};
+use super::plots;
+use super::stage::{Opened, Place, Plot, Stage};
 use super::tools::{done, tools};
 use crate::driving::{reply, scripted};
 
@@ -28,9 +32,18 @@ pub(crate) fn id() -> SessionId {
     IdStream::from_seed([5; 32], clock).next()
 }
 
+/// The agent that drives the session.
+pub(crate) fn agent(stage: &Stage) -> Agent {
+    match stage.plot {
+        Plot::Alone => alone(stage),
+        Plot::Agents => plots::caller(stage),
+        Plot::Sections => plots::narrator(stage),
+    }
+}
+
 /// The agent: one call in a turn and several, side by side and one after the other, one that fails, one that is refused, and
 /// tools of every effect class.
-pub(crate) fn agent(stage: &Stage) -> Agent {
+fn alone(stage: &Stage) -> Agent {
     let write = |path: &str| ("write", json!({"path": path, "text": format!("all of {path}\n")}));
     let read = |path: &str| ("read", json!({"path": path}));
     let to = |tool, to: &str| (tool, json!({"to": to}));
@@ -50,6 +63,11 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
         reply("inside and outside", &[to("order", "thread"), write("old.txt"), to("mail", "bob")]),
         reply("outside alone", &[("deploy", json!({"path": "site.txt"}))]),
         reply("a shell", &[("shell", json!({}))]),
+        reply(
+            "side by side",
+            &[read("notes.txt"), to("mail", "eve"), write("a/three.txt"), read("a/three.txt")],
+        ),
+        reply("and again", &[write("notes.txt"), to("order", "needles")]),
         reply("what there is", &[("count", json!({})), ("write", json!({"path": 7})), ("hum", json!({}))]),
         reply("done", &[]),
     ];
@@ -57,7 +75,61 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
         // No process sees files in memory.
         replies.retain(|reply| reply.calls.iter().all(|call| call.name != "shell"));
     }
-    scripted(replies).with_tools(tools(stage))
+    counted(stage, scripted(replies).with_tools(tools(stage)))
+}
+
+/// The agent, with a policy that notes each time that it is asked.
+pub(crate) fn counted(stage: &Stage, mut agent: Agent) -> Agent {
+    agent.policy = Arc::new(Counted { inner: agent.policy, file: stage.path("asked") });
+    agent
+}
+
+struct Counted {
+    inner: Arc<dyn Policy>,
+    file: std::path::PathBuf,
+}
+
+impl Policy for Counted {
+    fn name(&self) -> &PolicyName {
+        self.inner.name()
+    }
+
+    fn describe(&self, question: &Question) -> RequestInfo {
+        self.inner.describe(question)
+    }
+
+    fn decide(
+        &self,
+        question: Question,
+        described: RequestInfo,
+    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&self.file).unwrap();
+        writeln!(file, "{} {} {}", question.session_id, question.evaluation_id, question.turn).unwrap();
+        self.inner.decide(question, described)
+    }
+}
+
+/// Each time that somebody was asked: the session, the evaluation and the turn.
+pub(crate) fn asked(stage: &Stage) -> Vec<String> {
+    let text = std::fs::read_to_string(stage.path("asked")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The answers that are recorded, in the same form.
+pub(crate) async fn answered(stage: &Stage) -> Vec<String> {
+    let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
+    let mut answers = Vec::new();
+    for session in store.sessions().await.unwrap() {
+        for record in read_records(&store, session, Position::START, None).await.unwrap() {
+            if let RecordBody::MessageAppended(message) = record.body
+                && message.role() == Role::Assistant
+            {
+                answers.push(format!("{session} {} {}", message.evaluation_id, message.turn));
+            }
+        }
+    }
+    answers.dedup();
+    answers
 }
 
 /// Goes on with the session from wherever it is, until it ends or pauses; it begins with it if there is none.
@@ -82,10 +154,26 @@ pub(crate) async fn to_the_end(
     opened: &Opened,
     unseen: Unseen,
 ) -> Result<Ended, RuntimeError> {
+    if stage.plot == Plot::Sections {
+        return plots::evaluated(stage, opened).await;
+    }
     let (driver, mut ended) = go_on(stage, opened).await?;
-    while let Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, .. } = &ended {
-        let decision = decide(stage, *call, detail, unseen);
+    while let Ended::Paused {
+        reason: PauseReason::EffectUnknown, call: Some(call), detail, session, ..
+    } = &ended
+    {
         let by = Some("a person".into());
+        if let Some(child) = session {
+            // It is decided where it is waited for.
+            let view = opened.runtime.view(*child).await?;
+            let pause = view.pause().unwrap();
+            let (call, tool) = (pause.call_id.unwrap(), pause.detail.clone().unwrap_or_default());
+            let decision = decide(stage, *child, call, &tool, unseen);
+            opened.runtime.decide(*child, Some(call), decision, by).await?;
+            ended = driver.resume(ResumeOptions::default()).await?;
+            continue;
+        }
+        let decision = decide(stage, id(), *call, detail, unseen);
         match unseen {
             Unseen::Retry => driver.session().resolve(Some(*call), decision, by).await?,
             // As somebody would who does not hold the session.
@@ -98,8 +186,14 @@ pub(crate) async fn to_the_end(
 }
 
 /// What a person says who looks at the world outside.
-pub(crate) fn decide(stage: &Stage, call: CallId, tool: &str, unseen: Unseen) -> Decision {
-    let key = IdempotencyKey::new(id(), call);
+pub(crate) fn decide(
+    stage: &Stage,
+    session: SessionId,
+    call: CallId,
+    tool: &str,
+    unseen: Unseen,
+) -> Decision {
+    let key = IdempotencyKey::new(session, call);
     match outside(stage).iter().any(|happened| happened.key == key.as_str()) {
         true => {
             let result = OptionResult::new(call, tool, Value::String(done(tool)));

@@ -19,10 +19,22 @@ pub(crate) enum Place {
     Memory,
 }
 
+/// What is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plot {
+    /// One agent with many tools.
+    Alone,
+    /// Agents that work for agents.
+    Agents,
+    /// A prompt whose sections are opened.
+    Sections,
+}
+
 /// A directory in which a session is played.
 pub(crate) struct Stage {
     pub(crate) root: PathBuf,
     pub(crate) place: Place,
+    pub(crate) plot: Plot,
     _directories: Vec<TempDir>,
 }
 
@@ -36,6 +48,11 @@ pub(crate) struct Opened {
 impl Stage {
     /// A stage on which nothing has been played yet.
     pub(crate) fn new(place: Place) -> Self {
+        Self::of(place, Plot::Alone)
+    }
+
+    /// A stage for a plot.
+    pub(crate) fn of(place: Place, plot: Plot) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let memory = in_memory();
@@ -44,12 +61,12 @@ impl Stage {
         }
         std::fs::create_dir(root.join("files")).unwrap();
         std::fs::write(root.join("files/old.txt"), "what was there before\n").unwrap();
-        Self { root, place, _directories: memory.into_iter().chain([directory]).collect() }
+        Self { root, place, plot, _directories: memory.into_iter().chain([directory]).collect() }
     }
 
     /// The stage of a process that plays on another's.
-    pub(crate) fn existing(root: PathBuf, place: Place) -> Self {
-        Self { root, place, _directories: Vec::new() }
+    pub(crate) fn existing(root: PathBuf, place: Place, plot: Plot) -> Self {
+        Self { root, place, plot, _directories: Vec::new() }
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {

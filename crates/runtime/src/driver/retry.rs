@@ -1,0 +1,118 @@
+//! Asking again, after a while.
+//!
+//! The waits grow, and a part of each is chance, so that many that were turned away at once do not come back at once. The chance is
+//! the session's: a session that is repeated waits the same. Whoever was told how long to wait waits that long, and a little more.
+
+use std::time::Duration;
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
+use backstitch_core::rng::{Rng, Seed};
+
+use super::Driver;
+use crate::watch::{Retrying, Told};
+
+/// How often, and after which waits, a policy that could not answer is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// How often at most.
+    pub retries: u32,
+    /// The wait before the second time. It doubles each time.
+    pub first: Duration,
+    /// The longest wait, unless the policy says how long.
+    pub longest: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { retries: 3, first: Duration::from_millis(500), longest: Duration::from_secs(30) }
+    }
+}
+
+impl Backoff {
+    /// Asks once, and not again.
+    pub const NEVER: Self = Self { retries: 0, first: Duration::ZERO, longest: Duration::ZERO };
+
+    /// How long to wait after a failed attempt, from 0: a half to all of what is due, or what was said and up to a tenth more.
+    fn wait(&self, attempt: u32, said: Option<Duration>, chance: f64) -> Duration {
+        match said {
+            Some(said) => said.saturating_add(said.min(Duration::from_secs(60)).mul_f64(chance / 10.0)),
+            None => {
+                let due = self.first.saturating_mul(1 << attempt.min(20)).min(self.longest);
+                due.mul_f64(0.5 + chance / 2.0)
+            }
+        }
+    }
+}
+
+impl Driver {
+    /// Asks, and asks again when that may help. No wait lasts longer than the evaluation.
+    pub(super) async fn with_retries(
+        &self,
+        evaluation: EvaluationId,
+        question: Question,
+        info: RequestInfo,
+    ) -> Result<Answer, PolicyError> {
+        let backoff = self.agent.backoff;
+        let mut chance = chance_of(self.live.seed().await, question.turn);
+        for attempt in 0_u32.. {
+            let error = match self.agent.policy.decide(question.clone(), info.clone()).await {
+                Err(error) if error.retryable && attempt < backoff.retries => error,
+                other => return other,
+            };
+            let mut wait = backoff.wait(attempt, error.retry_after, chance.unit());
+            if let Some(deadline) = self.live.deadline(evaluation) {
+                wait = wait.min(deadline.since(self.live.clock().now()));
+            }
+            tracing::warn!(
+                kind = error.kind,
+                attempt = attempt + 1,
+                ?wait,
+                "the policy did not answer; it is asked again"
+            );
+            self.teller.tell(&Told::Retry(Retrying {
+                session_id: question.session_id,
+                evaluation_id: evaluation,
+                turn: question.turn,
+                attempt: attempt + 1,
+                wait,
+                kind: error.kind,
+                message: error.message,
+            }));
+            tokio::time::sleep(wait).await;
+        }
+        unreachable!("invariant: the loop ends by returning")
+    }
+}
+
+/// The chance of one turn. It is no part of what calls draw.
+fn chance_of(seed: Seed, turn: u64) -> Rng {
+    let mut session = seed.rng();
+    Seed::new(session.next_u64() ^ turn).rng()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_a_limit_and_keep_what_was_said() {
+        let backoff = Backoff { retries: 9, first: Duration::from_secs(1), longest: Duration::from_secs(10) };
+        for (attempt, due) in [(0, 1.0), (1, 2.0), (2, 4.0), (3, 8.0), (4, 10.0), (60, 10.0)] {
+            assert_eq!(backoff.wait(attempt, None, 0.0).as_secs_f64(), due / 2.0);
+            assert!(backoff.wait(attempt, None, 0.999).as_secs_f64() <= due);
+        }
+        let said = Some(Duration::from_secs(20));
+        assert_eq!(backoff.wait(0, said, 0.0), Duration::from_secs(20));
+        assert!(backoff.wait(0, said, 0.999) <= Duration::from_secs(22));
+        assert!(backoff.wait(0, Some(Duration::MAX), 0.5) == Duration::MAX);
+    }
+
+    #[test]
+    fn chance_is_the_same_for_the_same_session_and_turn() {
+        let draws = |seed, turn| chance_of(Seed::new(seed), turn).next_u64();
+        assert_eq!(draws(7, 1), draws(7, 1));
+        assert_ne!(draws(7, 1), draws(7, 2));
+        assert_ne!(draws(7, 1), draws(8, 1));
+    }
+}

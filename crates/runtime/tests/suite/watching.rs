@@ -1,0 +1,225 @@
+//! What is told while a session is driven: records, pieces of answers, and waits before somebody is asked again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use backstitch_core::journal::{Effect, Position};
+use backstitch_core::message::{Arguments, PolicyName};
+use backstitch_core::ports::{Answer, BoxFuture, Delta, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::rng::Seed;
+use backstitch_core::tool::WorkspaceUse;
+use backstitch_runtime::{
+    Agent, Backoff, Driver, Ended, Happening, ResumeOptions, Retrying, Runtime, RuntimeError, SessionOptions,
+    SubAgent, Tools, Watch,
+};
+use backstitch_store::MemoryStore;
+
+/// A policy that fails as it is told, and then says so many words.
+struct Failing {
+    name: PolicyName,
+    failures: Vec<(&'static str, Option<Duration>)>,
+    asked: Arc<AtomicUsize>,
+    words: usize,
+}
+
+impl Failing {
+    fn new(failures: &[(&'static str, Option<Duration>)], words: usize) -> (Self, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let name = PolicyName::new("tailor").unwrap();
+        (Self { name, failures: failures.to_vec(), asked: asked.clone(), words }, asked)
+    }
+}
+
+impl Policy for Failing {
+    fn name(&self) -> &PolicyName {
+        &self.name
+    }
+
+    fn describe(&self, _: &Question) -> RequestInfo {
+        RequestInfo::default()
+    }
+
+    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        Box::pin(async move {
+            let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+            if let Some((kind, retry_after)) = self.failures.get(asked).copied() {
+                return Err(PolicyError {
+                    policy: self.name.clone(),
+                    kind: kind.to_owned(),
+                    message: "not now".to_owned(),
+                    retryable: kind != "auth",
+                    retry_after,
+                    source: None,
+                });
+            }
+            for word in 0..self.words {
+                question.deltas.tell(Delta::Text(format!("word {word} ")));
+            }
+            Ok(Answer::text("all words"))
+        })
+    }
+}
+
+async fn driver(policy: Failing, backoff: Backoff, deadline: Option<Duration>) -> Driver {
+    let mut agent = Agent::new("tests", "tailor", Arc::new(policy)).with_backoff(backoff);
+    agent.deadline = deadline;
+    let options = SessionOptions { seed: Some(Seed::new(7)), ..SessionOptions::default() };
+    Runtime::new(Arc::new(MemoryStore::new())).create(agent, options).await.unwrap()
+}
+
+/// All that happens until the session is given back.
+async fn all(mut watch: Watch) -> Vec<Happening> {
+    let mut all = Vec::new();
+    while let Some(happening) = watch.next().await.unwrap() {
+        all.push(happening);
+    }
+    all
+}
+
+fn retries(all: &[Happening]) -> Vec<Retrying> {
+    let retries = all.iter().filter_map(|happening| match happening {
+        Happening::Retry(retrying) => Some(retrying.clone()),
+        _ => None,
+    });
+    retries.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_may_answer_later_is_asked_again_after_waits_that_are_told() {
+    let mut waits = Vec::new();
+    for _ in 0..2 {
+        let failures =
+            [("overloaded", None), ("rate_limit", Some(Duration::from_secs(7))), ("network", None)];
+        let (policy, asked) = Failing::new(&failures, 0);
+        let driver = driver(policy, Backoff::default(), None).await;
+        let watch = driver.watch();
+        assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "all words");
+        assert_eq!(asked.load(Ordering::SeqCst), 4);
+        drop(driver);
+        let told = retries(&all(watch).await);
+        let kinds: Vec<_> = told.iter().map(|retry| (retry.attempt, retry.kind.as_str())).collect();
+        assert_eq!(kinds, [(1, "overloaded"), (2, "rate_limit"), (3, "network")]);
+        let millis: Vec<_> = told.iter().map(|retry| retry.wait.as_millis()).collect();
+        assert!((250..=500).contains(&millis[0]), "{millis:?}");
+        assert!((7_000..=7_700).contains(&millis[1]), "{millis:?}");
+        assert!((1_000..=2_000).contains(&millis[2]), "{millis:?}");
+        waits.push(millis);
+    }
+    assert_eq!(waits[0], waits[1], "the same session waits the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_will_not_help_is_not_tried_and_what_does_not_help_is_given_up() {
+    let (policy, asked) = Failing::new(&[("auth", None)], 0);
+    let one = driver(policy, Backoff::default(), None).await;
+    let error = one.start("sew").await.unwrap_err();
+    assert!(matches!(&error, RuntimeError::Policy(error) if error.kind == "auth"), "{error}");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // It can be resumed once that is mended.
+    assert!(one.resume(ResumeOptions::default()).await.unwrap().answer().is_ok());
+
+    let (policy, asked) = Failing::new(&[("network", None); 9], 0);
+    let other = driver(policy, Backoff { retries: 2, ..Backoff::default() }, None).await;
+    let error = other.start("sew").await.unwrap_err();
+    assert!(matches!(&error, RuntimeError::Policy(error) if error.kind == "network"), "{error}");
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_wait_lasts_longer_than_the_evaluation() {
+    let (policy, _) = Failing::new(&[("rate_limit", Some(Duration::from_secs(3_600))); 9], 0);
+    let driver = driver(policy, Backoff::default(), Some(Duration::from_secs(20))).await;
+    let watch = driver.watch();
+    let ended = driver.start("sew").await.unwrap();
+    assert!(
+        matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "deadline_exceeded"),
+        "{ended:?}"
+    );
+    drop(driver);
+    let told = retries(&all(watch).await);
+    assert!(told[0].wait <= Duration::from_secs(20), "{told:?}");
+}
+
+#[tokio::test]
+async fn records_and_pieces_come_in_the_order_in_which_they_happened() {
+    let (policy, _) = Failing::new(&[], 3);
+    let driver = driver(policy, Backoff::NEVER, None).await;
+    let watch = driver.watch().from(Position::START);
+    driver.start("sew").await.unwrap();
+    drop(driver);
+    let kinds: Vec<_> = all(watch)
+        .await
+        .into_iter()
+        .map(|happening| match happening {
+            Happening::Record(record) => record.body.kind().to_owned(),
+            Happening::Piece(piece) => format!("{:?}", piece.delta),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    let words = (0..3).map(|word| format!("Text(\"word {word} \")"));
+    let mut expected = vec!["session_created".to_owned()];
+    expected.extend(["evaluation_started", "message_appended", "request_started"].map(str::to_owned));
+    expected.extend(words);
+    expected.extend(["message_appended", "slice_changed", "evaluation_finished"].map(str::to_owned));
+    assert_eq!(kinds, expected);
+}
+
+#[tokio::test]
+async fn a_slow_reader_misses_pieces_and_never_records() {
+    let (policy, _) = Failing::new(&[], 5_000);
+    let driver = driver(policy, Backoff::NEVER, None).await;
+    let watch = driver.watch().from(Position::START);
+    driver.start("sew").await.unwrap();
+    let head = driver.session().state().await.view.head();
+    drop(driver);
+    let (mut positions, mut pieces, mut missed) = (Vec::new(), 0, 0);
+    for happening in all(watch).await {
+        match happening {
+            Happening::Record(record) => positions.push(record.position.number()),
+            Happening::Piece(_) => pieces += 1,
+            Happening::Missed(some) => missed += some,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(positions, (0..head.number()).collect::<Vec<_>>());
+    assert!(missed > 0 && pieces > 0);
+    assert_eq!(pieces + missed, 5_000);
+}
+
+#[tokio::test]
+async fn pieces_of_an_agent_that_works_for_a_call_name_its_session() {
+    let (policy, _) = Failing::new(&[("network", None)], 2);
+    let backoff = Backoff { first: Duration::from_millis(1), ..Backoff::default() };
+    let helper = Agent::new("tests", "helper", Arc::new(policy)).with_backoff(backoff);
+    let helper = SubAgent::new("helper", "Helps.", helper).unwrap();
+    let helper = helper.described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
+    let caller =
+        backstitch_runtime::FunctionPolicy::new(PolicyName::new("caller").unwrap(), |question| async move {
+            Ok(match question.turn {
+                1 => Answer::default().call("helper", Arguments::from_text(r#"{"mission": "help"}"#)),
+                _ => Answer::text("done"),
+            })
+        });
+    let agent =
+        Agent::new("tests", "caller", Arc::new(caller)).with_tools(Tools::new([helper.into_tool()]).unwrap());
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap().on_delta({
+        let heard = heard.clone();
+        move |piece| heard.lock().unwrap().push(piece.session_id)
+    });
+    let watch = driver.watch();
+    driver.start("sew").await.unwrap().answer().unwrap();
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    let child = view.calls().next().unwrap().session().unwrap();
+    drop(driver);
+    let all = all(watch).await;
+    let pieces = all.iter().filter_map(|happening| match happening {
+        Happening::Piece(piece) => Some(piece.session_id),
+        _ => None,
+    });
+    assert_eq!(pieces.collect::<Vec<_>>(), [child; 2]);
+    assert_eq!(*heard.lock().unwrap(), [child; 2]);
+    assert_eq!(retries(&all)[0].session_id, child);
+}
