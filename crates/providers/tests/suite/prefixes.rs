@@ -8,7 +8,7 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, InnerMessage, Origin, Position, SessionCreated};
-use backstitch_core::machine::{Action, AsSaid, Machinery, Rendering, ToolLoops};
+use backstitch_core::machine::{Action, AsSaid, Machinery, Past, Rendering, ToolLoops};
 use backstitch_core::message::{MessageBuilder, PolicyName};
 use backstitch_core::ports::{BoxFuture, Question};
 use backstitch_core::session::Session;
@@ -98,7 +98,7 @@ impl Checker {
         let transcript = self.sampled.hydrated(&view.transcript().unwrap());
         for evaluation in view.evaluations() {
             let id = evaluation.evaluation_id;
-            let action = ToolLoops::default().rebuild(view, id).unwrap().next();
+            let action = ToolLoops::default().rebuild(&Past::of(view, id).unwrap()).unwrap().next();
             self.counted.asked += usize::from(action == Action::Ask);
             let shown = AsSaid.show(view, &transcript, id).unwrap();
             let question = Question {
