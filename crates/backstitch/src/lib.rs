@@ -125,6 +125,7 @@
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
 //! | [`tools`] | tools that are there already |
 //! | [`providers`] | models of OpenAI, Anthropic and Gemini, and scripts that stand in for them |
+//! | [`agent_file`] | agents as TOML files |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
 //! | [`Runtime`], [`Driver`], [`Agent`] | sessions on a store, and what drives them from a mission to an answer |
 //! | [`machine`] | an evaluation without IO: told what happened, says what to do |
@@ -159,10 +160,13 @@ pub use backstitch_workspace as workspace;
 pub use backstitch_runtime::{
     Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
     Ended, Evaluator, Events, Fidelity, FunctionPolicy, LiveSession, Mission, Piece, Place, PointSpec,
-    Replay, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, SessionOptions, Surroundings, SystemClock,
-    Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, find_call, load_view, locate, read_records,
+    Replay, Requested, Resume, ResumeOptions, Rewind, Runtime, RuntimeError, SessionOptions, Surroundings,
+    SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools, entropy, find_call, load_view, locate,
+    read_records,
 };
 
+#[cfg(feature = "agent-file")]
+pub mod agent_file;
 #[cfg(feature = "tools")]
 pub mod tools;
 

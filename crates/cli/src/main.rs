@@ -1,12 +1,13 @@
 //! The `backstitch` command.
 //!
 //! This is the edge of the program: it reads arguments and files, calls the libraries, and puts what they say into words.
-//! Exit codes: 0 it worked, 1 it did not, 2 it was called wrongly.
+//! Exit codes: 0 it worked, 1 it did not, 2 it was called wrongly, 3 a session waits for a decision, 130 a person interrupted it.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 mod lisp;
 mod sessions;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            if usage::is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

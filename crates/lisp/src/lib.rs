@@ -30,7 +30,7 @@ mod value;
 pub use compile::Program;
 pub use edn::read_edn;
 pub use engine::Engine;
-pub use error::{Error, ErrorKind, Location, Result};
+pub use error::{Error, ErrorKind, Location, Result, did_you_mean};
 pub use inputs::{Inputs, Tools};
 pub use json::{from_json, to_json};
 pub use library::Native;

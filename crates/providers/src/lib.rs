@@ -20,6 +20,7 @@ mod gemini;
 #[cfg(feature = "http")]
 mod http;
 mod legal;
+mod limits;
 mod media;
 mod openai_chat;
 mod openai_responses;
@@ -30,6 +31,7 @@ mod policy;
 mod provider;
 mod render;
 mod report;
+mod schema;
 mod scripted;
 mod secret;
 mod sse;
@@ -40,8 +42,11 @@ pub mod validate;
 pub use error::{ErrorKind, ProviderError, of_response, retry_delay};
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use limits::{RequestLimits, RequestTooLarge};
 pub use media::{MediaProblem, UnsupportedMedia};
-pub use options::{CacheMarks, MediaBytes, MediaMode, OpenCalls, RequestOptions, Thinking, Unsupported};
+pub use options::{
+    CacheMarks, MediaBytes, MediaMode, OpenCalls, RequestOptions, StructuredOutput, Thinking, Unsupported,
+};
 pub use parse::{Delta, StreamReader, parse, stream_reader};
 pub use policy::{ModelPolicy, Unsent};
 pub use provider::{Provider, Target};

@@ -123,7 +123,10 @@ impl<'a> Media<'a> {
     /// How a media item is sent.
     pub(crate) fn send(&self, media: &MediaPart, report: &mut Report) -> Result<Sent, UnsupportedMedia> {
         match (self.resolve(media), self.options.unsupported) {
-            (Ok(sent), _) => Ok(sent),
+            (Ok(sent), _) => {
+                report.media += 1;
+                Ok(sent)
+            }
             (Err(_), Unsupported::Describe) => Ok(Sent::Words(described(media, report))),
             (Err(problem), Unsupported::Refuse) => Err(UnsupportedMedia {
                 provider: self.provider,

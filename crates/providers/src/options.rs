@@ -58,6 +58,16 @@ pub enum Unsupported {
     Describe,
 }
 
+/// How a model is brought to answer with data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StructuredOutput {
+    /// The provider holds it to the schema, where it can; where not, it is told.
+    #[default]
+    Native,
+    /// It is told. For compatible servers that take no schema.
+    InWords,
+}
+
 /// Where the bytes of media come from.
 pub type MediaBytes = dyn Fn(&MediaPart) -> Option<Arc<[u8]>> + Send + Sync;
 
@@ -74,8 +84,10 @@ pub struct RequestOptions {
     pub cache: CacheMarks,
     /// Names the conversation to caches that are found by name.
     pub cache_key: Option<String>,
-    /// The JSON Schema of the answer.
-    pub output_schema: Option<Value>,
+    /// The JSON Schema of the answer. A question that has one of its own is put with that.
+    pub output_schema: Option<Arc<Value>>,
+    /// How the model is brought to answer with it.
+    pub structured: StructuredOutput,
     /// What to do about calls that have no result.
     pub open_calls: OpenCalls,
     /// How media reaches the model.
@@ -99,6 +111,7 @@ impl Default for RequestOptions {
             cache: CacheMarks::default(),
             cache_key: None,
             output_schema: None,
+            structured: StructuredOutput::default(),
             open_calls: OpenCalls::default(),
             media: MediaMode::default(),
             unsupported: Unsupported::default(),
@@ -117,6 +130,7 @@ impl fmt::Debug for RequestOptions {
             .field("thinking", &self.thinking)
             .field("effort", &self.effort)
             .field("cache", &self.cache)
+            .field("structured", &self.structured)
             .field("open_calls", &self.open_calls)
             .field("media", &self.media)
             .field("unsupported", &self.unsupported)

@@ -17,9 +17,11 @@ use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, R
 use backstitch_core::view::Transcript;
 
 use crate::error::{ErrorKind, ProviderError};
+use crate::limits::{RequestLimits, RequestTooLarge};
 use crate::options::RequestOptions;
 use crate::provider::Target;
 use crate::render::{RENDERER, RenderError, Rendered, render};
+use crate::report::Report;
 use crate::secret::ApiKey;
 use crate::thread::Thread;
 use crate::transport::Transport;
@@ -33,7 +35,12 @@ pub struct ModelPolicy {
     key: Option<ApiKey>,
     options: RequestOptions,
     transport: Arc<dyn Transport>,
+    limits: RequestLimits,
+    answer_limit: usize,
 }
+
+/// The most bytes that are read of an answer, unless another limit is set.
+const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
 /// A request that was not sent.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +52,17 @@ pub enum Unsent {
     /// Its provider would refuse it.
     #[error(transparent)]
     Invalid(#[from] InvalidRequest),
+    /// It is more than its provider takes.
+    #[error(transparent)]
+    TooLarge(#[from] RequestTooLarge),
 }
 
 impl ModelPolicy {
     /// A model that is asked under a name. Without a key, requests carry none.
     pub fn new(name: PolicyName, target: Target, key: Option<ApiKey>, transport: Arc<dyn Transport>) -> Self {
         let options = RequestOptions { stream: true, ..RequestOptions::default() };
-        Self { name, target, key, options, transport }
+        let limits = RequestLimits::of(target.provider);
+        Self { name, target, key, options, transport, limits, answer_limit: ANSWER_LIMIT }
     }
 
     /// Asks in another way. Without this, answers are streamed.
@@ -61,20 +72,47 @@ impl ModelPolicy {
         self
     }
 
-    /// The request that a question makes: rendered and found valid.
+    /// Sends other amounts than its provider is known to take: compatible servers have limits of their own.
+    #[must_use]
+    pub fn with_limits(mut self, limits: RequestLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Reads at most so many bytes of an answer. A longer one is malformed. Without this, it is 64 MiB.
+    #[must_use]
+    pub fn with_answer_limit(mut self, bytes: usize) -> Self {
+        self.answer_limit = bytes;
+        self
+    }
+
+    /// The request that a question makes: rendered, found valid, and not too large.
     pub fn request(&self, question: &Question) -> Result<Rendered, Unsent> {
         let shown = Transcript::new(question.shown.iter().cloned().collect());
         let state = shown.conversation(question.evaluation_id);
         let thread = state.as_ref().map(Thread::of).unwrap_or_default();
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
+        // How long it is, is checked where it is written.
+        self.limits.check(self.target.provider, 0, rendered.report.media)?;
         validate(self.target.provider, &rendered.body)?;
         Ok(rendered)
     }
 
-    /// How this question is put: media that the store holds is at hand.
+    /// The body of the request that a question makes, and in what it departs from the conversation.
+    fn written(&self, question: &Question) -> Result<(Arc<str>, Report), Unsent> {
+        let rendered = self.request(question)?;
+        let body: Arc<str> = rendered.body.to_string().into();
+        self.limits.check(self.target.provider, body.len(), 0)?;
+        Ok((body, rendered.report))
+    }
+
+    /// How this question is put: media that the store holds is at hand, and the answer looks as the question has it.
     fn options_for(&self, question: &Question) -> RequestOptions {
         let mut options = self.options.clone();
+        if question.output.is_some() {
+            options.output_schema.clone_from(&question.output);
+        }
         if !question.media.is_empty() {
             let (held, others) = (question.media.clone(), self.options.bytes.clone());
             options.bytes = Arc::new(move |media| {
@@ -84,9 +122,12 @@ impl ModelPolicy {
         options
     }
 
+    fn secret(&self) -> &str {
+        self.key.as_ref().map_or("", ApiKey::expose)
+    }
+
     fn error(&self, error: ProviderError) -> PolicyError {
-        let secret = self.key.as_ref().map_or("", ApiKey::expose);
-        let error = error.without(secret);
+        let error = error.without(self.secret());
         PolicyError {
             policy: self.name.clone(),
             kind: error.kind.to_string(),
@@ -102,6 +143,7 @@ impl ModelPolicy {
             Unsent::Render(RenderError::Media(_)) => "unsupported_media",
             Unsent::Render(_) => "not_rendered",
             Unsent::Invalid(_) => ErrorKind::InvalidRequest.as_str(),
+            Unsent::TooLarge(_) => "request_too_large",
         };
         PolicyError {
             policy: self.name.clone(),
@@ -121,10 +163,9 @@ impl Policy for ModelPolicy {
 
     fn describe(&self, question: &Question) -> RequestInfo {
         // A request that cannot be made is described without a digest; deciding says why.
-        let rendered = self.request(question).ok();
-        let body: Option<Arc<str>> = rendered.as_ref().map(|rendered| rendered.body.to_string().into());
+        let (body, report) = self.written(question).ok().unzip();
         let length = body.as_ref().map_or(0, |body| body.len() as u64);
-        let departures = rendered.into_iter().flat_map(|rendered| rendered.report.departures);
+        let departures = report.into_iter().flat_map(|report| report.departures);
         let output_tokens = self.options.max_output_tokens.map_or(0, u64::from);
         RequestInfo {
             provider: self.target.provider.to_string(),
@@ -150,9 +191,7 @@ impl Policy for ModelPolicy {
         Box::pin(async move {
             let body = match described.body {
                 Some(body) => body,
-                None => {
-                    self.request(&question).map_err(|unsent| self.unsent(unsent))?.body.to_string().into()
-                }
+                None => self.written(&question).map_err(|unsent| self.unsent(unsent))?.0,
             };
             let answer = self.exchange(&question, body).await;
             answer.map_err(|error| self.error(error))

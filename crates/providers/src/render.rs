@@ -2,12 +2,13 @@
 
 use backstitch_core::message::{Large, Part};
 use backstitch_core::tool::ToolSpec;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::media::{self, Media, Sent, UnsupportedMedia};
-use crate::options::RequestOptions;
+use crate::options::{RequestOptions, StructuredOutput};
 use crate::provider::{Provider, Target};
 use crate::report::{Departure, Report};
+use crate::schema::{self, Wanted};
 use crate::thread::Thread;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
@@ -50,13 +51,34 @@ pub fn render<'t>(
 ) -> Result<Rendered, RenderError> {
     let tools: Vec<&ToolSpec> = tools.into_iter().collect();
     let mut report = Report::default();
+    let schema = options.output_schema.as_deref();
+    let wanted = schema
+        .filter(|_| options.structured == StructuredOutput::Native)
+        .and_then(|schema| schema::wanted(schema, target, !tools.is_empty()));
+    let told = schema.filter(|_| wanted.is_none()).map(|schema| Part::text(schema::in_words(schema)));
+    let mut thread = thread.clone();
+    if let Some(told) = &told {
+        report.note(Departure::OutputInWords);
+        thread.system.push(told);
+    }
+    let asked = Asked { thread: &thread, tools: &tools, target, options, wanted: wanted.as_ref() };
     let body = match target.provider {
-        Provider::OpenAiChat => openai_chat::render(thread, &tools, target, options, &mut report),
-        Provider::OpenAiResponses => openai_responses::render(thread, &tools, target, options, &mut report),
-        Provider::Anthropic => anthropic::render(thread, &tools, target, options, &mut report),
-        Provider::Gemini => gemini::render(thread, &tools, target, options, &mut report),
+        Provider::OpenAiChat => openai_chat::render(&asked, &mut report),
+        Provider::OpenAiResponses => openai_responses::render(&asked, &mut report),
+        Provider::Anthropic => anthropic::render(&asked, &mut report),
+        Provider::Gemini => gemini::render(&asked, &mut report),
     }?;
     Ok(Rendered { body, report })
+}
+
+/// Everything that a request is made of.
+pub(crate) struct Asked<'a> {
+    pub(crate) thread: &'a Thread<'a>,
+    pub(crate) tools: &'a [&'a ToolSpec],
+    pub(crate) target: &'a Target,
+    pub(crate) options: &'a RequestOptions,
+    /// What the answer has to look like, where the provider holds a model to it.
+    pub(crate) wanted: Option<&'a Wanted>,
 }
 
 /// One piece of content, before it has the form of any provider.
@@ -136,24 +158,4 @@ pub(crate) fn parameters(tool: &ToolSpec) -> Value {
         schema.insert("type".to_owned(), Value::from("object"));
     }
     Value::Object(schema)
-}
-
-/// Whether a schema says of every object that it has exactly the properties which it names.
-pub(crate) fn is_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => is_closed(fields) && fields.values().all(is_strict),
-        Value::Array(items) => items.iter().all(is_strict),
-        _ => true,
-    }
-}
-
-fn is_closed(fields: &Map<String, Value>) -> bool {
-    let Some(Value::Object(properties)) = fields.get("properties") else {
-        return fields.get("type").and_then(Value::as_str) != Some("object");
-    };
-    let required = fields.get("required").and_then(Value::as_array);
-    let is_required = |name: &String| {
-        required.is_some_and(|required| required.iter().any(|entry| entry.as_str() == Some(name)))
-    };
-    fields.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(is_required)
 }

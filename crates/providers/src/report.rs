@@ -64,6 +64,8 @@ pub enum Departure {
     ThinkingLeftOut,
     /// Words were added where a provider wants a user to speak.
     Nudged,
+    /// The schema of the answer is told in words, since the provider does not hold a model to it.
+    OutputInWords,
 }
 
 impl fmt::Display for DropReason {
@@ -93,6 +95,7 @@ impl fmt::Display for Departure {
             Self::Described { url } => write!(formatter, "{url} is described in words"),
             Self::ThinkingLeftOut => formatter.write_str("thinking is not asked for"),
             Self::Nudged => formatter.write_str("a word was added where a user has to speak"),
+            Self::OutputInWords => formatter.write_str("the schema of the answer is told in words"),
         }
     }
 }
@@ -102,6 +105,8 @@ impl fmt::Display for Departure {
 pub struct Report {
     /// In the order of the conversation.
     pub departures: Vec<Departure>,
+    /// How many media items are sent as such.
+    pub media: usize,
 }
 
 impl Report {

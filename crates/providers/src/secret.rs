@@ -1,12 +1,20 @@
 //! Keys, and taking them out of what others said.
+//!
+//! Out of errors and recordings a key is taken whatever it is. Out of answers it is taken only when it is long enough to be one:
+//! local servers are asked with words like `none`, and a model may say such a word.
 
 use std::fmt;
 
+use backstitch_core::message::{Arguments, Part};
+use backstitch_core::ports::{Answer, Delta, Deltas};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 /// What stands where a secret stood.
 const REDACTED: &str = "[secret]";
+
+/// How long a key is at least.
+const SHORTEST_KEY: usize = 16;
 
 /// The key of an account.
 #[derive(Clone)]
@@ -68,4 +76,81 @@ pub(crate) fn redact_bytes(bytes: &[u8], secret: &[u8]) -> Vec<u8> {
         }
     }
     clean
+}
+
+/// An answer without a secret.
+pub(crate) fn redact_answer(mut answer: Answer, secret: &str) -> Answer {
+    if secret.len() < SHORTEST_KEY {
+        return answer;
+    }
+    for part in &mut answer.parts {
+        let text = part.as_text().and_then(|part| part.text.inline());
+        if let Some(clean) = text.filter(|text| text.contains(secret)).map(|text| redact_text(text, secret)) {
+            *part = Part::text(clean);
+        }
+    }
+    for call in &mut answer.calls {
+        call.name = redact_text(&call.name, secret);
+        call.provider_call_id = call.provider_call_id.take().map(|id| redact_text(&id, secret));
+        let text = call.arguments.text();
+        if text.contains(secret) {
+            call.arguments = Arguments::from_text(redact_text(&text, secret));
+        }
+    }
+    if let Some(sidecar) = &mut answer.provider {
+        sidecar.payload = sidecar.payload.take().map(|payload| match payload.contains(secret) {
+            true => redact_text(&payload, secret).into(),
+            false => payload,
+        });
+        sidecar.finish_reason = sidecar.finish_reason.take().map(|reason| redact_text(&reason, secret));
+    }
+    answer
+}
+
+/// Passes pieces of an answer on, without a secret that may be cut between them.
+pub(crate) struct Listener<'a> {
+    deltas: &'a Deltas,
+    secret: &'a str,
+    /// What may be the beginning of the secret, of words and of thoughts.
+    held: [String; 2],
+}
+
+impl<'a> Listener<'a> {
+    pub(crate) fn new(deltas: &'a Deltas, secret: &'a str) -> Self {
+        let secret = if secret.len() < SHORTEST_KEY { "" } else { secret };
+        Self { deltas, secret, held: Default::default() }
+    }
+
+    pub(crate) fn tell(&mut self, delta: Delta) {
+        if self.secret.is_empty() {
+            return self.deltas.tell(delta);
+        }
+        let (place, piece, make) = match delta {
+            Delta::Text(piece) => (0, piece, Delta::Text as fn(String) -> Delta),
+            Delta::Reasoning(piece) => (1, piece, Delta::Reasoning as fn(String) -> Delta),
+        };
+        let held = &mut self.held[place];
+        held.push_str(&piece);
+        if held.contains(self.secret) {
+            *held = redact_text(held, self.secret);
+        }
+        let begins = |start: &usize| self.secret.starts_with(&held[*start..]);
+        let starts = held.char_indices().map(|(start, _)| start);
+        let start = starts.skip_while(|start| start + self.secret.len() <= held.len()).find(begins);
+        let rest = held.split_off(start.unwrap_or(held.len()));
+        let told = std::mem::replace(held, rest);
+        if !told.is_empty() {
+            self.deltas.tell(make(told));
+        }
+    }
+
+    /// Passes on what was held back and is no secret after all.
+    pub(crate) fn finish(self) {
+        let [words, thoughts] = self.held;
+        for delta in [Delta::Reasoning(thoughts), Delta::Text(words)] {
+            if !matches!(&delta, Delta::Text(text) | Delta::Reasoning(text) if text.is_empty()) {
+                self.deltas.tell(delta);
+            }
+        }
+    }
 }

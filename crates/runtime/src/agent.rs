@@ -174,7 +174,7 @@ impl Agent {
         let prompt = bound.prompt();
         self.ns = prompt.ns().to_owned();
         self.key = prompt.key().to_owned();
-        self.system = Some(rendered.text);
+        self.system = Some(rendered.text).filter(|text| !text.is_empty());
         self.tools = Tools::new(self.tools.iter().cloned().chain(rendered.tools))?;
         if let Some(output) = prompt.output() {
             self.output = Some(Arc::new(Contract::new(output.clone())?));

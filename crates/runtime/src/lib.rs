@@ -31,7 +31,7 @@ pub use clock::SystemClock;
 pub use driver::{Answered, Backoff, Drift, Driver, Ended, Fidelity, Mission, Piece, ResumeOptions};
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
-pub use evaluate::{Contract, Evaluator, InvalidSchema, Resume};
+pub use evaluate::{Contract, Evaluator, InvalidSchema, Requested, Resume};
 pub use events::Events;
 pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
 pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};

@@ -1,64 +1,204 @@
-//! What a session is driven by, as data: it is recorded with the session, so that `resume` needs nothing else.
+//! What a session is driven by: what the command line and the agent file say, and what is recorded of it.
+//!
+//! The definition is recorded with the session, so that `resume` needs nothing else. When a session goes on with another model, the
+//! new definition is recorded as a note at that place, and counts from there on.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use anyhow::Context as _;
-use backstitch::journal::Effect;
-use backstitch::message::PolicyName;
-use backstitch::tools::{Shell, file_tools};
+use anyhow::{Context as _, anyhow};
+use backstitch::agent_file::{AgentDefinition, Approve, BudgetDefinition, ModelName, Span, ToolChoice};
+use backstitch::extra::Extra;
+use backstitch::id::SessionId;
+use backstitch::journal::{Effect, Note, Position, RecordBody};
+use backstitch::object::ObjectRef;
+use backstitch::ports::Store as _;
+use backstitch::read_records;
 use backstitch::view::JournalView;
-use backstitch::{Agent, Script, ScriptedPolicy, Tools};
-use serde::{Deserialize, Serialize};
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value};
 
-/// What a session is driven by.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Definition {
-    /// The replies of a scripted policy.
-    pub(super) script: Script,
-    /// The system message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) system: Option<String>,
-    /// The directory of its files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) workspace: Option<PathBuf>,
+use super::place::Place;
+use crate::usage::Usage;
+
+/// The topic of a note that holds a definition.
+const TOPIC: &str = "agent";
+
+/// What the shell may do to the world.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ShellEffect {
+    /// Anything: after a crash a person has to say what became of a command.
+    External,
+    /// Only the files of the workspace: after a crash they are put back, and the command runs again.
+    Workspace,
+}
+
+/// Who decides, and within which limits.
+#[derive(Args)]
+pub(super) struct ModelFlags {
+    /// The model: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME, or scripted:FILE for a file of replies.
+    #[arg(long, value_name = "PROVIDER:MODEL")]
+    model: Option<ModelName>,
+    /// Where the model is asked, where that is not its provider's own address.
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// What may be spent, such as tokens=100000,calls=50,money=2.5,time=10m.
+    #[arg(long, value_name = "LIMITS", value_parser = budget)]
+    pub(super) budget: Option<BudgetDefinition>,
+    /// How much active time there is, such as 90s or 10m.
+    #[arg(long, value_name = "TIME")]
+    pub(super) deadline: Option<Span>,
+}
+
+/// What an agent is.
+#[derive(Args)]
+pub(super) struct AgentFlags {
+    #[command(flatten)]
+    model: ModelFlags,
+    /// The agent, as a TOML file. What is said on the command line counts more.
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// What the model is told first.
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// The tools: all, none, or names with commas between them.
+    #[arg(long, value_name = "NAMES")]
+    tools: Option<String>,
+    /// Which calls a person has to approve: auto (none), ask (all that change something), or tools with commas between them.
+    #[arg(long, value_name = "WHICH")]
+    approve: Option<String>,
     /// What the shell may do to the world.
-    #[serde(default)]
-    pub(super) shell_effect: Effect,
-    /// How many answers an evaluation may have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) max_turns: Option<u64>,
+    #[arg(long, value_enum)]
+    shell_effect: Option<ShellEffect>,
+    /// How many answers there may be.
+    #[arg(long, value_name = "N")]
+    max_turns: Option<u64>,
+    /// The directory that the agent works in; without it, the one that the agent file names, or this one.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
 }
 
-impl Definition {
-    /// What a session was recorded with.
-    pub(super) fn of(view: &JournalView) -> anyhow::Result<Self> {
-        let agent = &view.created().agent;
-        serde_json::from_value(agent.clone())
-            .context("the session was not started by this command, so it cannot be driven by it")
+impl ModelFlags {
+    /// Puts these in the place of what a definition says. Whether any did so.
+    pub(super) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
+        if let Some(model) = &self.model {
+            let is_other = definition.model.as_ref().is_none_or(|before| before.provider != model.provider);
+            if is_other {
+                // The address of one provider is none of another.
+                definition.base_url = None;
+            }
+            definition.set_model(model.clone())?;
+        }
+        if let Some(url) = &self.base_url {
+            definition.base_url = Some(url.clone());
+        }
+        Ok(self.model.is_some() || self.base_url.is_some())
     }
+}
 
-    pub(super) fn agent(&self) -> anyhow::Result<Agent> {
-        let policy = ScriptedPolicy::new(PolicyName::new("scripted")?, self.script.clone());
-        let mut tools = file_tools();
-        tools.push(Shell::default().effect(self.shell_effect).tool());
-        let mut agent = Agent::new("cli", "run", Arc::new(policy))
-            .with_tools(Tools::new(tools)?)
-            .with_definition(serde_json::to_value(self)?);
+impl AgentFlags {
+    /// The definition that a new session is recorded with.
+    pub(super) fn definition(&self) -> anyhow::Result<AgentDefinition> {
+        let mut definition = match &self.agent {
+            Some(path) => AgentDefinition::read(path)?,
+            None => AgentDefinition::default(),
+        };
+        self.model.apply(&mut definition)?;
+        if definition.model.is_none() {
+            let message =
+                "say which model is to be asked: `--model PROVIDER:MODEL`, or `model` in an agent file";
+            return Err(Usage(message.to_owned()).into());
+        }
+        if let Some(budget) = &self.model.budget {
+            definition.budget = budget.clone();
+        }
+        definition.deadline = self.model.deadline.or(definition.deadline);
+        definition.max_turns = self.max_turns.or(definition.max_turns);
         if let Some(system) = &self.system {
-            agent = agent.with_system(system);
+            definition.system = Some(system.clone());
         }
-        if let Some(turns) = self.max_turns {
-            agent = agent.with_max_turns(turns);
+        if let Some(tools) = &self.tools {
+            definition.tools = ToolChoice::of_list(tools);
         }
-        Ok(agent)
+        if let Some(which) = &self.approve {
+            definition.approval = match which.as_str() {
+                "auto" => Default::default(),
+                "ask" => [("default".to_owned(), Approve::Ask)].into(),
+                names => names.split(',').map(|name| (name.trim().to_owned(), Approve::Ask)).collect(),
+            };
+        }
+        if let Some(effect) = self.shell_effect {
+            definition.shell.effect = match effect {
+                ShellEffect::External => Effect::External,
+                ShellEffect::Workspace => Effect::Workspace,
+            };
+        }
+        if let Some(directory) = &self.workspace {
+            definition.workspace.path = Some(directory.clone());
+        }
+        if definition.workspace.path.is_none() && definition.uses_files()? {
+            definition.workspace.path = Some(std::env::current_dir()?);
+        }
+        if let Some(directory) = &mut definition.workspace.path {
+            std::fs::create_dir_all(&*directory)
+                .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
+            *directory = directory.canonicalize()?;
+        }
+        Ok(definition)
     }
 }
 
-/// Reads a script: TOML, or JSON.
-pub(super) fn read_script(text: &str, is_json: bool) -> anyhow::Result<Script> {
-    match is_json {
-        true => serde_json::from_str(text).context("the script is not what a script looks like"),
-        false => toml::from_str(text).context("the script is not what a script looks like"),
+/// What a session is driven by: before a position, or now.
+pub(super) async fn definition_of(
+    place: &Place,
+    view: &JournalView,
+    before: Option<Position>,
+) -> anyhow::Result<AgentDefinition> {
+    let session = view.session_id();
+    let visible = view.lineage().visible(view.head());
+    let mut recorded = view.created().agent.clone();
+    for record in read_records(&*place.store, session, Position::START, before).await? {
+        let is_visible = before.is_some() || visible.iter().any(|range| range.contains(&record.position));
+        if let RecordBody::Note(note) = &record.body
+            && note.topic == TOPIC
+            && is_visible
+        {
+            recorded = match note.data_object {
+                Some(large) => large_json(place, session, large).await?,
+                None => note.data.clone(),
+            };
+        }
     }
+    AgentDefinition::from_recorded(&recorded).map_err(|error| anyhow!("{error}"))
+}
+
+async fn large_json(place: &Place, session: SessionId, large: ObjectRef) -> anyhow::Result<Value> {
+    let object = place.store.object(large.object).await?;
+    let object = object.with_context(|| format!("a part of session {session} is missing from the store"))?;
+    Ok(serde_json::from_slice(object.bytes())?)
+}
+
+/// The record that a session goes on with another definition.
+pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
+    let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
+    let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let note = Note {
+        topic: TOPIC.to_owned(),
+        text: format!("goes on with {model}{at}"),
+        data: definition.to_recorded(),
+        data_object: None,
+        extra: Extra::default(),
+    };
+    note.into()
+}
+
+/// Limits as they are written on a command line.
+fn budget(text: &str) -> Result<BudgetDefinition, String> {
+    let mut limits = Map::new();
+    for limit in text.split(',') {
+        let (name, value) =
+            limit.split_once('=').ok_or_else(|| format!("{limit:?} is no limit: write tokens=100000"))?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        limits.insert(name.trim().to_owned(), value);
+    }
+    serde_json::from_value(Value::Object(limits)).map_err(|error| error.to_string())
 }

@@ -1,98 +1,62 @@
 //! `run` and `resume`: driving a session.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
+use backstitch::agent_file::AgentDefinition;
 use backstitch::id::SessionId;
-use backstitch::journal::{Effect, PauseReason};
+use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
 use backstitch::{
-    Drift, Driver, Ended, Fidelity, ResumeOptions, SessionOptions, SystemClock, Telemetry, TelemetryEvent,
+    Drift, Ended, Evaluator, Fidelity, LiveSession, ResumeOptions, RuntimeError, SessionOptions, SystemClock,
     entropy,
 };
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Common;
-use super::definition::{Definition, read_script};
+use super::definition::{AgentFlags, ModelFlags, changed, definition_of};
+use super::live::Live;
 use super::place::{Place, short, uncovered};
 
-/// What the shell may do to the world.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ShellEffect {
-    /// Anything: after a crash a person has to say what became of a command.
-    External,
-    /// Only the files of the workspace: after a crash they are put back, and the command runs again.
-    Workspace,
-}
-
-impl From<ShellEffect> for Effect {
-    fn from(effect: ShellEffect) -> Self {
-        match effect {
-            ShellEffect::External => Self::External,
-            ShellEffect::Workspace => Self::Workspace,
-        }
-    }
-}
+/// The exit code of a command that a person interrupted.
+const INTERRUPTED: u8 = 130;
 
 #[derive(Args)]
 pub(crate) struct Run {
     /// What is to be done.
     mission: String,
-    /// Where the answers come from: a file of replies, as TOML or, with the ending `.json`, as JSON.
-    #[arg(long, value_name = "FILE")]
-    script: PathBuf,
-    /// The directory that the agent works in; without it, this one.
-    #[arg(long, value_name = "DIR")]
-    workspace: Option<PathBuf>,
-    /// The system message.
-    #[arg(long, value_name = "TEXT")]
-    system: Option<String>,
-    /// What the shell may do to the world.
-    #[arg(long, value_enum, default_value = "external")]
-    shell_effect: ShellEffect,
-    /// How many answers there may be.
-    #[arg(long, value_name = "N")]
-    max_turns: Option<u64>,
+    #[command(flatten)]
+    agent: AgentFlags,
 }
 
 impl Run {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let directory = match self.workspace {
-            Some(directory) => directory,
-            None => std::env::current_dir()?,
-        };
-        std::fs::create_dir_all(&directory)
-            .with_context(|| format!("the workspace {} cannot be made", directory.display()))?;
-        let directory = directory.canonicalize()?;
-        let text = std::fs::read_to_string(&self.script)
-            .with_context(|| format!("the script {} cannot be read", self.script.display()))?;
-        let is_json = self.script.extension().is_some_and(|ending| ending == "json");
-        let definition = Definition {
-            script: read_script(&text, is_json).with_context(|| self.script.display().to_string())?,
-            system: self.system,
-            workspace: Some(directory.clone()),
-            shell_effect: self.shell_effect.into(),
-            max_turns: self.max_turns,
-        };
-        let place = Place::existing_or_new(common, &directory)?;
+        let definition = self.agent.definition()?;
+        // What cannot be put together is said before anything is made.
+        let built = definition.build()?;
+        let live = Live::new(common.json);
+        let evaluator = live.follow(Evaluator::of(live.watch(built.agent)));
+        let here = std::env::current_dir()?;
+        let place = Place::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
         // The session is named first, so that whoever finds its directory held is told by which session.
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
         let workspace = place.workspace(&definition, &id.to_string())?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
-        let runtime = place.runtime.clone().with_telemetry(progress(common));
-        let driver = runtime.create(definition.agent()?, options).await?;
-        if !common.json {
-            eprintln!("session {}", driver.session().id());
-            if let Some(paths) = workspace.as_deref().and_then(uncovered) {
-                eprintln!("not covered, and so neither kept nor put back: {paths}");
-            }
+        let session = evaluator.create_session(&place.runtime, options).await?;
+        let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
+        live.event(json!({"v": 1, "event": "started", "session": id, "model": model}));
+        live.status(&format!("session {id} ({model})"));
+        if let Some(paths) = workspace.as_deref().and_then(uncovered) {
+            live.status(&format!("not covered, and so neither kept nor put back: {paths}"));
         }
-        let ended = driven(&driver, driver.start(self.mission)).await;
-        finish(common, &driver, ended).await
+        let prompt = built.prompt.asking(self.mission);
+        let driving = evaluator.evaluate(&prompt, &session, false);
+        let driven = driven(&evaluator, &live, driving).await;
+        finish(&live, &definition, &session, driven).await
     }
 }
 
@@ -100,6 +64,8 @@ impl Run {
 pub(crate) struct Resume {
     /// The session, by the beginning or the end of its id; without it, the latest.
     session: Option<String>,
+    #[command(flatten)]
+    model: ModelFlags,
     /// Refuses when anything of the agent has changed since the session was started.
     #[arg(long)]
     strict: bool,
@@ -125,68 +91,113 @@ impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = Place::existing(common)?;
         let session = place.session(self.session.as_deref()).await?;
-        let definition = Definition::of(&place.view(session).await?)?;
+        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+        let is_other = self.model.apply(&mut definition)?;
+        let built = definition.build()?;
+        let live = Live::new(common.json);
+        let evaluator = live.follow(Evaluator::of(live.watch(built.agent)));
         let workspace = place.workspace(&definition, &session.to_string())?;
         let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() };
-        let runtime = place.runtime.clone().with_telemetry(progress(common));
-        let driver = runtime.open(session, definition.agent()?, options).await?;
+        let session = evaluator.open_session(&place.runtime, session, options).await?;
+        if is_other {
+            session.record(vec![changed(&definition)]).await?;
+        }
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
             Found::Keep => Drift::Adopt,
             Found::Restore => Drift::Restore,
         });
-        let options = ResumeOptions { fidelity, drift, ..ResumeOptions::default() };
-        let ended = driven(&driver, driver.resume(options)).await;
-        finish(common, &driver, ended).await
+        let options = ResumeOptions {
+            fidelity,
+            drift,
+            budget: self.model.budget.as_ref().and_then(|budget| budget.limits()),
+            deadline: self.model.deadline.map(|deadline| deadline.0),
+            ..ResumeOptions::default()
+        };
+        let driving = evaluator.evaluate(&built.prompt, &session, options);
+        let driven = driven(&evaluator, &live, driving).await;
+        finish(&live, &definition, &session, driven).await
     }
 }
 
-/// Drives, and stops cleanly when a person presses Ctrl-C: what runs is rolled back, and the session pauses.
-async fn driven<T>(driver: &Driver, driving: impl Future<Output = T>) -> T {
-    let stop = driver.stop_token();
+/// What came of driving.
+struct Driven {
+    ended: Result<Ended, RuntimeError>,
+    /// Whether a person stopped it.
+    interrupted: bool,
+}
+
+/// Drives, and stops cleanly when a person presses Ctrl-C or the process is asked to end: what runs is rolled back, and the session
+/// pauses. Who does not want to wait for that presses again.
+async fn driven(
+    evaluator: &Evaluator,
+    live: &Live,
+    driving: impl Future<Output = Result<Ended, RuntimeError>>,
+) -> Driven {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let (evaluator, said, flag) = (evaluator.clone(), live.clone(), interrupted.clone());
     let listener = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            eprintln!("stopping: what runs is rolled back");
-            stop.cancel();
+        while asked_to_end().await {
+            if flag.swap(true, Ordering::SeqCst) {
+                // Whatever is half done is found by the next resume, as after any crash.
+                std::process::exit(INTERRUPTED.into());
+            }
+            said.status("stopping: what runs is rolled back");
+            evaluator.stop();
         }
     });
+    let ticker = live.tick();
     let ended = driving.await;
+    ticker.abort();
     listener.abort();
-    ended
+    Driven { ended, interrupted: interrupted.load(Ordering::SeqCst) }
 }
 
-/// Says what each call did, as it happens.
-fn progress(common: &Common) -> Telemetry {
-    let telemetry = Telemetry::default();
-    if !common.json {
-        telemetry.subscribe(|event| {
-            if let TelemetryEvent::ToolInvoked(invoked) = event {
-                let mark = if invoked.success { "+" } else { "x" };
-                let line = invoked.rendered_output.lines().next().unwrap_or_default();
-                eprintln!("{mark} {}: {line}", invoked.name);
-            }
-        });
+/// Completes when the process is asked to end; `false` when that cannot be heard.
+#[cfg(unix)]
+async fn asked_to_end() -> bool {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return tokio::signal::ctrl_c().await.is_ok();
+    };
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed.is_ok(),
+        told = terminate.recv() => told.is_some(),
     }
-    telemetry
+}
+
+#[cfg(not(unix))]
+async fn asked_to_end() -> bool {
+    tokio::signal::ctrl_c().await.is_ok()
 }
 
 async fn finish(
-    common: &Common,
-    driver: &Driver,
-    ended: Result<Ended, backstitch::RuntimeError>,
+    live: &Live,
+    definition: &AgentDefinition,
+    session: &LiveSession,
+    driven: Driven,
 ) -> anyhow::Result<ExitCode> {
-    let session = driver.session().id();
-    let released = driver.session().release().await;
-    let ended = ended.with_context(|| {
-        format!("session {session} stopped; `backstitch resume {}` goes on", short(session))
-    })?;
+    let id = session.id();
+    let released = session.release().await;
+    let goes_on = format!("`backstitch resume {}` goes on", short(id));
+    let ended = match driven.ended {
+        Err(error) if driven.interrupted => {
+            live.status(&format!("interrupted: {error}; {goes_on}"));
+            live.event(json!({"v": 1, "event": "ended", "session": id, "outcome": "interrupted"}));
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        ended => ended.with_context(|| format!("session {id} stopped; {goes_on}"))?,
+    };
     released?;
-    if common.json {
-        println!("{}", as_json(&session.to_string(), &ended));
-    } else {
-        say(&session.to_string(), &ended);
+    live.event(as_json(&id.to_string(), &ended));
+    let was_stopped =
+        driven.interrupted && matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. });
+    if was_stopped {
+        live.status(&format!("paused; {goes_on}"));
+        return Ok(ExitCode::from(INTERRUPTED));
     }
+    say(live, definition, &short(id), &ended);
     Ok(match ended {
         Ended::Completed(_) => ExitCode::SUCCESS,
         Ended::Paused { .. } => ExitCode::from(3),
@@ -194,40 +205,57 @@ async fn finish(
     })
 }
 
-fn as_json(session: &str, ended: &Ended) -> serde_json::Value {
-    match ended {
-        Ended::Completed(answered) => json!({
-            "v": 1, "session": session, "outcome": "completed", "text": answered.text, "output": answered.output,
-        }),
-        Ended::Paused { reason, call, detail, .. } => json!({
-            "v": 1, "session": session, "outcome": "paused", "reason": reason, "call": call, "detail": detail,
-        }),
-        Ended::Failed { failure, .. } => json!({
-            "v": 1, "session": session, "outcome": "failed", "kind": failure.kind, "message": failure.message,
-        }),
-        Ended::Cancelled { .. } => json!({"v": 1, "session": session, "outcome": "cancelled"}),
-        _ => json!({"v": 1, "session": session, "outcome": "superseded"}),
-    }
+fn as_json(session: &str, ended: &Ended) -> Value {
+    let mut line = match ended {
+        Ended::Completed(answered) => {
+            json!({"outcome": "completed", "text": answered.text, "output": answered.output})
+        }
+        Ended::Paused { reason, call, detail, session, .. } => {
+            json!({"outcome": "paused", "reason": reason, "call": call, "detail": detail, "waits": session})
+        }
+        Ended::Failed { failure, .. } => {
+            json!({"outcome": "failed", "kind": failure.kind, "message": failure.message})
+        }
+        Ended::Cancelled { .. } => json!({"outcome": "cancelled"}),
+        _ => json!({"outcome": "superseded"}),
+    };
+    (line["v"], line["event"], line["session"]) = (json!(1), json!("ended"), json!(session));
+    line
 }
 
-fn say(session: &str, ended: &Ended) {
-    let id = short(session);
+fn say(live: &Live, definition: &AgentDefinition, id: &str, ended: &Ended) {
+    // What is decided for a session that works for a call is decided there.
+    let waits = |session: &Option<SessionId>| session.map_or_else(|| id.to_owned(), short);
     match ended {
-        Ended::Completed(answered) => println!("{}", answered.text),
-        Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, .. } => {
-            let call = short(call);
-            println!("paused: it is not known whether {detail} (call {call}) has happened. Say so:");
-            println!("  backstitch resolve {id} {call} happened --result TEXT");
-            println!("  backstitch resolve {id} {call} retry");
-            println!("  backstitch resolve {id} {call} fail");
+        // An answer that has to be data is printed as data, whatever was said around it.
+        Ended::Completed(answered) => match (&answered.output, &definition.output) {
+            (Some(output), Some(_)) => live.answer(&format!("{output:#}"), false),
+            _ => live.answer(&answered.text, true),
+        },
+        Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, session, .. } => {
+            let (call, waits) = (short(call), waits(session));
+            live.status(&format!(
+                "paused: it is not known whether {detail} (call {call}) has happened. Say so:"
+            ));
+            live.status(&format!("  backstitch resolve {waits} {call} happened --result TEXT"));
+            live.status(&format!("  backstitch resolve {waits} {call} retry"));
+            live.status(&format!("  backstitch resolve {waits} {call} fail"));
         }
-        Ended::Paused { reason: PauseReason::Approval, call: Some(call), detail, .. } => {
-            let call = short(call);
-            println!("paused: {detail}. Decide:");
-            println!("  backstitch resolve {id} {call} approve");
-            println!("  backstitch resolve {id} {call} deny --reason TEXT");
+        Ended::Paused { reason: PauseReason::Approval, call: Some(call), detail, session, .. } => {
+            let (call, waits) = (short(call), waits(session));
+            live.status(&format!("paused: {detail}. Decide, then `backstitch resume {id}` goes on:"));
+            live.status(&format!("  backstitch resolve {waits} {call} approve"));
+            live.status(&format!("  backstitch resolve {waits} {call} deny --reason TEXT"));
+            live.status(&format!("  backstitch resolve {waits} {call} edit --arguments JSON"));
         }
-        Ended::Paused { detail, .. } => println!("paused: {detail}; `backstitch resume {id}` goes on"),
-        other => println!("{other}"),
+        Ended::Paused { reason: PauseReason::Budget, detail, .. } => {
+            live.status(&format!(
+                "paused: {detail}. `backstitch resume {id} --budget LIMITS` goes on with more"
+            ));
+        }
+        Ended::Paused { detail, .. } => {
+            live.status(&format!("paused: {detail}; `backstitch resume {id}` goes on"));
+        }
+        other => live.status(&other.to_string()),
     }
 }

@@ -5,10 +5,12 @@ mod definition;
 mod diff;
 mod drive;
 mod list;
+mod live;
 mod log;
 mod maintain;
 mod place;
 mod quickstart;
+mod request;
 mod say;
 mod show;
 mod travel;
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Log(log::Log),
     /// Shows a session: what was said, its calls, its state.
     Show(show::Show),
+    /// Shows what was sent to a model, rendered again from the journal.
+    Request(request::Request),
     /// Shows what differs between two points of a session.
     Diff(diff::Diff),
     /// Goes back to a point: state, files and conversation together.
@@ -77,6 +81,7 @@ pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode>
             Command::Ls(command) => command.run(common).await,
             Command::Log(command) => command.run(common).await,
             Command::Show(command) => command.run(common).await,
+            Command::Request(command) => command.run(common).await,
             Command::Diff(command) => command.run(common).await,
             Command::Rewind(command) => command.run(common).await,
             Command::Undo(command) => command.run(common).await,

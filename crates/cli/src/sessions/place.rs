@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use backstitch::Runtime;
+use backstitch::agent_file::AgentDefinition;
 use backstitch::id::SessionId;
 use backstitch::ports::{Owner, Store};
 use backstitch::store::SqliteStore;
@@ -12,7 +13,6 @@ use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
 
 use super::Common;
-use super::definition::Definition;
 
 const DIRECTORY: &str = ".backstitch";
 const FILE: &str = "store.db";
@@ -110,16 +110,18 @@ impl Place {
     /// The files of a session, if it has any. A directory that is gone is made anew.
     pub(super) fn workspace(
         &self,
-        definition: &Definition,
+        definition: &AgentDefinition,
         session: &str,
     ) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
-        let Some(directory) = &definition.workspace else { return Ok(None) };
-        self.open_workspace(directory, session).map(Some)
+        let workspace = &definition.workspace;
+        let Some(directory) = &workspace.path else { return Ok(None) };
+        self.open_workspace(directory, &workspace.excludes, session).map(Some)
     }
 
     pub(super) fn open_workspace(
         &self,
         directory: &Path,
+        excludes: &[String],
         holder: &str,
     ) -> anyhow::Result<Arc<HostWorkspace>> {
         std::fs::create_dir_all(directory)
@@ -135,6 +137,7 @@ impl Place {
         }
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
         options.holder = format!("session {holder}");
+        options.excludes = excludes.to_vec();
         let workspace = HostWorkspace::open(options)
             .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
         Ok(Arc::new(workspace))

@@ -37,14 +37,17 @@ impl Quickstart {
         std::fs::create_dir_all(&stage.files)?;
         std::fs::create_dir_all(directory.join("store"))?;
         std::fs::write(directory.join("script.toml"), SCRIPT)?;
-        let (files, script) = (text(&stage.files)?, text(&directory.join("script.toml"))?);
+        let files = text(&stage.files)?;
+        let script = format!("scripted:{}", text(&directory.join("script.toml"))?);
 
         stage.say("1. An agent works in a directory. It takes stock of a shop, one tool call at a time.");
-        stage.say(&format!("   $ backstitch run \"Take stock\" --script script.toml --workspace {files}"));
+        stage.say(&format!(
+            "   $ backstitch run \"Take stock\" --model scripted:script.toml --workspace {files}"
+        ));
         let mut agent = stage.command(&[
             "run",
             "Take stock",
-            "--script",
+            "--model",
             &script,
             "--workspace",
             &files,

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Common;
-use super::definition::Definition;
+use super::definition::definition_of;
 use super::place::{Place, short, uncovered};
 
 #[derive(Args)]
@@ -69,13 +69,14 @@ impl Fork {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = Place::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
-        let definition = Definition::of(&place.view(session).await?)?;
-        let directory = match (&self.workspace, &definition.workspace) {
+        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+        let own = definition.workspace.path.take();
+        let directory = match (&self.workspace, &own) {
             (Some(directory), _) => Some(directory.clone()),
             (None, None) => None,
             (None, Some(parent)) => Some(beside(parent)?),
         };
-        if let (Some(own), Some(parent)) = (&directory, &definition.workspace) {
+        if let (Some(own), Some(parent)) = (&directory, &own) {
             let (own, parent) = (std::path::absolute(own)?, std::path::absolute(parent)?);
             if own.starts_with(&parent) || parent.starts_with(&own) {
                 bail!(
@@ -87,14 +88,16 @@ impl Fork {
         }
         let workspace = match &directory {
             Some(directory) => {
-                Some(place.open_workspace(directory, "that is being forked")? as Arc<dyn Workspace>)
+                let excludes = &definition.workspace.excludes;
+                let workspace = place.open_workspace(directory, excludes, "that is being forked")?;
+                Some(workspace as Arc<dyn Workspace>)
             }
             None => None,
         };
         // The fork is driven by what its parent is driven by, in a directory of its own.
         let directory = directory.map(|directory| directory.canonicalize()).transpose()?;
-        let moved = Definition { workspace: directory.clone(), ..definition };
-        let definition = Some(serde_json::to_value(&moved)?);
+        definition.workspace.path = directory.clone();
+        let definition = Some(definition.to_recorded());
         let options = SessionOptions { workspace, definition, ..SessionOptions::default() };
         let live = place.runtime.fork(session, self.point, options).await?;
         let id = live.id();
@@ -136,7 +139,7 @@ async fn opened_with_files(
 ) -> anyhow::Result<(Arc<LiveSession>, Option<Arc<HostWorkspace>>)> {
     let place = Place::existing(common)?;
     let session = place.session(session).await?;
-    let definition = Definition::of(&place.view(session).await?)?;
+    let definition = definition_of(&place, &place.view(session).await?, None).await?;
     let workspace = place.workspace(&definition, &session.to_string())?;
     let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
     let options = SessionOptions { workspace: files, ..SessionOptions::default() };

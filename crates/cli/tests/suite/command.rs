@@ -35,6 +35,15 @@ impl Ran {
     }
 }
 
+impl Ran {
+    /// What a run said that was called wrongly, after it printed nothing.
+    #[track_caller]
+    pub(crate) fn called_wrongly(self) -> String {
+        assert_eq!((self.code, self.output.as_str()), (Some(2), ""), "{}", self.errors);
+        self.errors
+    }
+}
+
 /// Runs the command with nothing to read.
 pub(crate) fn backstitch(arguments: &[&str]) -> Ran {
     backstitch_reading("", arguments)

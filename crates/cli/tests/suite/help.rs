@@ -13,6 +13,7 @@ fn help_names_every_command() {
         "ls",
         "log",
         "show",
+        "request",
         "diff",
         "rewind",
         "undo",

@@ -1,9 +1,12 @@
 //! The tests of the command, which run the real binary, in one binary of their own.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod agents;
 mod command;
 mod help;
 mod lisp_eval;
 mod lisp_repl;
 mod lisp_run;
+mod model;
 mod sessions;
+mod stage;

@@ -48,8 +48,8 @@ impl Place {
     }
 
     fn start(&self, more: &[&str]) -> Ran {
-        let (script, files) = (self.path("script.toml"), self.path("files"));
-        let mut arguments = vec!["run", "Sew", "--script", text(&script), "--workspace", text(&files)];
+        let (script, files) = (scripted(&self.path("script.toml")), self.path("files"));
+        let mut arguments = vec!["run", "Sew", "--model", &script, "--workspace", text(&files)];
         arguments.extend(more);
         self.run(&arguments)
     }
@@ -57,13 +57,18 @@ impl Place {
     fn json(&self, arguments: &[&str]) -> Value {
         let mut all = arguments.to_vec();
         all.push("--json");
+        // Commands that drive a session print what happens, and at the end how it ended.
         let output = self.run(&all).worked();
-        serde_json::from_str(output.lines().next().unwrap()).unwrap()
+        serde_json::from_str(output.lines().last().unwrap()).unwrap()
     }
 
     fn file(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.path("files").join(name)).ok()
     }
+}
+
+fn scripted(path: &Path) -> String {
+    format!("scripted:{}", text(path))
 }
 
 fn text(path: &Path) -> &str {
@@ -74,7 +79,7 @@ fn text(path: &Path) -> &str {
 fn a_session_is_run_listed_shown_and_gone_back_in() {
     let place = Place::new(SCRIPT);
     let ran = place.start(&["--json"]).worked();
-    let ended: Value = serde_json::from_str(&ran).unwrap();
+    let ended: Value = serde_json::from_str(ran.lines().last().unwrap()).unwrap();
     assert_eq!(
         (&ended["v"], &ended["outcome"], &ended["text"]),
         (&1.into(), &"completed".into(), &"Done.".into())
@@ -130,12 +135,12 @@ fn a_store_is_found_upwards() {
     let place = Place::new(SCRIPT);
     let files = place.path("files");
     std::fs::create_dir_all(files.join("deep/er")).unwrap();
-    let script = place.path("script.toml");
+    let script = scripted(&place.path("script.toml"));
     let run = |directory: &Path, arguments: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"));
         command.current_dir(directory).args(arguments).output().unwrap()
     };
-    assert!(run(&files, &["run", "Sew", "--script", text(&script)]).status.success());
+    assert!(run(&files, &["run", "Sew", "--model", &script]).status.success());
     assert!(files.join(".backstitch/store.db").is_file());
     let listed = run(&files.join("deep/er"), &["ls"]);
     assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("Sew"));
@@ -157,9 +162,10 @@ arguments = { command = "echo sent >> sent.txt; sleep 30" }
 text = "Sent."
 "#;
     let place = Place::new(script);
-    let (store, path, files) = (place.path("store/store.db"), place.path("script.toml"), place.path("files"));
+    let (store, files) = (place.path("store/store.db"), place.path("files"));
+    let script = scripted(&place.path("script.toml"));
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"))
-        .args(["--store", text(&store), "run", "Send", "--script", text(&path), "--workspace", text(&files)])
+        .args(["--store", text(&store), "run", "Send", "--model", &script, "--workspace", text(&files)])
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -172,7 +178,7 @@ text = "Sent."
 
     let paused = place.run(&["resume", "--json"]);
     assert_eq!(paused.code, Some(3), "{paused:?}");
-    let paused: Value = serde_json::from_str(&paused.output).unwrap();
+    let paused: Value = serde_json::from_str(paused.output.lines().last().unwrap()).unwrap();
     assert_eq!((&paused["outcome"], &paused["reason"]), (&"paused".into(), &"effect_unknown".into()));
     assert_eq!(place.file("sent.txt").unwrap(), "sent\n", "files stay as found");
     let (session, call) = (paused["session"].as_str().unwrap(), paused["call"].as_str().unwrap());
@@ -211,10 +217,12 @@ fn wrong_words_say_what_to_do() {
     assert!(place.run(&["show", "ffff"]).failed().contains("backstitch ls"));
     assert_eq!(place.run(&["rewind", "ffff", "sideways"]).code, Some(2));
     let broken = Place::new("[[reply]]\ntxt = 'x'");
-    assert!(broken.start(&[]).failed().contains("script"));
+    let said = broken.start(&[]).called_wrongly();
+    assert!(said.contains("script.toml:2: ") && said.contains("reply[0].txt: unknown field `txt`"), "{said}");
     let empty = Place::new("");
-    let stopped = empty.start(&["--json"]);
-    assert!(stopped.failed().contains("backstitch resume"));
+    let stopped = empty.start(&[]);
+    assert_eq!((stopped.code, stopped.output.as_str()), (Some(1), ""), "{}", stopped.errors);
+    assert!(stopped.errors.contains("backstitch resume"), "{}", stopped.errors);
 }
 
 #[test]

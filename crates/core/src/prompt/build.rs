@@ -27,6 +27,8 @@ pub(super) struct Inner {
     pub(super) ns: String,
     pub(super) key: String,
     pub(super) name: String,
+    /// What is said before all sections, as it stands.
+    pub(super) preamble: String,
     pub(super) sections: Vec<Node>,
     pub(super) output: Option<Output>,
     /// The fields that texts name, each with the path of the first that does.
@@ -70,7 +72,7 @@ impl Prompt {
     /// Starts to write a prompt down.
     pub fn builder(ns: impl Into<String>, key: impl Into<String>) -> PromptBuilder {
         let (ns, key) = (ns.into(), key.into());
-        PromptBuilder { ns, key, name: None, sections: Vec::new(), output: None }
+        PromptBuilder { ns, key, name: None, preamble: String::new(), sections: Vec::new(), output: None }
     }
 
     /// The namespace of its key.
@@ -118,7 +120,11 @@ impl Prompt {
     pub fn descriptor(&self) -> Result<Digest, PromptError> {
         let sections = described(&self.inner.sections)?;
         let schema = self.output().map(Output::schema);
-        Digest::of_json(&(self.ns(), self.key(), sections, schema)).map_err(PromptError::Contract)
+        let digest = match self.inner.preamble.as_str() {
+            "" => Digest::of_json(&(self.ns(), self.key(), sections, schema)),
+            preamble => Digest::of_json(&(self.ns(), self.key(), preamble, sections, schema)),
+        };
+        digest.map_err(PromptError::Contract)
     }
 }
 
@@ -155,6 +161,7 @@ pub struct PromptBuilder {
     ns: String,
     key: String,
     name: Option<String>,
+    preamble: String,
     sections: Vec<Section>,
     output: Option<Output>,
 }
@@ -164,6 +171,13 @@ impl PromptBuilder {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// Says this before all sections, as it stands: a `$` in it is no parameter.
+    #[must_use]
+    pub fn preamble(mut self, text: impl Into<String>) -> Self {
+        self.preamble = text.into();
         self
     }
 
@@ -188,8 +202,9 @@ impl PromptBuilder {
         let mut seen = Seen::default();
         let sections = seen.nodes(self.sections, "")?;
         let name = self.name.unwrap_or_else(|| format!("{}/{}", self.ns, self.key));
-        let (ns, key, output, fields) = (self.ns, self.key, self.output, seen.fields);
-        Ok(Prompt { inner: Arc::new(Inner { ns, key, name, sections, output, fields }) })
+        let (ns, key, preamble, output, fields) =
+            (self.ns, self.key, self.preamble, self.output, seen.fields);
+        Ok(Prompt { inner: Arc::new(Inner { ns, key, name, preamble, sections, output, fields }) })
     }
 }
 

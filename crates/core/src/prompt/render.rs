@@ -60,8 +60,9 @@ pub fn fingerprint<'a>(
 
 pub(super) fn render(bound: &BoundPrompt, session: &Session) -> Result<Rendered, PromptError> {
     let mut pass = Pass::new(bound, session)?;
-    let sections = &bound.prompt().inner.sections;
-    pass.nodes(sections, "")?;
+    let prompt = &bound.prompt().inner;
+    pass.block(&prompt.preamble);
+    pass.nodes(&prompt.sections, "")?;
     if let Some(output) = bound.prompt().output().filter(|output| output.is_described()) {
         pass.describe_output(output);
     }

@@ -87,6 +87,18 @@ Which there are.
 }
 
 #[test]
+fn a_preamble_stands_before_all_sections_as_it_is() {
+    let of = |builder: PromptBuilder| builder.build().unwrap().bind(&()).unwrap();
+    let plain = of(prompt().preamble("It costs $5.\n"));
+    assert_eq!(plain.render(&session()).unwrap().text, "It costs $5.");
+    let with_section =
+        of(prompt().preamble("You sew.").section(Section::new("task", "Task").body("Mend it.")));
+    assert_eq!(with_section.render(&session()).unwrap().text, "You sew.\n\n## 1. Task\n\nMend it.");
+    let digest = |builder: PromptBuilder| builder.build().unwrap().descriptor().unwrap();
+    assert_ne!(digest(prompt()), digest(prompt().preamble("You sew.")));
+}
+
+#[test]
 fn what_is_opened_has_its_text_its_tools_and_its_sections() {
     let rendered = rendered(&with_override("room", Visibility::Full));
     let room = "\

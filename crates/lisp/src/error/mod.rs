@@ -13,7 +13,7 @@ use std::fmt;
 
 pub use kind::ErrorKind;
 pub use location::Location;
-pub(crate) use suggest::did_you_mean;
+pub use suggest::did_you_mean;
 
 use crate::reader::Span;
 

@@ -35,7 +35,7 @@ fn closest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>, most: usi
 }
 
 /// The hint `did you mean a, b or c?`, or nothing if no known name is near.
-pub(crate) fn did_you_mean<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn did_you_mean<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names = closest(wanted, known, 3);
     let (last, rest) = names.split_last()?;
     Some(match rest {

@@ -8,21 +8,16 @@ use crate::legal;
 use crate::media::{Media, Sent};
 use crate::options::{CacheMarks, RequestOptions, Thinking};
 use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
-use crate::provider::{Provider, Target};
-use crate::render::{Piece, RenderError, nudge, parameters, pieces, words};
+use crate::provider::Provider;
+use crate::render::{Asked, Piece, RenderError, nudge, parameters, pieces, words};
 use crate::report::{Departure, Report};
-use crate::thread::Thread;
+use crate::schema::Wanted;
 
 /// What is asked for when nobody says how long an answer may be; a number has to be given.
 const MAX_TOKENS: u32 = 8192;
 
-pub(crate) fn render(
-    thread: &Thread<'_>,
-    tools: &[&ToolSpec],
-    target: &Target,
-    options: &RequestOptions,
-    report: &mut Report,
-) -> Result<Value, RenderError> {
+pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let Asked { thread, tools, target, options, wanted } = *asked;
     let mut media = Media::new(Provider::Anthropic, options);
     let mut messages = Messages::default();
     let system = words(thread.system.iter().copied(), report)?;
@@ -72,7 +67,7 @@ pub(crate) fn render(
     if let Some(effort) = &options.effort {
         output.insert("effort".into(), effort.clone().into());
     }
-    if let Some(schema) = &options.output_schema {
+    if let Some(Wanted { schema, .. }) = wanted {
         output.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
     }
     if !output.is_empty() {

@@ -20,7 +20,9 @@ pub fn of_response<'a>(
     let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let mut error = classified(provider, Some(status), &parsed, body);
     error.status = Some(status);
-    error.retry_after = retry_delay(header("retry-after-ms"), header("retry-after")).or(error.retry_after);
+    let named = retry_delay(header("retry-after-ms"), header("retry-after"));
+    let dated = || retry_date(header("retry-after")?, header("date"));
+    error.retry_after = named.or_else(dated).or(error.retry_after);
     match header("x-should-retry") {
         Some("true") => error.retryable = true,
         Some("false") => error.retryable = false,
@@ -38,7 +40,16 @@ pub(crate) fn of_event(provider: Provider, event: &Value) -> ProviderError {
     classified(provider, None, event, &text)
 }
 
-/// The wait that headers name: milliseconds, else seconds. Dates are not read.
+/// The wait until a date that a header names: from when the response was sent, where that is said, else from now. It is nothing
+/// when that is over.
+fn retry_date(until: &str, sent: Option<&str>) -> Option<Duration> {
+    let read = |date: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date.trim()).ok();
+    let from = sent.and_then(read).unwrap_or_else(jiff::Timestamp::now);
+    let wait = read(until)?.duration_since(from);
+    Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
+}
+
+/// The wait that headers name: milliseconds, else seconds.
 pub fn retry_delay(milliseconds: Option<&str>, seconds: Option<&str>) -> Option<Duration> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number));
     let by_milliseconds = milliseconds.and_then(number).map(|number| number / 1_000.0);

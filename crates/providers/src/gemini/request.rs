@@ -8,21 +8,16 @@ use crate::legal;
 use crate::media::{Media, Sent};
 use crate::options::{RequestOptions, Thinking};
 use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
-use crate::provider::{Provider, Target};
-use crate::render::{Piece, RenderError, nudge, parameters, pieces, words};
+use crate::provider::Provider;
+use crate::render::{Asked, Piece, RenderError, nudge, parameters, pieces, words};
 use crate::report::Report;
-use crate::thread::Thread;
+use crate::schema::Wanted;
 
 /// Stands where Gemini wants a signature and it was not Gemini who made the call.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(crate) fn render(
-    thread: &Thread<'_>,
-    tools: &[&ToolSpec],
-    target: &Target,
-    options: &RequestOptions,
-    report: &mut Report,
-) -> Result<Value, RenderError> {
+pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let Asked { thread, tools, target, options, wanted } = *asked;
     let mut media = Media::new(Provider::Gemini, options);
     let mut contents: Vec<Value> = Vec::new();
     let system = words(thread.system.iter().copied(), report)?;
@@ -51,19 +46,19 @@ pub(crate) fn render(
         let declared: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
         body.insert("tools".into(), json!([{"functionDeclarations": declared}]));
     }
-    let config = config(options);
+    let config = config(options, wanted);
     if !config.is_empty() {
         body.insert("generationConfig".into(), config.into());
     }
     Ok(body.into())
 }
 
-fn config(options: &RequestOptions) -> Map<String, Value> {
+fn config(options: &RequestOptions, wanted: Option<&Wanted>) -> Map<String, Value> {
     let mut config = Map::new();
     if let Some(limit) = options.max_output_tokens {
         config.insert("maxOutputTokens".into(), limit.into());
     }
-    if let Some(schema) = &options.output_schema {
+    if let Some(Wanted { schema, .. }) = wanted {
         config.insert("responseMimeType".into(), "application/json".into());
         config.insert("responseJsonSchema".into(), schema.clone());
     }

@@ -6,23 +6,17 @@ use serde_json::{Map, Value, json};
 
 use crate::legal;
 use crate::media::{Media, Sent};
-use crate::options::RequestOptions;
 use crate::plan::{Planned, PlannedTurn, RawCall, plan};
-use crate::provider::{Provider, Target};
-use crate::render::{Piece, RenderError, is_strict, nudge, only_text, parameters, pieces, words};
+use crate::provider::Provider;
+use crate::render::{Asked, Piece, RenderError, nudge, only_text, parameters, pieces, words};
 use crate::report::Report;
-use crate::thread::Thread;
+use crate::schema::Wanted;
 
 /// What stands in answers and is refused, or at least useless, in requests.
 const ANSWER_ONLY: [&str; 4] = ["annotations", "audio", "refusal", "function_call"];
 
-pub(crate) fn render(
-    thread: &Thread<'_>,
-    tools: &[&ToolSpec],
-    target: &Target,
-    options: &RequestOptions,
-    report: &mut Report,
-) -> Result<Value, RenderError> {
+pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let Asked { thread, tools, target, options, wanted } = *asked;
     let mut media = Media::new(Provider::OpenAiChat, options);
     let mut messages = Vec::new();
     let system = words(thread.system.iter().copied(), report)?;
@@ -52,8 +46,8 @@ pub(crate) fn render(
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
     }
-    if let Some(schema) = &options.output_schema {
-        let format = json!({"name": "answer", "schema": schema, "strict": is_strict(schema)});
+    if let Some(Wanted { schema, strict }) = wanted {
+        let format = json!({"name": "answer", "schema": schema, "strict": strict});
         body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": format}));
     }
     if let Some(limit) = options.max_output_tokens {

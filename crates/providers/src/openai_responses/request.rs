@@ -6,20 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::legal;
 use crate::media::{Media, Sent};
-use crate::options::RequestOptions;
 use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
-use crate::provider::{Provider, Target};
-use crate::render::{Piece, RenderError, is_strict, nudge, parameters, pieces, words};
+use crate::provider::Provider;
+use crate::render::{Asked, Piece, RenderError, nudge, parameters, pieces, words};
 use crate::report::Report;
-use crate::thread::Thread;
+use crate::schema::Wanted;
 
-pub(crate) fn render(
-    thread: &Thread<'_>,
-    tools: &[&ToolSpec],
-    target: &Target,
-    options: &RequestOptions,
-    report: &mut Report,
-) -> Result<Value, RenderError> {
+pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let Asked { thread, tools, target, options, wanted } = *asked;
     let mut media = Media::new(Provider::OpenAiResponses, options);
     let mut items = Vec::new();
     let system = words(thread.system.iter().copied(), report)?;
@@ -50,8 +44,7 @@ pub(crate) fn render(
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
     }
-    if let Some(schema) = &options.output_schema {
-        let strict = is_strict(schema);
+    if let Some(Wanted { schema, strict }) = wanted {
         let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict});
         body.insert("text".into(), json!({"format": format}));
     }

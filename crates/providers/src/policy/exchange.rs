@@ -8,11 +8,9 @@ use serde_json::Value;
 use super::{ModelPolicy, address};
 use crate::error::{ErrorKind, ProviderError, of_event, of_response};
 use crate::parse::{parse, stream_reader};
+use crate::secret::{Listener, redact_answer};
 use crate::sse::SseDecoder;
 use crate::transport::{HttpRequest, HttpResponse, TransportError};
-
-/// The most bytes of an answer that comes in one piece.
-const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 
 /// The most bytes that are read of a response that is no answer.
 const LONGEST_ERROR: usize = 1024 * 1024;
@@ -43,10 +41,13 @@ impl ModelPolicy {
         let answer = if streams {
             self.read_stream(question, response).await?
         } else {
-            let body = self.whole(&mut response, LONGEST_ANSWER).await?;
+            let body = self.whole(&mut response, self.answer_limit).await?;
             parse(&body, &self.target)?
         };
-        Ok(self.with_output(answer))
+        // A server that repeats the key must not bring it into the journal.
+        let answer = redact_answer(answer, self.secret());
+        let wants_output = question.output.is_some() || self.options.output_schema.is_some();
+        Ok(if wants_output { with_output(answer) } else { answer })
     }
 
     async fn read_stream(
@@ -58,18 +59,25 @@ impl ModelPolicy {
         let mut decoder = SseDecoder::new();
         let mut reader = stream_reader(&self.target);
         let (mut events, mut deltas) = (Vec::new(), Vec::new());
+        let mut listener = Listener::new(&question.deltas, self.secret());
+        let mut read = 0;
         while !reader.is_complete() {
             let chunk = response.body.chunk().await.map_err(|_| ProviderError::cut_stream(provider))?;
             let Some(chunk) = chunk else { break };
+            read += chunk.len();
+            if read > self.answer_limit {
+                return Err(self.too_long(self.answer_limit));
+            }
             let taken = decoder.take_in(&chunk, &mut events);
             taken.map_err(|problem| ProviderError::malformed(provider, problem.to_string()))?;
             for event in events.drain(..) {
                 reader.take_in(&event, &mut deltas)?;
                 for delta in deltas.drain(..) {
-                    question.deltas.tell(delta);
+                    listener.tell(delta);
                 }
             }
         }
+        listener.finish();
         reader.finish().map_err(|error| {
             let stray = serde_json::from_str::<Value>(&decoder.into_stray()).ok();
             let said = stray.filter(|stray| !stray["error"].is_null() || !stray[0]["error"].is_null());
@@ -82,11 +90,14 @@ impl ModelPolicy {
         while let Some(chunk) = response.body.chunk().await.map_err(|error| self.unreached(&error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > limit {
-                let text = format!("the response has more than {limit} bytes");
-                return Err(ProviderError::malformed(self.target.provider, text));
+                return Err(self.too_long(limit));
             }
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn too_long(&self, limit: usize) -> ProviderError {
+        ProviderError::malformed(self.target.provider, format!("the response has more than {limit} bytes"))
     }
 
     fn unreached(&self, error: &TransportError) -> ProviderError {
@@ -96,14 +107,14 @@ impl ModelPolicy {
         };
         ProviderError::new(self.target.provider, kind, error.to_string())
     }
+}
 
-    /// The answer with its structured form, when one was asked for and it has one.
-    fn with_output(&self, mut answer: Answer) -> Answer {
-        if self.options.output_schema.is_some() && answer.calls.is_empty() {
-            let texts = answer.parts.iter().filter_map(|part| part.as_text()?.text.inline());
-            let text: String = texts.map(|text| &**text).collect();
-            answer.output = serde_json::from_str(text.trim()).ok();
-        }
-        answer
+/// The answer with its structured form, when it has one.
+fn with_output(mut answer: Answer) -> Answer {
+    if answer.calls.is_empty() {
+        let texts = answer.parts.iter().filter_map(|part| part.as_text()?.text.inline());
+        let text: String = texts.map(|text| &**text).collect();
+        answer.output = serde_json::from_str(text.trim()).ok();
     }
+    answer
 }

@@ -7,7 +7,7 @@ mod cassette;
 mod errors;
 mod hostile;
 #[cfg(feature = "http")]
-mod http;
+mod loopback;
 mod policy;
 mod prefixes;
 mod requests;

@@ -173,8 +173,10 @@ fn waits_reach_whoever_asks_again() {
 fn structured_answers_are_read() {
     let body = json!({"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "{\"t\": \"x\"}"}}]});
     let transport = Written::new(200, "application/json", body.to_string());
-    let options =
-        RequestOptions { output_schema: Some(json!({"type": "object"})), ..RequestOptions::default() };
+    let options = RequestOptions {
+        output_schema: Some(Arc::new(json!({"type": "object"}))),
+        ..RequestOptions::default()
+    };
     let answer = decide(&policy(Provider::OpenAiChat, &transport).with_options(options)).unwrap();
     assert_eq!(answer.output, Some(json!({"t": "x"})));
 }

@@ -232,7 +232,7 @@ fn options_are_said_in_each_providers_words() {
         effort: Some("low".into()),
         cache: CacheMarks::Auto,
         cache_key: Some("conv-7".into()),
-        output_schema: Some(schema.clone()),
+        output_schema: Some(Arc::new(schema.clone())),
         stream: true,
         ..options()
     };

@@ -18,6 +18,8 @@ use tracing::Instrument as _;
 
 use super::Driver;
 use super::drive::{Next, millis};
+use super::hydrate::Held;
+use super::question::Asking;
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
 use crate::policy::WAITS;
@@ -96,20 +98,10 @@ impl Driver {
             let state = self.live.state().await;
             self.agent.rendering.show(&state.view, &transcript, evaluation)?
         };
-        let media = self.hydrated.media(&self.live, &shown.messages).await?;
-        Ok(Question {
-            session_id: self.live.id(),
-            evaluation_id: evaluation,
-            turn: turns + 1,
-            shown: shown.messages,
-            renderer: shown.renderer,
-            transcript,
-            media,
-            options: self.agent.options(),
-            output: self.agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
-            deltas: self.deltas(evaluation, turns + 1),
-            session,
-        })
+        let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
+        let deltas = self.deltas(evaluation, turns + 1);
+        let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
+        Ok(asked.question(&self.agent, shown, transcript, session))
     }
 
     /// Records that the policy is about to be asked. The inner error says which limit that would exceed.

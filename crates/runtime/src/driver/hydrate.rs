@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::id::MessageId;
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Message;
-use backstitch_core::object::{ObjectId, ObjectRef};
+use backstitch_core::object::{Object, ObjectId, ObjectRef};
 use backstitch_core::ports::{MediaBytes, Store, StoreError};
 use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
@@ -22,6 +22,24 @@ use crate::live::LiveSession;
 pub(super) struct Hydrated {
     messages: Mutex<HashMap<MessageId, Arc<InnerMessage>>>,
     media: Mutex<HashMap<ObjectId, Arc<[u8]>>>,
+}
+
+/// Where objects are.
+#[derive(Clone, Copy)]
+pub(super) enum Held<'a> {
+    /// In the store, or with a session that has not stored them yet.
+    By(&'a LiveSession),
+    /// In the store.
+    In(&'a dyn Store),
+}
+
+impl Held<'_> {
+    async fn object(self, id: ObjectId) -> Result<Option<Object>, RuntimeError> {
+        match self {
+            Self::By(live) => live.object(id).await,
+            Self::In(store) => store.object(id).await.map_err(RuntimeError::Store),
+        }
+    }
 }
 
 impl Hydrated {
@@ -73,7 +91,7 @@ impl Hydrated {
     /// The bytes of all media in these messages that the store holds. What it does not hold is left to whoever needs it.
     pub(super) async fn media(
         &self,
-        live: &LiveSession,
+        held: Held<'_>,
         messages: &[Arc<InnerMessage>],
     ) -> Result<MediaBytes, RuntimeError> {
         let mut found = HashMap::new();
@@ -81,7 +99,7 @@ impl Hydrated {
             let known = self.media.lock().unwrap_or_else(PoisonError::into_inner).get(&object).cloned();
             let bytes = match known {
                 Some(bytes) => bytes,
-                None => match live.object(object).await? {
+                None => match held.object(object).await? {
                     Some(fetched) => fetched.bytes().clone(),
                     None => continue,
                 },

@@ -12,6 +12,7 @@ mod hydrate;
 mod logs;
 mod outcome;
 mod output;
+mod question;
 mod recover;
 mod retry;
 mod supersede;
@@ -28,9 +29,10 @@ use backstitch_core::object::Object;
 use tokio_util::sync::CancellationToken;
 
 pub use outcome::{Answered, Ended};
+pub(crate) use question::question_before;
 pub use retry::Backoff;
 pub use tell::Piece;
-pub(crate) use tell::Teller;
+pub(crate) use tell::{OnDelta, Teller};
 
 use crate::agent::Agent;
 use crate::live::LiveSession;

@@ -9,7 +9,7 @@ use super::Driver;
 use crate::live::LiveSession;
 use crate::watch::{Told, Watch};
 
-type OnDelta = dyn Fn(&Piece) + Send + Sync;
+pub(crate) type OnDelta = dyn Fn(&Piece) + Send + Sync;
 
 /// A piece of an answer that is still coming, and of which.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,8 +52,13 @@ impl Driver {
     /// Tells pieces of answers while they come, those of sessions that work for calls among them. What is told must not wait for
     /// anything, and is gone once the process ends: what counts is the answer as it is recorded.
     #[must_use]
-    pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
-        self.teller.on_delta = Some(Arc::new(tell));
+    pub fn on_delta(self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
+        self.telling(Some(Arc::new(tell)))
+    }
+
+    /// Tells pieces to one who listens already, if there is one.
+    pub(crate) fn telling(mut self, on_delta: Option<Arc<OnDelta>>) -> Self {
+        self.teller.on_delta = on_delta;
         self.with_teller()
     }
 

@@ -4,21 +4,24 @@
 //! when sections have to be opened starts another one in its place. A resumed evaluation goes on with what was rendered for it: the
 //! prompt is rendered again for the session as it was when the evaluation started, which the journal knows.
 
+mod again;
 mod contract;
 
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Point, Position};
-use backstitch_core::ports::Policy;
+use backstitch_core::ports::{Policy, Store};
 use backstitch_core::prompt::{BoundPrompt, Rendered, register_slices};
 use backstitch_core::session::Snapshot;
+use backstitch_core::time::Clock;
 use tokio_util::sync::CancellationToken;
 
+pub use again::Requested;
 pub use contract::{Contract, InvalidSchema};
 
 use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, ResumeOptions};
+use crate::driver::{Driver, Ended, Mission, OnDelta, Piece, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view};
 use crate::runtime::{Runtime, SessionOptions};
@@ -47,11 +50,12 @@ impl From<ResumeOptions> for Resume {
 }
 
 /// Evaluates prompts. A clone is cheap, and is stopped with the original.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Evaluator {
     agent: Agent,
     telemetry: Telemetry,
     stop: CancellationToken,
+    on_delta: Option<Arc<OnDelta>>,
 }
 
 impl Evaluator {
@@ -64,7 +68,14 @@ impl Evaluator {
     /// name and its system message give way to the prompt's.
     pub fn of(agent: Agent) -> Self {
         let agent = agent.and_set_up(register_slices);
-        Self { agent, telemetry: Telemetry::default(), stop: CancellationToken::new() }
+        Self { agent, telemetry: Telemetry::default(), stop: CancellationToken::new(), on_delta: None }
+    }
+
+    /// Tells pieces of answers while they come, as [`Driver::on_delta`] does.
+    #[must_use]
+    pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
+        self.on_delta = Some(Arc::new(tell));
+        self
     }
 
     /// Publishes telemetry here.
@@ -174,6 +185,7 @@ impl Evaluator {
         let rendered = self.rendered(prompt, session, at).await?;
         let agent = self.agent.clone().with_prompt(prompt, rendered)?;
         let driver = Driver::with_telemetry(session.clone(), agent, self.telemetry.clone());
+        let driver = driver.telling(self.on_delta.clone());
         // What stops one evaluation must not stop the next.
         Ok(driver.stopped_by(self.stop.child_token()))
     }
@@ -186,12 +198,29 @@ impl Evaluator {
     ) -> Result<Rendered, RuntimeError> {
         match at {
             Some(at) if prompt.prompt().depends_on_session() => {
-                let view = load_view(&**session.store(), at.session, Some(at.position)).await?;
-                let mut then = view.session(session.clock().clone());
-                self.agent.set_up(&mut then);
-                Ok(prompt.render(&then)?)
+                self.rendered_at(prompt, &**session.store(), at, session.clock().clone()).await
             }
             _ => Ok(prompt.render(&session.state().await.execution.session)?),
         }
+    }
+
+    /// The prompt as it was rendered for a session at a place.
+    async fn rendered_at(
+        &self,
+        prompt: &BoundPrompt,
+        store: &dyn Store,
+        at: Point,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Rendered, RuntimeError> {
+        let view = load_view(store, at.session, Some(at.position)).await?;
+        let mut then = view.session(clock);
+        self.agent.set_up(&mut then);
+        Ok(prompt.render(&then)?)
+    }
+}
+
+impl std::fmt::Debug for Evaluator {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Evaluator").field("agent", &self.agent).finish_non_exhaustive()
     }
 }

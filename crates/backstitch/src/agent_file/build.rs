@@ -1,0 +1,231 @@
+//! From a definition to an agent.
+
+use std::sync::Arc;
+
+use backstitch_providers::{
+    ApiKey, CacheMarks, ModelPolicy, RequestOptions, Target, Thinking as AskedThinking, Transport,
+};
+
+use super::definition::{AgentDefinition, OutputDefinition};
+use super::error::{AgentFileError, KeyOf, Problem};
+use super::keys::{checked_url, is_loopback, key_variables};
+use super::model::{ModelName, ModelProvider};
+use super::offered::{Offered, below};
+use super::values::Thinking;
+use crate::message::PolicyName;
+use crate::ports::Policy;
+use crate::prompt::{BoundPrompt, Output, Prompt, PromptError};
+use crate::tool::WorkspaceUse;
+use crate::{Agent, Contract, Evaluator, ScriptedPolicy, Tools};
+
+type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// What a definition does not hold.
+pub struct BuildOptions<'a> {
+    /// Gives the key that a variable holds.
+    pub key: Box<KeyOfVariable<'a>>,
+    /// Sends requests; without it, HTTP does.
+    pub transport: Option<Arc<dyn Transport>>,
+}
+
+impl Default for BuildOptions<'_> {
+    /// Keys from the environment, and HTTP.
+    fn default() -> Self {
+        let key = |name: &str| std::env::var(name).ok().filter(|key| !key.trim().is_empty());
+        Self { key: Box::new(key), transport: None }
+    }
+}
+
+/// An agent, and the prompt that it is told.
+#[derive(Debug, Clone)]
+pub struct BuiltAgent {
+    /// The agent.
+    pub agent: Agent,
+    /// The prompt. What is to be done is said with [`BoundPrompt::asking`].
+    pub prompt: BoundPrompt,
+}
+
+impl BuiltAgent {
+    /// What evaluates the prompt.
+    pub fn evaluator(&self) -> Evaluator {
+        Evaluator::of(self.agent.clone())
+    }
+}
+
+impl AgentDefinition {
+    /// The agent, with keys from the environment.
+    pub fn build(&self) -> Result<BuiltAgent, AgentFileError> {
+        self.build_with(BuildOptions::default())
+    }
+
+    /// The agent.
+    pub fn build_with(&self, options: BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
+        let (tools, prompt) = self.parts()?;
+        let policy = self.policy(options)?;
+        let mut agent =
+            Agent::new(&self.ns, &self.name, policy).with_tools(tools).with_definition(self.to_recorded());
+        agent.budget = self.budget.limits();
+        agent.deadline = self.deadline.map(|deadline| deadline.0);
+        if let Some(turns) = self.max_turns {
+            agent = agent.with_max_turns(turns);
+        }
+        if let Some(repeats) = self.max_repeats {
+            agent = agent.with_max_repeats(repeats);
+        }
+        Ok(BuiltAgent { agent, prompt })
+    }
+
+    /// Whether any tool that may be offered uses files.
+    pub fn uses_files(&self) -> Result<bool, AgentFileError> {
+        let offered = Offered::new(self)?;
+        let uses = |name: &str| offered.uses_files(name);
+        let in_sections = self.sections.iter().any(|section| section.any_tool(&uses));
+        Ok(in_sections
+            || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
+    }
+
+    /// Refuses what cannot be put together, whatever the model.
+    pub(super) fn check(&self) -> Result<(), AgentFileError> {
+        PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
+        if let Some(url) = &self.base_url {
+            checked_url(url)?;
+        }
+        self.parts().map(|_| ())
+    }
+
+    fn parts(&self) -> Result<(Tools, BoundPrompt), AgentFileError> {
+        let offered = Offered::new(self)?;
+        let tools =
+            Tools::new(offered.chosen(&self.tools)?).map_err(|error| Problem::new(["tools"], error))?;
+        let mut prompt = Prompt::builder(&self.ns, &self.name);
+        if let Some(system) = &self.system {
+            prompt = prompt.preamble(system);
+        }
+        for (index, section) in self.sections.iter().enumerate() {
+            prompt = prompt.section(offered.section(section, &below(&[], "section", index))?);
+        }
+        if let Some(output) = &self.output {
+            prompt = prompt.output(schema_of(output)?);
+        }
+        let prompt = prompt.build().map_err(|error| self.in_prompt(&error))?;
+        let bound = prompt.bind(&self.parameters).map_err(|error| self.in_prompt(&error))?;
+        for tool in tools.iter() {
+            if self.sections.iter().any(|section| section.any_tool(&|name| name == tool.name().as_str())) {
+                let message = format!(
+                    "a section offers `{}` too: leave it out of `tools`, which are offered always",
+                    tool.name()
+                );
+                return Err(Problem::new(["tools"], message).into());
+            }
+        }
+        Ok((tools, bound))
+    }
+
+    /// An error of the prompt, with the key that it is about.
+    fn in_prompt(&self, error: &PromptError) -> Problem {
+        let path = match error {
+            PromptError::InvalidName { name, .. } if *name == self.name => {
+                return Problem::new(["name"], error);
+            }
+            PromptError::UnknownField { field, .. } => {
+                return Problem::new(["parameters", field.as_str()], error);
+            }
+            PromptError::DuplicateSection { path }
+            | PromptError::DuplicateTool { path, .. }
+            | PromptError::NoSummary { path }
+            | PromptError::Template { path, .. }
+            | PromptError::MissingField { path, .. } => path.as_str(),
+            PromptError::InvalidName { name, .. } => name.as_str(),
+            _ => return Problem::new([], error),
+        };
+        let mut key = Vec::new();
+        let mut sections = &self.sections;
+        for part in path.split('.') {
+            // Of two sections with one key it is the second that is wrong.
+            let Some(index) = sections.iter().rposition(|section| section.key == part) else { break };
+            key = below(&key, "section", index);
+            sections = &sections[index].sections;
+        }
+        let source = std::error::Error::source(error).map(|source| format!(": {source}"));
+        Problem { key, message: format!("{error}{}", source.unwrap_or_default()) }
+    }
+
+    fn policy(&self, options: BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
+        let name = PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
+        let model = self
+            .model
+            .as_ref()
+            .ok_or_else(|| Problem::new(["model"], "say which model is to be asked, as PROVIDER:MODEL"))?;
+        match model.provider {
+            ModelProvider::Scripted => {
+                let script = self.script.clone().unwrap_or_default();
+                Ok(Arc::new(ScriptedPolicy::new(name, script).with_model(&model.model)))
+            }
+            ModelProvider::Wire(_) => Ok(Arc::new(self.model_policy(name, model, options)?)),
+        }
+    }
+
+    fn model_policy(
+        &self,
+        name: PolicyName,
+        model: &ModelName,
+        options: BuildOptions<'_>,
+    ) -> Result<ModelPolicy, AgentFileError> {
+        let ModelProvider::Wire(provider) = model.provider else {
+            return Err(Problem::new(["model"], "a script is asked by nobody").into());
+        };
+        let url = self.base_url.as_deref().map(checked_url).transpose()?;
+        let mut target = Target::new(provider, &model.model);
+        if let Some(base_url) = &self.base_url {
+            target = target.at(base_url);
+        }
+        let key = key_variables(provider).iter().find_map(|variable| (options.key)(variable));
+        if key.is_none() && !url.as_ref().is_some_and(is_loopback) {
+            return Err(AgentFileError::MissingKey { provider: KeyOf(provider) });
+        }
+        let key = key.map(|key| ApiKey::new(key.trim()));
+        let transport = match options.transport {
+            Some(transport) => transport,
+            None => http()?,
+        };
+        Ok(ModelPolicy::new(name, target, key, transport).with_options(self.request_options()))
+    }
+
+    /// How the model is asked.
+    fn request_options(&self) -> RequestOptions {
+        let request = &self.request;
+        RequestOptions {
+            max_output_tokens: request.max_output_tokens,
+            thinking: match request.thinking {
+                Thinking::Default => AskedThinking::Default,
+                Thinking::Adaptive => AskedThinking::Adaptive,
+                Thinking::Tokens(tokens) => AskedThinking::Budget(tokens),
+            },
+            effort: request.effort.clone(),
+            cache: if request.cache { CacheMarks::Auto } else { CacheMarks::None },
+            stream: request.stream,
+            ..RequestOptions::default()
+        }
+    }
+}
+
+/// What the answer looks like, if its schema can be used.
+fn schema_of(output: &OutputDefinition) -> Result<Output, AgentFileError> {
+    let Some(schema) = &output.schema else {
+        return Err(Problem::new(["output"], "say what the answer looks like: `schema`, or `file`").into());
+    };
+    let output = Output::schema_only(schema.clone());
+    Contract::new(output.clone()).map_err(|error| Problem::new(["output", "schema"], error))?;
+    Ok(output)
+}
+
+#[cfg(feature = "http")]
+fn http() -> Result<Arc<dyn Transport>, AgentFileError> {
+    let http = backstitch_providers::Http::new();
+    http.map(|http| Arc::new(http) as _).map_err(|error| AgentFileError::Transport(error.to_string()))
+}
+
+#[cfg(not(feature = "http"))]
+fn http() -> Result<Arc<dyn Transport>, AgentFileError> {
+    Err(AgentFileError::Transport("give a transport, or turn the feature `http` on".to_owned()))
+}

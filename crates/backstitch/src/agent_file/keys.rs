@@ -1,0 +1,61 @@
+//! Where the keys of accounts come from, and which addresses need none.
+
+use backstitch_providers::Provider;
+use url::{Host, Url};
+
+use super::error::Problem;
+
+/// The variables of the environment that hold keys. Commands that an agent runs do not see them.
+pub const KEY_VARIABLES: [&str; 4] =
+    ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
+
+/// The variables that may hold the key for a provider, in the order in which they are looked at.
+pub fn key_variables(provider: Provider) -> &'static [&'static str] {
+    match provider {
+        Provider::OpenAiChat | Provider::OpenAiResponses => &["OPENAI_API_KEY"],
+        Provider::Anthropic => &["ANTHROPIC_API_KEY"],
+        Provider::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    }
+}
+
+/// The address of a definition. It is recorded, and so it may hold nothing that is secret.
+pub(super) fn checked_url(text: &str) -> Result<Url, Problem> {
+    let wrong = |reason: &str| Problem::new(["base_url"], reason);
+    let url: Url = text.parse().map_err(|error| wrong(&format!("this is no address: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("an address begins with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+        return Err(wrong(
+            "the address is recorded, so it holds no names, passwords or parameters; keys come from the environment",
+        ));
+    }
+    Ok(url)
+}
+
+/// Whether an address is one of this machine, where models need no key.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_known_and_secrets_are_refused() {
+        let is_local = |text: &str| is_loopback(&checked_url(text).unwrap());
+        assert!(
+            is_local("http://127.0.0.1:80/v1") && is_local("http://localhost") && is_local("http://[::1]:1")
+        );
+        assert!(!is_local("https://example.org") && !is_local("http://localhost.example.org"));
+        for wrong in ["example.org", "ftp://a/", "http://me:secret@a/", "https://a/?key=secret"] {
+            assert!(checked_url(wrong).is_err(), "{wrong}");
+        }
+    }
+}

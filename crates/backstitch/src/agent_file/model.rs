@@ -1,0 +1,94 @@
+//! The name of a model: its provider, and what that provider calls it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use backstitch_providers::Provider;
+use serde::{Deserialize, Serialize};
+
+use super::error::near;
+
+const SCRIPTED: &str = "scripted";
+
+/// Who makes the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelProvider {
+    /// A model behind a wire format.
+    Wire(Provider),
+    /// A file of replies.
+    Scripted,
+}
+
+impl ModelProvider {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Provider::ALL.into_iter().map(Self::Wire).chain([Self::Scripted])
+    }
+
+    /// The name that stands in definitions and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Wire(provider) => provider.as_str(),
+            Self::Scripted => SCRIPTED,
+        }
+    }
+}
+
+/// The name of a model: `provider:model`, or `scripted:FILE`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ModelName {
+    /// Who makes the answers.
+    pub provider: ModelProvider,
+    /// What the provider calls the model; the file of a script.
+    pub model: String,
+}
+
+/// A text names no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidModelName(String);
+
+impl FromStr for ModelName {
+    type Err = InvalidModelName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all: Vec<_> = ModelProvider::all().map(ModelProvider::as_str).collect();
+        let Some((provider, model)) = text.split_once(':').filter(|(_, model)| !model.is_empty()) else {
+            let message = format!(
+                "{text:?} names no model: write PROVIDER:MODEL, where the provider is one of {}",
+                all.join(", ")
+            );
+            return Err(InvalidModelName(message));
+        };
+        match ModelProvider::all().find(|known| known.as_str() == provider) {
+            Some(provider) => Ok(Self { provider, model: model.to_owned() }),
+            None => {
+                let hint = near(provider, &all);
+                let message =
+                    format!("there is no provider {provider:?}; there are {}{hint}", all.join(", "));
+                Err(InvalidModelName(message))
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for ModelName {
+    type Error = InvalidModelName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ModelName> for String {
+    fn from(name: ModelName) -> Self {
+        name.to_string()
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.provider.as_str(), self.model)
+    }
+}

@@ -1,0 +1,99 @@
+//! The built-in tools that a definition names, as it wants them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::definition::{AgentDefinition, Approve, SectionDefinition};
+use super::error::{Problem, near};
+use super::keys::KEY_VARIABLES;
+use super::values::ToolChoice;
+use crate::journal::Effect;
+use crate::prompt::Section;
+use crate::tool::{Approval, Tool, WorkspaceUse};
+use crate::tools::{Shell, file_tools, plan_tools};
+
+/// The word for every tool that changes something and is not named.
+const DEFAULT: &str = "default";
+
+/// The longest that a command may take, whatever a definition says of the usual time.
+const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
+
+/// All built-in tools, as a definition wants them.
+pub(super) struct Offered {
+    all: Vec<Tool>,
+}
+
+impl Offered {
+    pub(super) fn new(definition: &AgentDefinition) -> Result<Self, Problem> {
+        let mut shell = Shell::default().effect(definition.shell.effect);
+        if let Some(timeout) = definition.shell.timeout {
+            shell = shell.timeout(timeout.0, timeout.0.max(LONGEST_COMMAND));
+        }
+        let shell = KEY_VARIABLES.into_iter().fold(shell, Shell::without_env).tool();
+        let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).collect();
+        let mut offered = Self { all };
+        for name in definition.approval.keys().filter(|name| *name != DEFAULT) {
+            offered.get(name, || vec!["approval".to_owned(), name.clone()])?;
+        }
+        for tool in &mut offered.all {
+            let named = definition.approval.get(tool.name().as_str());
+            let usual = definition.approval.get(DEFAULT).filter(|_| tool.spec.effect != Effect::Pure);
+            if named.or(usual) == Some(&Approve::Ask) {
+                Arc::make_mut(&mut tool.spec).approval = Approval::Needed;
+            }
+        }
+        Ok(offered)
+    }
+
+    /// The tools of the agent itself.
+    pub(super) fn chosen(&self, choice: &ToolChoice) -> Result<Vec<Tool>, Problem> {
+        match choice {
+            ToolChoice::All => {
+                let plan: Vec<_> = plan_tools().iter().map(|tool| tool.name().clone()).collect();
+                Ok(self.all.iter().filter(|tool| !plan.contains(tool.name())).cloned().collect())
+            }
+            ToolChoice::Named(names) => {
+                let key = |index: usize| vec!["tools".to_owned(), index.to_string()];
+                names.iter().enumerate().map(|(index, name)| self.get(name, || key(index))).collect()
+            }
+        }
+    }
+
+    /// A section, with its tools and those below it.
+    pub(super) fn section(&self, definition: &SectionDefinition, key: &[String]) -> Result<Section, Problem> {
+        let mut section = Section::new(&definition.key, &definition.title)
+            .body(&definition.text)
+            .visibility(definition.visibility);
+        if let Some(summary) = &definition.summary {
+            section = section.summary(summary);
+        }
+        for (index, name) in definition.tools.iter().enumerate() {
+            section = section.tool(self.get(name, || below(key, "tools", index))?);
+        }
+        for (index, child) in definition.sections.iter().enumerate() {
+            section = section.child(self.section(child, &below(key, "section", index))?);
+        }
+        Ok(section)
+    }
+
+    /// Whether a tool uses files.
+    pub(super) fn uses_files(&self, name: &str) -> bool {
+        let named = self.all.iter().find(|tool| tool.name().as_str() == name);
+        named.is_some_and(|tool| tool.spec.workspace != WorkspaceUse::None)
+    }
+
+    fn get(&self, name: &str, key: impl FnOnce() -> Vec<String>) -> Result<Tool, Problem> {
+        if let Some(tool) = self.all.iter().find(|tool| tool.name().as_str() == name) {
+            return Ok(tool.clone());
+        }
+        let names: Vec<_> = self.all.iter().map(|tool| tool.name().as_str()).collect();
+        let message =
+            format!("there is no tool `{name}`{}; there are {}", near(name, &names), names.join(", "));
+        Err(Problem { key: key(), message })
+    }
+}
+
+/// The key of an item of a list below a key.
+pub(super) fn below(key: &[String], list: &str, index: usize) -> Vec<String> {
+    key.iter().cloned().chain([list.to_owned(), index.to_string()]).collect()
+}

@@ -1,0 +1,54 @@
+//! Definitions as sessions are recorded with them.
+//!
+//! The recorded form is the definition as JSON, with the version of that form. What older versions have recorded is read as well.
+
+use serde_json::{Map, Value, json};
+
+use super::definition::AgentDefinition;
+use super::error::{AgentFileError, Problem};
+
+/// The version of the recorded form.
+const VERSION: u64 = 1;
+
+impl AgentDefinition {
+    /// The form that is recorded with a session.
+    pub fn to_recorded(&self) -> Value {
+        let mut recorded = serde_json::to_value(self).unwrap_or_default();
+        recorded["v"] = json!(VERSION);
+        recorded
+    }
+
+    /// The definition that a session was recorded with.
+    pub fn from_recorded(recorded: &Value) -> Result<Self, AgentFileError> {
+        let refused = |message: &str| AgentFileError::from(Problem::new([], message));
+        let Value::Object(mut fields) = recorded.clone() else {
+            return Err(refused(
+                "the session was not started from a definition, so it cannot be driven by one",
+            ));
+        };
+        match fields.remove("v").map(|version| version.as_u64()) {
+            Some(Some(VERSION)) => {}
+            Some(_) => return Err(refused("the session was recorded by a newer version: use that one")),
+            None => fields = upcast(fields),
+        }
+        serde_json::from_value(Value::Object(fields)).map_err(|error| {
+            refused(&format!("the definition that the session was recorded with cannot be read: {error}"))
+        })
+    }
+}
+
+/// The form without a version: a script, with a directory and what the shell may do.
+fn upcast(mut old: Map<String, Value>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("ns".to_owned(), json!("cli"));
+    fields.insert("name".to_owned(), json!("run"));
+    fields.insert("model".to_owned(), json!("scripted:script"));
+    if let Some(path) = old.remove("workspace") {
+        fields.insert("workspace".to_owned(), json!({ "path": path }));
+    }
+    if let Some(effect) = old.remove("shell_effect") {
+        fields.insert("shell".to_owned(), json!({ "effect": effect }));
+    }
+    fields.append(&mut old);
+    fields
+}

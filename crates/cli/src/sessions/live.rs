@@ -1,0 +1,217 @@
+//! What is seen of a session while it is driven.
+//!
+//! For people: what the model says streams to the terminal, calls and their ends stand beside it on standard error, and so does a
+//! sign of life when something takes long. Where standard output is no terminal it gets the answer and nothing else. For
+//! programs (`--json`): a line for each of these, and at the end one with how it ended.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use backstitch::id::CallId;
+use backstitch::journal::{InnerMessage, Role};
+use backstitch::ports::Delta;
+use backstitch::session::Session;
+use backstitch::slices::ToolInvoked;
+use backstitch::{Agent, Evaluator, Piece, Telemetry, TelemetryEvent};
+use serde_json::{Value, json};
+
+use super::list::line;
+use super::place::short;
+
+/// How long nothing is said before a sign of life is.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// A line of JSON for each.
+    Json,
+    /// To a person at a terminal.
+    Terminal,
+    /// The answer alone.
+    Answer,
+}
+
+/// What is seen of a session. Clones show together.
+#[derive(Clone)]
+pub(super) struct Live {
+    mode: Mode,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    /// When something was last shown.
+    shown: Instant,
+    /// The calls that were made and have not ended.
+    open: BTreeMap<CallId, (String, Instant)>,
+    /// Whether the cursor stands inside of a line that streams, and the turn of what streamed last.
+    inside_line: bool,
+    streamed: Option<u64>,
+}
+
+impl Live {
+    pub(super) fn new(json: bool) -> Self {
+        let mode = match (json, std::io::stdout().is_terminal()) {
+            (true, _) => Mode::Json,
+            (false, true) => Mode::Terminal,
+            (false, false) => Mode::Answer,
+        };
+        let state =
+            State { shown: Instant::now(), open: BTreeMap::new(), inside_line: false, streamed: None };
+        Self { mode, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// An agent whose messages are shown as they are recorded.
+    pub(super) fn watch(&self, agent: Agent) -> Agent {
+        let live = self.clone();
+        agent.and_set_up(move |session: &mut Session| {
+            let live = live.clone();
+            session.observe::<InnerMessage>(move |observation| {
+                let known = observation.old.len();
+                observation.new.iter().skip(known).for_each(|message| live.message(message));
+                Ok(())
+            });
+        })
+    }
+
+    /// An evaluator whose answers and calls are shown.
+    pub(super) fn follow(&self, evaluator: Evaluator) -> Evaluator {
+        let telemetry = Telemetry::default();
+        let (live, of_pieces) = (self.clone(), self.clone());
+        telemetry.subscribe(move |event| match event {
+            TelemetryEvent::ToolInvoked(invoked) => live.invoked(invoked),
+            TelemetryEvent::Progress { call, progress } => live.progress(*call, &format!("{progress:?}")),
+            _ => {}
+        });
+        evaluator.with_telemetry(telemetry).on_delta(move |piece| of_pieces.piece(piece))
+    }
+
+    /// Shows a sign of life whenever nothing was shown for long. Aborting the task ends it.
+    pub(super) fn tick(&self) -> tokio::task::JoinHandle<()> {
+        let live = self.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                live.sign_of_life();
+            }
+        })
+    }
+
+    /// The text of an answer, unless it was seen already.
+    pub(super) fn answer(&self, text: &str, streamed: bool) {
+        let mut state = self.state();
+        let seen = streamed && self.mode == Mode::Terminal && state.streamed.is_some();
+        end_line(&mut state);
+        if !seen {
+            println!("{text}");
+        }
+    }
+
+    /// Something about the session, for a person.
+    pub(super) fn status(&self, text: &str) {
+        if self.mode != Mode::Json {
+            let mut state = self.state();
+            end_line(&mut state);
+            state.shown = Instant::now();
+            eprintln!("{text}");
+        }
+    }
+
+    /// A line for programs.
+    pub(super) fn event(&self, event: Value) {
+        if self.mode == Mode::Json {
+            self.state().shown = Instant::now();
+            println!("{event}");
+        }
+    }
+
+    fn piece(&self, piece: &Piece) {
+        let (kind, text) = match &piece.delta {
+            Delta::Text(text) => ("text", text),
+            Delta::Reasoning(text) => ("reasoning", text),
+        };
+        self.event(json!({"v": 1, "event": kind, "turn": piece.turn, "text": text}));
+        if self.mode == Mode::Terminal && kind == "text" {
+            let mut state = self.state();
+            (state.shown, state.streamed) = (Instant::now(), Some(piece.turn));
+            state.inside_line = !text.ends_with('\n');
+            print!("{text}");
+            let _ = std::io::stdout().flush();
+        }
+    }
+
+    fn message(&self, message: &InnerMessage) {
+        if message.role() != Role::Assistant {
+            return;
+        }
+        if let Some(call) = message.message.option_call() {
+            let (id, name) = (call.invocation_id, call.option_name.clone());
+            self.event(json!({
+                "v": 1, "event": "call", "turn": message.turn, "call": id, "name": name,
+                "arguments": call.arguments.text(),
+            }));
+            self.status(&format!("> {name} {}  [{}]", line(&call.arguments.text(), 70), short(id)));
+            self.state().open.insert(id, (name, Instant::now()));
+        } else {
+            let text = message.content();
+            self.event(json!({"v": 1, "event": "said", "turn": message.turn, "text": text}));
+            let streamed = self.state().streamed == Some(message.turn);
+            if self.mode == Mode::Terminal && !streamed && !text.is_empty() {
+                let mut state = self.state();
+                (state.shown, state.streamed) = (Instant::now(), Some(message.turn));
+                state.inside_line = true;
+                print!("{text}");
+                let _ = std::io::stdout().flush();
+            }
+        }
+    }
+
+    fn invoked(&self, invoked: &ToolInvoked) {
+        self.state().open.remove(&invoked.call_id);
+        self.event(json!({
+            "v": 1, "event": "result", "call": invoked.call_id, "name": invoked.name,
+            "success": invoked.success, "text": invoked.rendered_output,
+        }));
+        let mark = if invoked.success { "+" } else { "x" };
+        self.status(&format!("{mark} {}: {}", invoked.name, line(&invoked.rendered_output, 90)));
+    }
+
+    fn progress(&self, call: CallId, text: &str) {
+        self.event(json!({"v": 1, "event": "progress", "call": call, "text": text}));
+        self.status(&format!("… {text}"));
+    }
+
+    fn sign_of_life(&self) {
+        let words = {
+            let state = self.state();
+            if state.shown.elapsed() < SILENCE {
+                return;
+            }
+            let longest = state.open.values().min_by_key(|(_, since)| *since);
+            match longest {
+                Some((name, since)) => {
+                    json!({"v": 1, "event": "waiting", "for": name, "seconds": since.elapsed().as_secs()})
+                }
+                None => {
+                    let seconds = state.shown.elapsed().as_secs();
+                    json!({"v": 1, "event": "waiting", "for": "the model", "seconds": seconds})
+                }
+            }
+        };
+        let what = words["for"].as_str().unwrap_or_default();
+        self.status(&format!("… waiting for {what} ({} s)", words["seconds"]));
+        self.event(words);
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end_line(state: &mut State) {
+    if std::mem::take(&mut state.inside_line) {
+        println!();
+    }
+}

@@ -1,0 +1,188 @@
+//! A model on loopback that speaks the wire formats: each request gets the next of the answers that were written down for it.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// The name of the model.
+pub(crate) const MODEL: &str = "tailor-1";
+
+/// All providers, with the variable that holds their key.
+pub(crate) const PROVIDERS: [(&str, &str); 4] = [
+    ("openai", "OPENAI_API_KEY"),
+    ("openai-chat", "OPENAI_API_KEY"),
+    ("anthropic", "ANTHROPIC_API_KEY"),
+    ("gemini", "GOOGLE_API_KEY"),
+];
+
+/// An answer.
+#[derive(Clone)]
+pub(crate) enum Said {
+    /// Words.
+    Text(&'static str),
+    /// Words, and a call.
+    Call(&'static str, &'static str, Value),
+    /// Words that stop in the middle, and a connection that stays open.
+    Hangs(&'static str),
+    /// A status and a body, and no answer.
+    Refused(&'static str, String),
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+/// A model that listens.
+pub(crate) struct Model {
+    pub(crate) url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Model {
+    pub(crate) fn new(provider: &'static str, answers: impl Into<Vec<Said>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (requests, mut answers) = (asked.clone(), VecDeque::from(answers.into()));
+        // The thread ends with the test.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let Some(request) = read_request(&mut stream) else { continue };
+                requests.lock().unwrap().push(request);
+                let Some(answer) = answers.pop_front() else { continue };
+                std::thread::spawn(move || answer_with(&mut stream, provider, &answer));
+            }
+        });
+        Self { url, asked }
+    }
+
+    /// The requests so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+        bytes.extend_from_slice(&buffer[..read]);
+        let text = String::from_utf8_lossy(&bytes);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length =
+            head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        if body.len() >= length.unwrap_or(0) {
+            return Some(Asked { head: head.to_owned(), body: body.to_owned() });
+        }
+    }
+}
+
+fn answer_with(stream: &mut TcpStream, provider: &str, answer: &Said) {
+    let (events, hangs) = match answer {
+        Said::Refused(status, body) => {
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
+            let text = format!("{head}content-length: {length}\r\nconnection: close\r\n\r\n{body}");
+            let _ = stream.write_all(text.as_bytes());
+            return;
+        }
+        Said::Text(text) => (events(provider, text, None), false),
+        Said::Call(text, name, arguments) => (events(provider, text, Some((name, arguments))), false),
+        Said::Hangs(text) => (events(provider, text, None), true),
+    };
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    if stream.write_all(head.as_bytes()).is_err() {
+        return;
+    }
+    // What hangs tells its words and not that this was all.
+    let told = if hangs { events.len() - 2 } else { events.len() };
+    for event in &events[..told] {
+        let kind = event["type"].as_str().map(|kind| format!("event: {kind}\n")).unwrap_or_default();
+        let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
+        if stream.write_all(format!("{kind}data: {data}\n\n").as_bytes()).is_err() {
+            return;
+        }
+    }
+    let _ = stream.flush();
+    if hangs {
+        std::thread::sleep(Duration::from_secs(120));
+    }
+}
+
+/// The events of an answer. The last two say that this was all.
+fn events(provider: &str, text: &str, call: Option<(&&str, &Value)>) -> Vec<Value> {
+    let arguments = call.map(|(_, arguments)| arguments.to_string()).unwrap_or_default();
+    match provider {
+        "openai-chat" => {
+            let delta = |delta: Value| json!({"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+            let mut events = vec![delta(json!({"role": "assistant", "content": text}))];
+            events.extend(call.map(|(name, _)| {
+                let function = json!({"name": name, "arguments": arguments});
+                delta(json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}))
+            }));
+            let reason = if call.is_some() { "tool_calls" } else { "stop" };
+            events.push(json!({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}));
+            events.push(json!("[DONE]"));
+            events
+        }
+        "openai" => {
+            let message = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": text, "annotations": []}]});
+            let mut items = vec![message];
+            items.extend(call.map(|(name, _)| {
+                json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": name,
+                    "arguments": arguments, "status": "completed"})
+            }));
+            let mut events = vec![
+                json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "delta": text}),
+            ];
+            events.extend(items.iter().enumerate().map(|(index, item)| {
+                json!({"type": "response.output_item.done", "output_index": index, "item": item})
+            }));
+            let usage = json!({"input_tokens": 20, "output_tokens": 5, "total_tokens": 25});
+            events.push(json!({"type": "response.completed",
+                "response": {"id": "resp_1", "status": "completed", "output": items, "usage": usage}}));
+            events
+        }
+        "anthropic" => {
+            let mut events = vec![
+                json!({"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [],
+                    "usage": {"input_tokens": 20, "output_tokens": 1}}}),
+                json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+                json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+                json!({"type": "content_block_stop", "index": 0}),
+            ];
+            if let Some((name, _)) = call {
+                events.push(json!({"type": "content_block_start", "index": 1,
+                    "content_block": {"type": "tool_use", "id": "call_1", "name": name, "input": {}}}));
+                events.push(json!({"type": "content_block_delta", "index": 1,
+                    "delta": {"type": "input_json_delta", "partial_json": arguments}}));
+                events.push(json!({"type": "content_block_stop", "index": 1}));
+            }
+            let reason = if call.is_some() { "tool_use" } else { "end_turn" };
+            events.push(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 5}}));
+            events.push(json!({"type": "message_stop"}));
+            events
+        }
+        _ => {
+            let part = |part: Value| json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]});
+            let mut events = vec![part(json!({"text": text}))];
+            events.extend(call.map(|(name, arguments)| {
+                part(json!({"functionCall": {"name": name, "args": arguments}, "thoughtSignature": "c2ln"}))
+            }));
+            events.push(part(json!({"text": ""})));
+            events.push(json!({"candidates": [{"index": 0, "finishReason": "STOP"}],
+                "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 5, "totalTokenCount": 25}}));
+            events
+        }
+    }
+}

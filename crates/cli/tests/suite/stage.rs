@@ -1,0 +1,122 @@
+//! A directory with files and a store, and the command run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::command::Ran;
+use crate::model::{MODEL, Model};
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Stage {
+    directory: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("files")).unwrap();
+        Self { directory, variables: Vec::new() }
+    }
+
+    /// Gives the command a variable of the environment.
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file beside the workspace, and gives its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        text_of(&self.path(name))
+    }
+
+    /// What a file of the workspace holds.
+    pub(crate) fn file(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path("files").join(name)).ok()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
+        command.current_dir(self.path("files")).arg("--store").arg(self.path("store/store.db"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.ends_with("_API_KEY")) {
+            command.env_remove(name);
+        }
+        command.envs(self.variables.iter().cloned()).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        let output = self.command(arguments).output().unwrap();
+        Ran {
+            code: output.status.code(),
+            output: String::from_utf8(output.stdout).unwrap(),
+            errors: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The arguments that start a session with a model on loopback.
+    pub(crate) fn asking<'a>(provider: &str, model: &'a Model, more: &[&'a str]) -> Vec<String> {
+        let name = format!("{provider}:{MODEL}");
+        let first = ["run", "Mend it", "--model", &name, "--base-url", &model.url];
+        first.iter().chain(more).map(|text| (*text).to_owned()).collect()
+    }
+
+    /// What the command prints as JSON: the last line.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let mut all = arguments.to_vec();
+        all.push("--json");
+        last_line(&self.run(&all).worked_quietly())
+    }
+
+    /// Everything that the store's files hold.
+    pub(crate) fn stored_bytes(&self) -> Vec<u8> {
+        let files = std::fs::read_dir(self.path("store")).unwrap();
+        files.filter_map(|file| std::fs::read(file.unwrap().path()).ok()).flatten().collect()
+    }
+}
+
+/// The last line of what was printed, as JSON.
+pub(crate) fn last_line(output: &str) -> Value {
+    serde_json::from_str(output.lines().last().unwrap()).unwrap()
+}
+
+pub(crate) fn text_of(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// Waits until something holds.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Presses Ctrl-C, and waits for the end.
+pub(crate) fn interrupt(child: Child) -> Ran {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code(),
+        output: String::from_utf8(output.stdout).unwrap(),
+        errors: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// As the command line takes them.
+pub(crate) fn as_slices(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}

@@ -1,0 +1,276 @@
+//! The schema of a structured answer, in the dialect that a provider holds a model to.
+//!
+//! Providers take a part of JSON Schema each. What one does not take is written into the description, where the model reads it;
+//! objects are closed where that is asked for. Whatever fits an adapted schema fits the original, except for what was only described,
+//! and answers are checked against the original in any case. A schema that cannot be said in a dialect at all is not sent.
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::{Provider, Target};
+
+/// How a provider is asked for a structured answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wanted {
+    pub(crate) schema: Value,
+    /// Whether the model is held to every word of it.
+    pub(crate) strict: bool,
+}
+
+/// What a provider takes of JSON Schema.
+struct Dialect {
+    /// Constraints that it does not know; they are described.
+    described: &'static [&'static str],
+    /// What it does not know and nobody misses.
+    dropped: &'static [&'static str],
+    /// What it does not know and cannot be left out.
+    refused: &'static [&'static str],
+    /// The formats of texts that it knows.
+    formats: &'static [&'static str],
+    /// The largest number of items that it can ask for at least.
+    min_items: u64,
+    /// Whether an object has to name all that it may have.
+    closed: bool,
+    /// Whether an object has to have all that it names.
+    complete: bool,
+}
+
+const ANNOTATIONS: &[&str] =
+    &["$schema", "$id", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"];
+const CONDITIONS: &[&str] = &[
+    "not",
+    "if",
+    "then",
+    "else",
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "contains",
+    "prefixItems",
+];
+const FORMATS: &[&str] =
+    &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+const OPENAI: Dialect = Dialect {
+    described: &["minLength", "maxLength", "uniqueItems", "minProperties", "maxProperties"],
+    dropped: ANNOTATIONS,
+    refused: CONDITIONS,
+    formats: FORMATS,
+    min_items: u64::MAX,
+    closed: true,
+    complete: true,
+};
+
+const ANTHROPIC: Dialect = Dialect {
+    described: &[
+        "minLength",
+        "maxLength",
+        "pattern",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+    ],
+    dropped: ANNOTATIONS,
+    refused: CONDITIONS,
+    formats: FORMATS,
+    min_items: 1,
+    closed: true,
+    complete: false,
+};
+
+/// The schema of an answer as a target takes it; none when it cannot be held to it.
+pub(crate) fn wanted(schema: &Value, target: &Target, has_tools: bool) -> Option<Wanted> {
+    match target.provider {
+        Provider::OpenAiChat | Provider::OpenAiResponses => {
+            let plain = || Wanted { schema: without(schema, &["$schema"]), strict: false };
+            let strict = (!is_recursive_at_root(schema)).then(|| OPENAI.adapt(schema)).flatten();
+            Some(strict.map_or_else(plain, |schema| Wanted { schema, strict: true }))
+        }
+        Provider::Anthropic if is_recursive(schema) => None,
+        Provider::Anthropic => ANTHROPIC.adapt(schema).map(|schema| Wanted { schema, strict: true }),
+        // Models before the third generation take either tools or a schema.
+        Provider::Gemini if has_tools && is_old_gemini(&target.model) => None,
+        Provider::Gemini => Some(Wanted { schema: without(schema, &["$schema"]), strict: false }),
+    }
+}
+
+fn is_old_gemini(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.starts_with("gemini-1") || name.starts_with("gemini-2")
+}
+
+fn without(schema: &Value, names: &[&str]) -> Value {
+    let mut schema = schema.clone();
+    if let Some(fields) = schema.as_object_mut() {
+        for name in names {
+            fields.shift_remove(*name);
+        }
+    }
+    schema
+}
+
+impl Dialect {
+    /// A schema in this dialect; none when it cannot be said.
+    fn adapt(&self, schema: &Value) -> Option<Value> {
+        let mut fields = schema.as_object()?.clone();
+        if fields.is_empty() || self.refused.iter().any(|name| fields.contains_key(*name)) {
+            return None;
+        }
+        for name in self.dropped {
+            fields.shift_remove(*name);
+        }
+        self.describe(&mut fields);
+        if let Some(choices) = fields.shift_remove("oneOf") {
+            fields.insert("anyOf".to_owned(), choices);
+        }
+        for name in ["anyOf", "allOf"] {
+            if let Some(Value::Array(choices)) = fields.get_mut(name) {
+                *choices = choices.iter().map(|choice| self.adapt(choice)).collect::<Option<_>>()?;
+            }
+        }
+        for name in ["properties", "$defs", "definitions"] {
+            if let Some(Value::Object(named)) = fields.get_mut(name) {
+                for schema in named.values_mut() {
+                    *schema = self.adapt(schema)?;
+                }
+            }
+        }
+        if let Some(items) = fields.get_mut("items") {
+            *items = self.adapt(items)?;
+        }
+        if is_object(&fields) && self.closed {
+            self.close(&mut fields)?;
+        }
+        Some(fields.into())
+    }
+
+    /// Moves constraints that the provider does not know into the description.
+    fn describe(&self, fields: &mut Map<String, Value>) {
+        let mut said = Vec::new();
+        for name in self.described {
+            if let Some(value) = fields.shift_remove(*name) {
+                said.push(format!("{name}: {value}"));
+            }
+        }
+        if let Some(least) = fields.get("minItems").and_then(Value::as_u64)
+            && least > self.min_items
+        {
+            said.push(format!("minItems: {least}"));
+            fields.insert("minItems".to_owned(), self.min_items.into());
+        }
+        if let Some(format) = fields.get("format").and_then(Value::as_str)
+            && !self.formats.contains(&format)
+        {
+            // Formats of numbers are a matter of the program that reads them.
+            if fields.get("type").is_some_and(|kind| kind == "string") {
+                said.push(format!("format: {format}"));
+            }
+            fields.shift_remove("format");
+        }
+        if said.is_empty() {
+            return;
+        }
+        let said = format!("({})", said.join(", "));
+        let described = match fields.get("description").and_then(Value::as_str) {
+            Some(text) => format!("{text} {said}"),
+            None => said,
+        };
+        fields.insert("description".to_owned(), described.into());
+    }
+
+    /// Makes an object have nothing that it does not name. One that may have anything cannot be closed.
+    fn close(&self, fields: &mut Map<String, Value>) -> Option<()> {
+        let properties = fields.get("properties").and_then(Value::as_object);
+        match (fields.get("additionalProperties"), properties) {
+            (Some(Value::Bool(false)), _) | (None | Some(Value::Bool(true)), Some(_)) => {}
+            _ => return None,
+        }
+        if self.complete {
+            let mut required = fields.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            for (name, schema) in properties.into_iter().flatten() {
+                if !required.iter().any(|known| known == name) {
+                    // Whoever may leave it out may say that it is nothing instead, if that is allowed.
+                    may_be_null(schema).then_some(())?;
+                    required.push(name.as_str().into());
+                }
+            }
+            fields.insert("required".to_owned(), required.into());
+            fields.entry("properties").or_insert_with(|| json!({}));
+        }
+        fields.insert("additionalProperties".to_owned(), false.into());
+        Some(())
+    }
+}
+
+fn is_object(fields: &Map<String, Value>) -> bool {
+    let is_object = |kind: &Value| kind == "object";
+    fields.contains_key("properties")
+        || fields.get("type").is_some_and(|kind| {
+            is_object(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_object))
+        })
+}
+
+fn may_be_null(schema: &Value) -> bool {
+    let kind = &schema["type"];
+    let listed = kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
+    let chosen = schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(may_be_null));
+    kind == "null" || listed || chosen
+}
+
+/// Whether a schema is a part of itself, which Anthropic does not take.
+fn is_recursive(schema: &Value) -> bool {
+    let names = ["$defs", "definitions"].into_iter().filter_map(|name| schema[name].as_object()).flatten();
+    let mut names = names.map(|(name, _)| name.as_str());
+    is_recursive_at_root(schema) || names.any(|name| reaches(schema, name, name, &mut Vec::new()))
+}
+
+fn is_recursive_at_root(schema: &Value) -> bool {
+    references(schema).contains(&"#")
+}
+
+/// Whether one definition leads to another.
+fn reaches<'a>(schema: &'a Value, from: &str, to: &str, seen: &mut Vec<&'a str>) -> bool {
+    let definition = ["$defs", "definitions"].into_iter().find_map(|name| schema[name].get(from));
+    for reference in definition.map(references).unwrap_or_default() {
+        let Some(name) = reference.rsplit('/').next() else { continue };
+        if name == to {
+            return true;
+        }
+        if !seen.contains(&name) {
+            seen.push(name);
+            if reaches(schema, name, to, seen) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The references in a schema.
+fn references(schema: &Value) -> Vec<&str> {
+    match schema {
+        Value::Object(fields) => {
+            let mut found: Vec<&str> = fields.get("$ref").and_then(Value::as_str).into_iter().collect();
+            found.extend(fields.values().flat_map(references));
+            found
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What a model is told that is not held to a schema.
+pub(crate) fn in_words(schema: &Value) -> String {
+    let schema = serde_json::to_string(&without(schema, &["$schema"])).unwrap_or_default();
+    format!(
+        "Once you call nothing more, answer with JSON that fits this JSON Schema, and with nothing else: {schema}"
+    )
+}

@@ -1,0 +1,91 @@
+//! Through the driver: nothing of what is no answer is recorded, and what is asked again is asked with the same words.
+
+use std::sync::{Arc, Mutex};
+
+use backstitch_core::journal::{RecordBody, Role};
+use backstitch_core::ports::Delta;
+use backstitch_core::view::JournalView;
+use backstitch_providers::Provider;
+use backstitch_runtime::{Agent, Driver, Runtime, SessionOptions};
+use backstitch_store::MemoryStore;
+
+use super::{RUNTIME, model};
+use crate::support::server::{Served, Server};
+use crate::support::wire::{Spoken, overloaded_event, stream_of};
+
+async fn driver(provider: Provider, server: &Server) -> (Runtime, Driver) {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let agent = Agent::new("tests", "model", Arc::new(model(provider, server.address())));
+    let driver = runtime.create(agent.with_system("Be brief."), SessionOptions::default()).await.unwrap();
+    (runtime, driver)
+}
+
+fn said(view: &JournalView) -> Vec<(Role, String)> {
+    let transcript = view.transcript().unwrap();
+    transcript.all().iter().map(|message| (message.role(), message.content())).collect()
+}
+
+#[test]
+fn what_breaks_is_asked_again_and_leaves_nothing() {
+    for provider in Provider::ALL {
+        let spoken = Spoken::text("It rains.").thinking("hm");
+        let events = spoken.events(provider);
+        let mut failing = events[..events.len() - 2].to_vec();
+        failing.push(overloaded_event(provider));
+        let cut = stream_of(&events[..events.len() - 2]);
+        let now = [("retry-after", "0")];
+        let server = Server::with(vec![
+            Served::whole(429, "application/json", &now, "{}"),
+            Served::open_stream(&cut, 5),
+            Served::whole(529, "application/json", &now, "{}"),
+            Served::stream(&spoken.streamed(provider), 3),
+        ]);
+        RUNTIME.block_on(async {
+            let (runtime, driver) = driver(provider, &server).await;
+            let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
+            let told = heard.clone();
+            let driver = driver.on_delta(move |piece| told.lock().unwrap().push(piece.delta.clone()));
+            let answered = driver.start("How is the weather?").await.unwrap().answer().unwrap();
+            assert_eq!(answered.text, "It rains.", "{provider}");
+            let view = runtime.view(driver.session().id()).await.unwrap();
+            let expected = [
+                (Role::System, "Be brief.".to_owned()),
+                (Role::User, "How is the weather?".to_owned()),
+                (Role::Assistant, "It rains.".to_owned()),
+            ];
+            assert_eq!(said(&view), expected, "{provider}: one answer is recorded");
+            let texts = heard.lock().unwrap().iter().filter(|delta| matches!(delta, Delta::Text(_))).count();
+            assert!(texts >= 4, "{provider}: what was cut was told too");
+        });
+        let seen = server.seen();
+        assert_eq!(seen.len(), 4, "{provider}");
+        assert!(seen.iter().all(|request| request.body == seen[0].body), "{provider}: the same words");
+    }
+}
+
+#[test]
+fn what_cannot_be_answered_ends_without_an_answer() {
+    for provider in Provider::ALL {
+        for served in [
+            Served::whole(400, "application/json", &[], "{\"error\": {\"message\": \"no\"}}"),
+            Served::whole(401, "text/html", &[], "<html>no</html>"),
+        ] {
+            let server = Server::with(vec![served]);
+            RUNTIME.block_on(async {
+                let (runtime, driver) = driver(provider, &server).await;
+                let ended = driver.start("How is the weather?").await;
+                assert!(ended.is_err() || ended.unwrap().answer().is_err(), "{provider}");
+                let session = driver.session().id();
+                let view = runtime.view(session).await.unwrap();
+                assert!(said(&view).iter().all(|(role, _)| *role != Role::Assistant), "{provider}");
+                let mut events = runtime.events(session);
+                let mut answers = 0;
+                while let Some(record) = events.try_next().await.unwrap() {
+                    answers += usize::from(matches!(record.body, RecordBody::MessageAppended(_)));
+                }
+                assert_eq!(answers, 2, "{provider}: the system message and the mission");
+            });
+            assert_eq!(server.seen().len(), 1, "{provider}: it is not asked again");
+        }
+    }
+}

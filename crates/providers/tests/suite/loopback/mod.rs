@@ -1,0 +1,73 @@
+//! The suite that every provider passes, against a real HTTP server that behaves as badly as servers do.
+//!
+//! Each case says what the server does and what becomes of it: an answer, or an error of the taxonomy. All cases hold for all
+//! providers; where their words differ, the support says the same thing in each provider's words.
+
+mod answers;
+mod driven;
+mod failures;
+
+use std::sync::{Arc, LazyLock, Mutex};
+
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{Answer, Delta, Deltas, Policy, PolicyError};
+use backstitch_providers::{ApiKey, Http, ModelPolicy, Provider, RequestOptions, Target};
+use tokio::runtime::Runtime;
+
+use super::support::server::{Served, Server};
+use super::support::{MODEL, Talk};
+
+/// As long as keys are.
+pub(crate) const KEY: &str = "sk-hunter2-0123456789";
+
+/// One for all tests: connections belong to the runtime that made them.
+pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+});
+static HTTP: LazyLock<Arc<Http>> = LazyLock::new(|| Arc::new(Http::new().unwrap()));
+
+/// A model at an address.
+pub(crate) fn model(provider: Provider, address: &str) -> ModelPolicy {
+    let target = Target::new(provider, MODEL).at(address);
+    ModelPolicy::new(PolicyName::new("model").unwrap(), target, Some(ApiKey::new(KEY)), HTTP.clone())
+}
+
+/// Asks a model something, and gives what it said on the way too.
+pub(crate) fn ask(policy: &ModelPolicy) -> (Result<Answer, PolicyError>, Vec<Delta>) {
+    let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
+    let told = heard.clone();
+    let mut question = Talk::new().system("Be brief.").user("How is the weather?").question();
+    question.deltas = Deltas::new(move |delta| told.lock().unwrap().push(delta));
+    let described = policy.describe(&question);
+    let answer = RUNTIME.block_on(policy.decide(question, described));
+    let heard = heard.lock().unwrap().clone();
+    (answer, heard)
+}
+
+/// Asks a server that answers like this, piece by piece.
+fn streamed(provider: Provider, served: Served) -> (Result<Answer, PolicyError>, Vec<Delta>) {
+    let server = Server::with(vec![served]);
+    ask(&model(provider, server.address()))
+}
+
+/// Asks a server that answers like this, in one piece.
+fn whole(provider: Provider, served: Served) -> Result<Answer, PolicyError> {
+    let server = Server::with(vec![served]);
+    let options = RequestOptions { stream: false, ..RequestOptions::default() };
+    ask(&model(provider, server.address()).with_options(options)).0
+}
+
+fn words(deltas: &[Delta]) -> String {
+    let texts = deltas.iter().filter_map(|delta| match delta {
+        Delta::Text(text) => Some(text.as_str()),
+        Delta::Reasoning(_) => None,
+    });
+    texts.collect()
+}
+
+#[track_caller]
+fn fails(result: Result<Answer, PolicyError>, kind: &str, retryable: bool, what: &str) -> PolicyError {
+    let error = result.expect_err(what);
+    assert_eq!((error.kind.as_str(), error.retryable), (kind, retryable), "{what}: {error}");
+    error
+}

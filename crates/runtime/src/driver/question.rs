@@ -1,0 +1,73 @@
+//! The question that a policy is asked: the same now, and whenever it is asked for again.
+
+use std::sync::Arc;
+
+use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::machine::Shown;
+use backstitch_core::ports::{Deltas, MediaBytes, Question, Store};
+use backstitch_core::session::Session;
+use backstitch_core::time::Clock;
+use backstitch_core::view::{JournalView, Transcript};
+
+use super::hydrate::{Held, Hydrated};
+use crate::agent::Agent;
+use crate::error::RuntimeError;
+
+/// What a question is about, beside what is shown and known.
+pub(super) struct Asking {
+    pub(super) session_id: SessionId,
+    pub(super) evaluation_id: EvaluationId,
+    /// How many answers there are.
+    pub(super) turns: u64,
+    pub(super) media: MediaBytes,
+    pub(super) deltas: Deltas,
+}
+
+impl Asking {
+    pub(super) fn question(
+        self,
+        agent: &Agent,
+        shown: Shown,
+        transcript: Transcript,
+        session: Session,
+    ) -> Question {
+        Question {
+            session_id: self.session_id,
+            evaluation_id: self.evaluation_id,
+            turn: self.turns + 1,
+            shown: shown.messages,
+            renderer: shown.renderer,
+            transcript,
+            media: self.media,
+            options: agent.options(),
+            output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
+            deltas: self.deltas,
+            session,
+        }
+    }
+}
+
+/// The question that an agent would be asked with the journal as it is here. Nobody is asked.
+pub(crate) async fn question_before(
+    agent: &Agent,
+    store: &dyn Store,
+    view: &JournalView,
+    evaluation: EvaluationId,
+    clock: Arc<dyn Clock>,
+) -> Result<Question, RuntimeError> {
+    let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+    let hydrated = Hydrated::default();
+    let transcript = hydrated.transcript(store, view.transcript()?).await?;
+    let shown = agent.rendering.show(view, &transcript, evaluation)?;
+    let media = hydrated.media(Held::In(store), &shown.messages).await?;
+    let mut session = view.session(clock);
+    agent.set_up(&mut session);
+    let asking = Asking {
+        session_id: view.session_id(),
+        evaluation_id: evaluation,
+        turns: known.turns,
+        media,
+        deltas: Deltas::default(),
+    };
+    Ok(asking.question(agent, shown, transcript, session))
+}

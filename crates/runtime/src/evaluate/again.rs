@@ -1,0 +1,65 @@
+//! Requests, rendered again from the journal.
+//!
+//! Of a request the journal keeps the digest, the length and what rendered it, and never the request itself: that follows from the
+//! journal before it. Here it is made again, and nobody is asked.
+
+use std::sync::Arc;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Position, RecordBody, RequestStarted};
+use backstitch_core::ports::{RequestInfo, Store};
+use backstitch_core::prompt::BoundPrompt;
+
+use super::Evaluator;
+use crate::clock::SystemClock;
+use crate::driver::question_before;
+use crate::error::RuntimeError;
+use crate::live::{load_view, read_records};
+
+/// A request: what was recorded of it, and as it is rendered now.
+#[derive(Debug, Clone)]
+pub struct Requested {
+    /// What was recorded.
+    pub recorded: Arc<RequestStarted>,
+    /// What is rendered now from the journal before it.
+    pub rendered: RequestInfo,
+}
+
+impl Requested {
+    /// Whether both are the same, byte for byte; `None` where the policy has no digests.
+    pub fn agrees(&self) -> Option<bool> {
+        self.recorded.digest.map(|digest| Some(digest) == self.rendered.digest)
+    }
+}
+
+impl Evaluator {
+    /// Renders a request of a session again: the one whose record stands at this position.
+    pub async fn request_again(
+        &self,
+        prompt: &BoundPrompt,
+        store: &dyn Store,
+        session: SessionId,
+        at: Position,
+    ) -> Result<Requested, RuntimeError> {
+        let record = read_records(store, session, at, Some(at.next())).await?.into_iter().next();
+        let recorded = match record.map(|record| record.body) {
+            Some(RecordBody::RequestStarted(started)) => started,
+            _ => {
+                let (point, reason) = (at.to_string(), "no request was recorded there".to_owned());
+                return Err(RuntimeError::NoSuchPoint { point, reason });
+            }
+        };
+        let clock = Arc::new(SystemClock::new());
+        let view = load_view(store, session, Some(at)).await?;
+        let evaluation = recorded.evaluation_id;
+        let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let rendered = match known.started.position {
+            // It came with a snapshot, and was rendered elsewhere.
+            Position::START => prompt.render(&view.session(clock.clone()))?,
+            _ => self.rendered_at(prompt, store, known.started, clock.clone()).await?,
+        };
+        let agent = self.agent.clone().with_prompt(prompt, rendered)?;
+        let question = question_before(&agent, store, &view, evaluation, clock).await?;
+        Ok(Requested { recorded, rendered: agent.policy.describe(&question) })
+    }
+}
