@@ -28,7 +28,11 @@ const GROUPS: &[Group] = &[
     ("core", "sessions, ids, records and folds; in memory", core::run),
     ("tools", "a tool call as a transaction; in memory, without files", tools::run),
     ("store", "the SQLite store, beside bare SQLite", store::run),
-    ("agent", "turns of agents on a durable store, many at once, requests, and going on after a crash", agent::run),
+    (
+        "agent",
+        "turns of agents on a durable store, many at once, requests, and going on after a crash",
+        agent::run,
+    ),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),

@@ -23,7 +23,8 @@ const TURNS: usize = 2;
 /// Runs all sessions side by side on one durable store. Alone, a session would take `LATENCY` for each of its answers.
 pub(super) fn run(report: &mut Report) -> Result<(), Failed> {
     let threads = 2;
-    let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let executor =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let directory = tempfile::tempdir()?;
     let store = Arc::new(SqliteStore::open(directory.path().join("store.db"))?);
     let runtime = Runtime::new(store);
@@ -34,8 +35,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), Failed> {
     let mut samples = Samples::default();
     let clock = samples.begin(Scope::Process);
     executor.block_on(async {
-        let all: Vec<_> =
-            (0..SESSIONS).map(|_| tokio::spawn(session(runtime.clone(), LATENCY))).collect();
+        let all: Vec<_> = (0..SESSIONS).map(|_| tokio::spawn(session(runtime.clone(), LATENCY))).collect();
         for one in all {
             one.await??;
         }

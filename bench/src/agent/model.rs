@@ -140,7 +140,9 @@ fn answer(provider: Provider, call: Option<usize>) -> Value {
         }
         Provider::Anthropic => {
             let mut content = vec![json!({"type": "text", "text": text})];
-            content.extend(call.map(|_| json!({"type": "tool_use", "id": id, "name": "stitch", "input": arguments})));
+            content.extend(
+                call.map(|_| json!({"type": "tool_use", "id": id, "name": "stitch", "input": arguments})),
+            );
             let reason = if call.is_some() { "tool_use" } else { "end_turn" };
             json!({"id": "msg", "type": "message", "role": "assistant", "content": content, "stop_reason": reason,
                 "usage": {"input_tokens": 20, "output_tokens": 5}})

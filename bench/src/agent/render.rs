@@ -24,7 +24,9 @@ const TURNS: usize = 333;
 pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
     for maker in [Provider::OpenAiChat, Provider::Anthropic] {
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-        let driver = runtime.create(agent(maker, TURNS, std::time::Duration::ZERO)?, SessionOptions::default()).await?;
+        let driver = runtime
+            .create(agent(maker, TURNS, std::time::Duration::ZERO)?, SessionOptions::default())
+            .await?;
         driver.start("sew").await?.answer()?;
         let state = driver.session().state().await;
         let session = state.execution.session.clone();

@@ -81,7 +81,10 @@ fn key(_: &str) -> Option<String> {
 fn a_file_says_all_of_an_agent() {
     let definition = AgentDefinition::from_toml(WHOLE).unwrap();
     let model = definition.model.clone().unwrap();
-    assert_eq!((model.provider, model.model.as_str()), (ModelProvider::Wire(Provider::Anthropic), "needle-1"));
+    assert_eq!(
+        (model.provider, model.model.as_str()),
+        (ModelProvider::Wire(Provider::Anthropic), "needle-1")
+    );
     assert_eq!(definition.request.thinking, Thinking::Tokens(2048));
     let options = BuildOptions { key: Box::new(key), transport: None };
     let built = definition.build_with(options).unwrap();
@@ -147,12 +150,18 @@ fn errors_name_line_and_key_and_what_was_meant() {
         ("[request]\nthinking = 'adaptiv'", &["line 2: request.thinking: ", "did you mean `adaptive`?"]),
         ("[approval]\nshel = 'ask'", &["line 2: approval.shel: ", "did you mean `shell`?"]),
         ("[approval]\nshell = 'sometimes'", &["line 2: approval.shell: ", "`ask`"]),
-        ("[[section]]\nkey = 'a'\ntitle = 'A'\n[[section]]\nkey = 'a'\ntitle = 'B'", &["line 4: section[1]: "]),
+        (
+            "[[section]]\nkey = 'a'\ntitle = 'A'\n[[section]]\nkey = 'a'\ntitle = 'B'",
+            &["line 4: section[1]: "],
+        ),
         ("[[section]]\nkey = 'a'", &["line 1: section", "title"]),
         ("[[section]]\nkey = 'a'\ntitle = 'A'\ntext = '$cloth'", &["line 1: section[0]: ", "$cloth"]),
         ("[[section]]\nkey = 'a'\ntitle = 'A'\nvisibility = 'summary'", &["section[0]: ", "summary"]),
         ("[parameters]\ncloth = 'coat'", &["line 2: parameters.cloth: "]),
-        ("[[section]]\nkey='a'\ntitle='A'\n[[section.section]]\nkey='b'\ntitle='B'\ntools=['x']", &["line 7: section[0].section[0].tools[0]: "]),
+        (
+            "[[section]]\nkey='a'\ntitle='A'\n[[section.section]]\nkey='b'\ntitle='B'\ntools=['x']",
+            &["line 7: section[0].section[0].tools[0]: "],
+        ),
         ("[output]\nfile = 'none.json'", &["line 2: output.file: ", "none.json"]),
         ("[output.schema]\ntype = 'objekt'", &["output.schema: "]),
         ("base_url = 'https://me:pass@example.org'", &["line 1: base_url: ", "environment"]),
@@ -174,7 +183,10 @@ fn a_file_names_itself_and_what_lies_beside_it() {
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write("script.toml", "[[reply]]\ntext = '{\"done\": true}'\n");
     write("schema.json", r#"{"type": "object", "properties": {"done": {"type": "boolean"}}}"#);
-    write("agent.toml", "model = 'scripted:script.toml'\n[output]\nfile = 'schema.json'\n[workspace]\npath = 'files'\n");
+    write(
+        "agent.toml",
+        "model = 'scripted:script.toml'\n[output]\nfile = 'schema.json'\n[workspace]\npath = 'files'\n",
+    );
     let path = directory.path().join("agent.toml");
     let definition = AgentDefinition::read(&path).unwrap();
     assert_eq!(definition.script.as_ref().unwrap().replies.len(), 1);
