@@ -10,17 +10,20 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, Note, PauseReason, RequestStarted};
-use backstitch_core::machine::{Ending, Event, Machine};
+use backstitch_core::machine::{Ending, Event, Machine, Shown};
 use backstitch_core::ports::{Answer, Question, RequestInfo};
 use backstitch_core::view::Transcript;
 use serde_json::json;
+use tracing::Instrument as _;
 
 use super::Driver;
-use super::drive::Next;
+use super::drive::{Next, millis};
 use super::hydrate::Held;
 use super::question::Asking;
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
+use crate::policy::WAITS;
+use crate::spans;
 
 /// What came of asking.
 enum Asked {
@@ -28,6 +31,8 @@ enum Asked {
     Stopped,
     Cancelled,
     OutOfTime,
+    /// A person has not answered yet.
+    Waits(String),
 }
 
 impl Driver {
@@ -39,9 +44,12 @@ impl Driver {
         if self.is_out_of_time(evaluation) {
             return Ok(Next::Finish(out_of_time()));
         }
-        let question = self.question(evaluation).await?;
+        let question = self.question(evaluation, machine.show()).await?;
         let turn = question.turn;
-        let info = self.agent.policy.describe(&question);
+        let mut info = self.agent.policy.describe(&question);
+        info.renderer = info.renderer.or_else(|| question.renderer.clone());
+        info.estimate = self.agent.prices.priced(info.estimate, &info.provider, &info.model);
+        let described = (info.provider.clone(), info.model.clone());
         let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
@@ -50,9 +58,17 @@ impl Driver {
             }
         };
         crash_point!("ask.before");
-        match self.asked(evaluation, question, info).await? {
-            Asked::Answered(answer) => {
+        let began = self.live.clock().monotonic();
+        let span = spans::request(self.live.id(), turn, &info);
+        let asked = self.asked(evaluation, question, info).instrument(span.clone()).await;
+        match asked.inspect_err(|error| spans::failed(&span, kind_of(error)))? {
+            Asked::Answered(mut answer) => {
                 crash_point!("ask.after");
+                answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
+                spans::answered(&span, &answer, self.runner.telemetry().contents());
+                if reservation.is_some() {
+                    answer.usage.millis += millis(self.live.clock().monotonic().saturating_sub(began));
+                }
                 let output = answer.output.clone();
                 let messages = self.record_answer(evaluation, turn, *answer, reservation).await?;
                 machine.take_in(Event::Answered { messages, output });
@@ -64,10 +80,17 @@ impl Driver {
             }
             Asked::Cancelled => Ok(Next::Finish(Ending::cancelled())),
             Asked::OutOfTime => Ok(Next::Finish(out_of_time())),
+            Asked::Waits(detail) => {
+                Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
+            }
         }
     }
 
-    async fn question(&self, evaluation: EvaluationId) -> Result<Question, RuntimeError> {
+    async fn question(
+        &self,
+        evaluation: EvaluationId,
+        shown: Option<Shown>,
+    ) -> Result<Question, RuntimeError> {
         let (transcript, session, turns) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
@@ -76,9 +99,12 @@ impl Driver {
         };
         let store = &**self.live.store();
         let transcript = self.hydrated.transcript(store, transcript).await?;
-        let shown = {
-            let state = self.live.state().await;
-            self.agent.rendering.show(&state.view, &transcript, evaluation)?
+        let shown = match shown {
+            Some(shown) => shown,
+            None => {
+                let state = self.live.state().await;
+                self.agent.rendering.show(&state.view, &transcript, evaluation)?
+            }
         };
         let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
         let deltas = self.deltas(evaluation, turns + 1);
@@ -144,7 +170,11 @@ impl Driver {
             biased;
             () = self.stop.cancelled() => Ok(Asked::Stopped),
             () = self.wait_for_cancel() => Ok(Asked::Cancelled),
-            answer = self.with_retries(evaluation, question, info) => Ok(Asked::Answered(Box::new(answer?))),
+            answer = self.with_retries(evaluation, question, info) => match answer {
+                Ok(answer) => Ok(Asked::Answered(Box::new(answer))),
+                Err(error) if error.kind == WAITS => Ok(Asked::Waits(error.message)),
+                Err(error) => Err(error.into()),
+            },
             () = out_of_time => Ok(Asked::OutOfTime),
         }
     }
@@ -189,6 +219,14 @@ impl Driver {
 
     fn is_out_of_time(&self, evaluation: EvaluationId) -> bool {
         self.live.deadline(evaluation).is_some_and(|deadline| self.live.clock().now() >= deadline)
+    }
+}
+
+/// A stable word for what went wrong.
+fn kind_of(error: &RuntimeError) -> &str {
+    match error {
+        RuntimeError::Policy(error) => &error.kind,
+        _ => "runtime",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
@@ -12,12 +13,14 @@ use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 use backstitch_core::view::Transcript;
+use tracing::Instrument as _;
 
 use super::hydrate::fetch_json;
 use super::output::Judged;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
+use crate::spans;
 use crate::telemetry::TelemetryEvent;
 
 /// What comes of an action.
@@ -142,13 +145,23 @@ impl Driver {
 
     /// Drives an evaluation from where its journal stands to its end, or to a pause.
     pub(super) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
-        let mut machine = {
-            let state = self.live.state().await;
-            self.agent.machinery.rebuild(&state.view, evaluation)?
-        };
+        let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
+        let ended = self.drive_on(evaluation).instrument(span.clone()).await;
+        if let Ok(Ended::Failed { failure, .. }) = &ended {
+            spans::failed(&span, &failure.kind);
+        }
+        ended
+    }
+
+    async fn drive_on(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
+        let mut machine = self.agent.machinery.rebuild(&self.past(evaluation).await?)?;
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {
-                Next::GoOn => self.act(evaluation, &mut *machine).await?,
+                Next::GoOn => {
+                    let (back, action) = wanted_by(machine).await?;
+                    machine = back;
+                    self.act(evaluation, action, &mut *machine).await?
+                }
                 other => other,
             };
             match next {
@@ -165,11 +178,24 @@ impl Driver {
         }
     }
 
-    async fn act(&self, evaluation: EvaluationId, machine: &mut dyn Machine) -> Result<Next, RuntimeError> {
-        match machine.next() {
+    async fn act(
+        &self,
+        evaluation: EvaluationId,
+        action: Action,
+        machine: &mut dyn Machine,
+    ) -> Result<Next, RuntimeError> {
+        match action {
             Action::Ask => self.ask(evaluation, machine).await,
             Action::Call(wanted) => self.call(evaluation, wanted, machine).await,
-            Action::Record(bodies) => self.live.record(bodies).await.map(|()| Next::GoOn),
+            Action::Record(bodies) => {
+                // The answer that a program was found in may have cost much and its program may run for long, so they are
+                // durable before it does. All else goes with what comes next.
+                let is_program = |body: &RecordBody| matches!(body, RecordBody::ProgramStarted(_));
+                let when = if bodies.iter().any(is_program) { Durable::Now } else { Durable::WithNext };
+                self.live.record_when(bodies, when).await?;
+                crash_point!("machine.recorded");
+                Ok(Next::GoOn)
+            }
             Action::Finish(ending) => Ok(Next::Finish(ending)),
             // Calls are waited for where they are run, so there is nothing to wait for here.
             Action::Wait => Err(RuntimeError::NothingToDo(format!(
@@ -299,6 +325,23 @@ impl Driver {
             tracing::warn!(session = %self.live.id(), %error, "the snapshot of the session could not be kept");
         }
         backstitch_core::crash_point!("snapshot.after");
+    }
+}
+
+/// What a machine wants. One that takes long to say so does not keep others waiting.
+async fn wanted_by(mut machine: Box<dyn Machine>) -> Result<(Box<dyn Machine>, Action), RuntimeError> {
+    if !machine.takes_long() {
+        let action = machine.next();
+        return Ok((machine, action));
+    }
+    let said = tokio::task::spawn_blocking(move || {
+        let action = machine.next();
+        (machine, action)
+    });
+    match said.await {
+        Ok(said) => Ok(said),
+        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+        Err(_) => Err(RuntimeError::ShuttingDown),
     }
 }
 
