@@ -18,7 +18,11 @@ use crate::driver::Backoff;
 use crate::error::RuntimeError;
 use crate::evaluate::Contract;
 use crate::lisp::Compressed;
+use crate::prices::Prices;
 use crate::runner::Tools;
+
+/// How evaluations go unless something else is said: as long as they like, but not in circles.
+const LOOPS: ToolLoops = ToolLoops { max_turns: None, max_repeats: Some(12) };
 
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
 
@@ -41,6 +45,8 @@ pub struct Agent {
     pub rendering: Arc<dyn Rendering>,
     /// What an evaluation may spend.
     pub budget: Option<Limits>,
+    /// What models cost, where that is known: it is how money is counted.
+    pub prices: Prices,
     /// How much active time an evaluation has.
     pub deadline: Option<Duration>,
     /// How often, and after which waits, a policy that could not answer is asked again.
@@ -77,15 +83,16 @@ impl Agent {
             system: None,
             policy,
             tools: Tools::default(),
-            machinery: Arc::new(ToolLoops::default()),
+            machinery: Arc::new(LOOPS),
             rendering: Arc::new(AsSaid),
             budget: None,
+            prices: Prices::default(),
             deadline: None,
             backoff: Backoff::default(),
             max_depth: 3,
             output: None,
             prompt: None,
-            loops: ToolLoops::default(),
+            loops: LOOPS,
             definition: Value::Null,
             set_up: Arc::new(|_| {}),
         }
@@ -112,6 +119,13 @@ impl Agent {
         self
     }
 
+    /// Says what models cost.
+    #[must_use]
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
     /// Limits how much active time an evaluation has.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
@@ -127,10 +141,11 @@ impl Agent {
         self.with_machinery(loops)
     }
 
-    /// Ends an evaluation when so many answers in a row make the same calls with the same arguments.
+    /// Ends an evaluation when so many answers in a row make the same calls with the same arguments: 12 unless something else is
+    /// said, and with none they may for ever.
     #[must_use]
-    pub fn with_max_repeats(mut self, repeats: u64) -> Self {
-        self.loops.max_repeats = Some(repeats);
+    pub fn with_max_repeats(mut self, repeats: impl Into<Option<u64>>) -> Self {
+        self.loops.max_repeats = repeats.into();
         let loops = Arc::new(self.loops);
         self.with_machinery(loops)
     }

@@ -16,11 +16,13 @@ mod lisp;
 mod live;
 mod main_loop;
 mod policy;
+mod prices;
 mod process;
 mod replay;
 mod runner;
 mod runtime;
 mod schema;
+mod spans;
 mod sub_agent;
 mod telemetry;
 mod watch;
@@ -34,8 +36,11 @@ pub use evaluate::{Contract, Evaluator, InvalidSchema, Requested, Resume};
 pub use events::Events;
 pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
 pub use live::{LiveSession, LiveState, Surroundings, load_view, read_records};
-pub use main_loop::{CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError};
-pub use policy::FunctionPolicy;
+pub use main_loop::{
+    CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Task,
+};
+pub use policy::{FunctionPolicy, HumanPolicy};
+pub use prices::{Price, Prices};
 pub use process::end_survivors;
 pub use replay::Replay;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};

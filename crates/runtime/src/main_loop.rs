@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch_core::journal::InnerMessage;
+use backstitch_core::prompt::BoundPrompt;
 use backstitch_core::session::{BoxError, Session, SessionError, Snapshot, SnapshotRestoreError};
 
 use crate::agent::Agent;
-use crate::driver::{Answered, Mission, ResumeOptions};
+use crate::driver::{Answered, Ended, Mission, ResumeOptions};
 use crate::error::RuntimeError;
+use crate::evaluate::Evaluator;
 use crate::runtime::{Runtime, SessionOptions};
 
 /// A loop that answers requests.
@@ -29,7 +31,7 @@ pub trait MainLoop: Send + Sync {
     fn create_session(&self, request: &Self::Request) -> SessionOptions;
 
     /// Who answers a request, and what it is asked.
-    fn create_prompt(&self, request: &Self::Request) -> (Agent, Mission);
+    fn create_prompt(&self, request: &Self::Request) -> Task;
 
     /// Where snapshots are kept, if they are.
     fn checkpoints(&self) -> Option<Arc<dyn CheckpointHandler<Self::Request>>> {
@@ -46,28 +48,22 @@ pub trait MainLoop: Send + Sync {
     {
         async move {
             let handler = self.checkpoints();
-            let (agent, mission) = self.create_prompt(&request);
             let options = self.create_session(&request);
-            let agent = match &handler {
-                Some(handler) => saving(agent, handler.clone(), request.clone()),
-                None => agent,
-            };
-            let checkpoint = match &handler {
+            let saved = match &handler {
                 Some(handler) => handler.load(&request).map_err(MainLoopError::Checkpoint)?,
                 None => None,
             };
-            let ended = match checkpoint {
-                Some(snapshot) => {
-                    let driver = self.runtime().adopt_snapshot(agent, &snapshot, options).await?;
-                    let ended = driver.resume(ResumeOptions::default()).await;
-                    driver.session().release().await?;
-                    ended?
+            let with_saving = |agent| match &handler {
+                Some(handler) => saving(agent, handler.clone(), request.clone()),
+                None => agent,
+            };
+            let runtime = self.runtime();
+            let ended = match self.create_prompt(&request) {
+                Task::Mission(agent, mission) => {
+                    drive(runtime, with_saving(*agent), mission, saved.as_ref(), options).await?
                 }
-                None => {
-                    let driver = self.runtime().create(agent, options).await?;
-                    let ended = driver.start(mission).await;
-                    driver.session().release().await?;
-                    ended?
+                Task::Prompt(agent, prompt) => {
+                    evaluate(runtime, with_saving(*agent), &prompt, saved.as_ref(), options).await?
                 }
             };
             let answered = ended.answer()?;
@@ -77,6 +73,69 @@ pub trait MainLoop: Send + Sync {
             Ok(answered)
         }
     }
+}
+
+/// What a request makes of whoever answers it.
+#[derive(Debug, Clone)]
+pub enum Task {
+    /// An agent as it is, asked this.
+    Mission(Box<Agent>, Mission),
+    /// An agent, driven by a prompt: its name and system message give way to the prompt's.
+    Prompt(Box<Agent>, BoundPrompt),
+}
+
+impl From<(Agent, Mission)> for Task {
+    fn from((agent, mission): (Agent, Mission)) -> Self {
+        Self::Mission(Box::new(agent), mission)
+    }
+}
+
+impl From<(Agent, BoundPrompt)> for Task {
+    fn from((agent, prompt): (Agent, BoundPrompt)) -> Self {
+        Self::Prompt(Box::new(agent), prompt)
+    }
+}
+
+/// Drives an agent to its end, from a snapshot if there is one.
+async fn drive(
+    runtime: &Runtime,
+    agent: Agent,
+    mission: Mission,
+    saved: Option<&Snapshot>,
+    options: SessionOptions,
+) -> Result<Ended, RuntimeError> {
+    let driver = match saved {
+        Some(snapshot) => runtime.adopt_snapshot(agent, snapshot, options).await?,
+        None => runtime.create(agent, options).await?,
+    };
+    let mut ended = match saved {
+        Some(_) => driver.resume(ResumeOptions::default()).await,
+        None => driver.start(mission).await,
+    };
+    // The driver sees to it that this ends.
+    while let Ok(Ended::Superseded { evaluation, .. }) = ended {
+        ended = driver.start_over(evaluation).await;
+    }
+    driver.session().release().await?;
+    ended
+}
+
+/// Evaluates a prompt to its end, from a snapshot if there is one.
+async fn evaluate(
+    runtime: &Runtime,
+    agent: Agent,
+    prompt: &BoundPrompt,
+    saved: Option<&Snapshot>,
+    options: SessionOptions,
+) -> Result<Ended, RuntimeError> {
+    let evaluator = Evaluator::of(agent).with_telemetry(runtime.telemetry().clone());
+    let session = match saved {
+        Some(snapshot) => evaluator.adopt_session(runtime, snapshot, options).await?,
+        None => evaluator.create_session(runtime, options).await?,
+    };
+    let ended = evaluator.evaluate(prompt, &session, saved.is_some()).await;
+    session.release().await?;
+    ended
 }
 
 /// A request could not be answered.

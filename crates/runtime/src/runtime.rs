@@ -98,6 +98,11 @@ impl Runtime {
         &self.store
     }
 
+    /// Where telemetry is published.
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
     /// Creates a session.
     pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver, RuntimeError> {
         self.create_with(agent, options, Vec::new()).await

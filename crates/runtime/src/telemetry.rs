@@ -10,6 +10,8 @@ use backstitch_core::id::CallId;
 use backstitch_core::slices::{PromptExecuted, PromptRendered, ToolInvoked};
 use backstitch_core::tool::Progress;
 
+use crate::spans::Contents;
+
 /// What subscribers are told.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -35,12 +37,24 @@ type Subscriber = Arc<dyn Fn(&TelemetryEvent) + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Telemetry {
     subscribers: Arc<RwLock<Vec<Subscriber>>>,
+    tells_contents: bool,
 }
 
 impl Telemetry {
     /// Tells this function of everything from now on, in the order in which it happens.
     pub fn subscribe(&self, subscriber: impl Fn(&TelemetryEvent) + Send + Sync + 'static) {
         self.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(subscriber));
+    }
+
+    /// Lets spans tell contents as well: what was said, arguments and results. Without it they tell names, numbers and kinds of errors.
+    #[must_use]
+    pub fn with_contents(mut self) -> Self {
+        self.tells_contents = true;
+        self
+    }
+
+    pub(crate) fn contents(&self) -> Contents {
+        if self.tells_contents { Contents::Told } else { Contents::LeftOut }
     }
 
     pub(crate) fn publish(&self, invoked: ToolInvoked) {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::bound::{BoundPrompt, values_of};
 use super::output::Output;
-use super::section::{Body, Enabled, Section};
+use super::section::{Body, Enabled, Section, Selector};
 use super::template::Template;
 use super::tools::{OPEN_SECTIONS, READ_SECTION};
 use super::{PromptError, name};
@@ -45,6 +45,7 @@ pub(super) struct Node {
     pub(super) is_digest: bool,
     pub(super) summary: Option<Template>,
     pub(super) visibility: Visibility,
+    pub(super) selector: Option<Selector>,
     pub(super) enabled: Option<Enabled>,
     pub(super) tools: Vec<Tool>,
     pub(super) children: Vec<Node>,
@@ -62,7 +63,8 @@ impl Node {
     }
 
     fn depends_on_session(&self) -> bool {
-        self.enabled.is_some() || self.can_close() || self.children.iter().any(Self::depends_on_session)
+        let asks = self.enabled.is_some() || self.selector.is_some();
+        asks || self.can_close() || self.children.iter().any(Self::depends_on_session)
     }
 }
 
@@ -228,7 +230,7 @@ impl Seen {
     }
 
     fn node(&mut self, section: Section, above: &str) -> Result<Node, PromptError> {
-        let Section { key, title, body, summary, visibility, enabled, tools, children } = section;
+        let Section { key, title, body, summary, visibility, selector, enabled, tools, children } = section;
         name::check_section(&key)?;
         let path = match above.is_empty() {
             true => key.clone(),
@@ -238,7 +240,8 @@ impl Seen {
             Body::Text(body) => (body, false),
             Body::Digest(otherwise) => (otherwise, true),
         };
-        if visibility == Visibility::Summary && summary.is_none() && !is_digest {
+        let may_close = visibility == Visibility::Summary || selector.is_some();
+        if may_close && summary.is_none() && !is_digest {
             return Err(PromptError::NoSummary { path });
         }
         for tool in tools.iter().map(Tool::name) {
@@ -250,7 +253,19 @@ impl Seen {
         let body = self.template(&path, &body)?;
         let summary = summary.map(|summary| self.template(&path, &summary)).transpose()?;
         let children = self.nodes(children, &path)?;
-        Ok(Node { key, path, title, body, is_digest, summary, visibility, enabled, tools, children })
+        Ok(Node {
+            key,
+            path,
+            title,
+            body,
+            is_digest,
+            summary,
+            visibility,
+            selector,
+            enabled,
+            tools,
+            children,
+        })
     }
 
     fn template(&mut self, path: &str, source: &str) -> Result<Template, PromptError> {

@@ -80,6 +80,15 @@ pub enum PromptError {
         #[source]
         source: SessionError,
     },
+    /// How much of a section is shown cannot be said.
+    #[error("how much of section {path:?} is shown cannot be said")]
+    Visibility {
+        /// The section.
+        path: String,
+        /// What its selector ran into.
+        #[source]
+        source: SessionError,
+    },
     /// The session cannot be read.
     #[error(transparent)]
     Session(#[from] SessionError),

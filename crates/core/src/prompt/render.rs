@@ -104,11 +104,17 @@ impl<'a> Pass<'a> {
     }
 
     /// How much of a section is shown: what the session says, else what the prompt says. What has no summary cannot be closed.
-    pub(super) fn visibility(&self, node: &Node) -> Visibility {
-        match self.overrides.get(&node.path).unwrap_or(node.visibility) {
+    pub(super) fn visibility(&self, node: &Node) -> Result<Visibility, PromptError> {
+        let wanted = match (self.overrides.get(&node.path), &node.selector) {
+            (Some(overridden), _) => overridden,
+            (None, Some(selector)) => selector(self.session)
+                .map_err(|source| PromptError::Visibility { path: node.path.clone(), source })?,
+            (None, None) => node.visibility,
+        };
+        Ok(match wanted {
             Visibility::Summary if node.can_close() => Visibility::Summary,
             _ => Visibility::Full,
-        }
+        })
     }
 
     fn nodes(&mut self, nodes: &'a [Node], above: &str) -> Result<(), PromptError> {
@@ -116,7 +122,7 @@ impl<'a> Pass<'a> {
         for node in nodes {
             if self.is_enabled(node)? {
                 place += 1;
-                self.node(node, &number(above, place), self.visibility(node))?;
+                self.node(node, &number(above, place), self.visibility(node)?)?;
             }
         }
         if above.is_empty() {

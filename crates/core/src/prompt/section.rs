@@ -10,6 +10,9 @@ use crate::tool::Tool;
 /// Says whether a section is there.
 pub(super) type Enabled = Arc<dyn Fn(&Session) -> Result<bool, SessionError> + Send + Sync>;
 
+/// Says how much of a section is shown.
+pub(super) type Selector = Arc<dyn Fn(&Session) -> Result<Visibility, SessionError> + Send + Sync>;
+
 /// A section of a prompt: a heading, a text, tools, and sections below it.
 ///
 /// A key is unique among its neighbours; the keys from the outermost on, joined by dots, are the section's path.
@@ -20,6 +23,7 @@ pub struct Section {
     pub(super) body: Body,
     pub(super) summary: Option<String>,
     pub(super) visibility: Visibility,
+    pub(super) selector: Option<Selector>,
     pub(super) enabled: Option<Enabled>,
     pub(super) tools: Vec<Tool>,
     pub(super) children: Vec<Section>,
@@ -43,6 +47,7 @@ impl Section {
             body: Body::Text(String::new()),
             summary: None,
             visibility: Visibility::Full,
+            selector: None,
             enabled: None,
             tools: Vec::new(),
             children: Vec::new(),
@@ -81,6 +86,17 @@ impl Section {
     #[must_use]
     pub fn visibility(mut self, visibility: Visibility) -> Self {
         self.visibility = visibility;
+        self
+    }
+
+    /// Says how much is shown, by the session, unless that overrides it. It is asked when an evaluation starts, and must depend on the
+    /// session alone. A section that may be closed needs a summary.
+    #[must_use]
+    pub fn visibility_by(
+        mut self,
+        selector: impl Fn(&Session) -> Result<Visibility, SessionError> + Send + Sync + 'static,
+    ) -> Self {
+        self.selector = Some(Arc::new(selector));
         self
     }
 

@@ -106,8 +106,11 @@ fn closed_among(bound: &BoundPrompt, session: &Session, paths: &[String]) -> Res
         if chain.is_empty() {
             return Err(unknown(bound, session, path));
         }
-        let shut = chain.iter().filter(|(node, _)| pass.visibility(node) == Visibility::Summary);
-        closed.extend(shut.map(|(node, _)| node.path.clone()));
+        for (node, _) in chain {
+            if pass.visibility(node)? == Visibility::Summary {
+                closed.insert(node.path.clone());
+            }
+        }
     }
     match closed.is_empty() {
         true if paths.is_empty() => Err(refused("name at least one section".to_owned())),

@@ -159,6 +159,29 @@ fn a_section_that_is_not_enabled_has_no_number_no_text_and_no_tools() {
 }
 
 #[test]
+fn a_section_may_be_shown_by_what_the_session_holds() {
+    let by_notes = |section: Section| {
+        section.visibility_by(|session: &Session| {
+            let has_notes = session.latest::<Note>()?.is_some();
+            Ok(if has_notes { Visibility::Full } else { Visibility::Summary })
+        })
+    };
+    let section = by_notes(Section::new("notes", "Notes").body("All notes.").summary("Notes."));
+    let prompt = prompt().section(section.tool(tool("forget"))).build().unwrap();
+    assert!(prompt.depends_on_session());
+    let bound = prompt.bind(&()).unwrap();
+    let closed = bound.render(&session()).unwrap();
+    assert!(!closed.text.contains("All notes.") && names(&closed) == [OPEN_SECTIONS], "{closed:?}");
+    let mut noted = session();
+    noted.append(note(1, "one")).unwrap();
+    assert!(bound.render(&noted).unwrap().text.contains("All notes."));
+    // What somebody opened or closed counts for more.
+    assert!(bound.render(&with_override("notes", Visibility::Full)).unwrap().text.contains("All notes."));
+    let refused = self::prompt().section(by_notes(Section::new("a", "A").body("x"))).build().unwrap_err();
+    assert!(matches!(refused, PromptError::NoSummary { .. }), "{refused}");
+}
+
+#[test]
 fn parameters_have_a_field_for_each_name_and_no_others() {
     #[derive(Serialize)]
     struct Order<'a> {

@@ -49,8 +49,8 @@ pub enum ConfigurationError {
         strategy: String,
         /// The option.
         option: String,
-        /// What was given.
-        given: Json,
+        /// What was given, as JSON.
+        given: String,
         /// Why it cannot be that.
         #[source]
         source: serde_json::Error,
@@ -58,8 +58,8 @@ pub enum ConfigurationError {
     /// This is no configuration.
     #[error("compression is true, false, a name, [name, options] or a table with a strategy, not {given}")]
     NotAConfiguration {
-        /// What was given.
-        given: Json,
+        /// What was given, as JSON.
+        given: String,
     },
 }
 
@@ -116,17 +116,17 @@ impl<S: ?Sized> Registry<S> {
             Json::Array(pair) => match pair.as_slice() {
                 [Json::String(name)] => self.make(name, &none),
                 [Json::String(name), Json::Object(options)] => self.make(name, options),
-                _ => Err(ConfigurationError::NotAConfiguration { given: given.clone() }),
+                _ => Err(ConfigurationError::NotAConfiguration { given: given.to_string() }),
             },
             Json::Object(table) => {
                 let mut options = table.clone();
                 match options.shift_remove("strategy") {
                     None => self.make(self.default, &options),
                     Some(Json::String(name)) => self.make(&name, &options),
-                    Some(_) => Err(ConfigurationError::NotAConfiguration { given: given.clone() }),
+                    Some(_) => Err(ConfigurationError::NotAConfiguration { given: given.to_string() }),
                 }
             }
-            Json::Number(_) => Err(ConfigurationError::NotAConfiguration { given: given.clone() }),
+            Json::Number(_) => Err(ConfigurationError::NotAConfiguration { given: given.to_string() }),
         }
     }
 
@@ -174,7 +174,7 @@ where
         // One at a time, so that the error can say which.
         if let Err(source) = serde_json::from_value::<O>(Json::Object(options.clone())) {
             options.insert(option.clone(), before);
-            let (strategy, option, given) = (strategy.to_owned(), option.clone(), value.clone());
+            let (strategy, option, given) = (strategy.to_owned(), option.clone(), value.to_string());
             return Err(ConfigurationError::InvalidOption { strategy, option, given, source });
         }
     }

@@ -37,19 +37,13 @@ pub struct ElideOptions {
     pub keep_bytes: u64,
     /// How many characters of an elided text are shown.
     pub preview: usize,
-    /// The tool by which a result can be recalled; without a name, the placeholder names none.
+    /// The tool by which a result can be recalled, to be named where it is offered: [`crate::recall::TOOL_NAME`].
     pub recall: Option<String>,
 }
 
 impl Default for ElideOptions {
     fn default() -> Self {
-        Self {
-            keep_turns: 8,
-            tokens: None,
-            keep_bytes: 512,
-            preview: 120,
-            recall: Some(crate::recall::TOOL_NAME.to_owned()),
-        }
+        Self { keep_turns: 8, tokens: None, keep_bytes: 512, preview: 120, recall: None }
     }
 }
 

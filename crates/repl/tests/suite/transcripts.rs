@@ -196,7 +196,8 @@ fn old_results_are_told_by_placeholders_that_name_the_call() {
     for _ in 0..4 {
         writer.step(&"x".repeat(2_000));
     }
-    let strategy = Elide::new(ElideOptions { keep_turns: 2, preview: 14, ..ElideOptions::default() });
+    let recall = Some(backstitch_repl::recall::TOOL_NAME.to_owned());
+    let strategy = Elide::new(ElideOptions { keep_turns: 2, preview: 14, recall, ..ElideOptions::default() });
     let rendered = strategy.render(&writer.messages);
     assert_eq!(rendered.messages.len(), writer.messages.len());
     let first = rendered.messages.iter().find(|message| message.tool_call_id() == Some(call_id(1))).unwrap();
@@ -220,8 +221,7 @@ fn old_results_are_told_by_placeholders_that_name_the_call() {
 
     let calm = Elide::new(ElideOptions { keep_turns: 0, tokens: Some(1_000_000), ..ElideOptions::default() });
     assert_eq!(calm.render(&writer.messages).messages, writer.messages);
-    let nameless =
-        Elide::new(ElideOptions { keep_turns: 2, recall: None, preview: 0, ..ElideOptions::default() });
+    let nameless = Elide::new(ElideOptions { keep_turns: 2, preview: 0, ..ElideOptions::default() });
     let rendered = nameless.render(&writer.messages);
     let first = rendered.messages.iter().find(|message| message.tool_call_id() == Some(call_id(1))).unwrap();
     let expected =

@@ -14,13 +14,16 @@ use backstitch_core::machine::{Ending, Event, Machine, Shown};
 use backstitch_core::ports::{Answer, Question, RequestInfo};
 use backstitch_core::view::Transcript;
 use serde_json::json;
+use tracing::Instrument as _;
 
 use super::Driver;
-use super::drive::Next;
+use super::drive::{Next, millis};
 use super::hydrate::Held;
 use super::question::Asking;
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
+use crate::policy::WAITS;
+use crate::spans;
 
 /// What came of asking.
 enum Asked {
@@ -28,6 +31,8 @@ enum Asked {
     Stopped,
     Cancelled,
     OutOfTime,
+    /// A person has not answered yet.
+    Waits(String),
 }
 
 impl Driver {
@@ -43,6 +48,8 @@ impl Driver {
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
         info.renderer = info.renderer.or_else(|| question.renderer.clone());
+        info.estimate = self.agent.prices.priced(info.estimate, &info.provider, &info.model);
+        let described = (info.provider.clone(), info.model.clone());
         let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
@@ -51,9 +58,17 @@ impl Driver {
             }
         };
         crash_point!("ask.before");
-        match self.asked(evaluation, question, info).await? {
-            Asked::Answered(answer) => {
+        let began = self.live.clock().monotonic();
+        let span = spans::request(self.live.id(), turn, &info);
+        let asked = self.asked(evaluation, question, info).instrument(span.clone()).await;
+        match asked.inspect_err(|error| spans::failed(&span, kind_of(error)))? {
+            Asked::Answered(mut answer) => {
                 crash_point!("ask.after");
+                answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
+                spans::answered(&span, &answer, self.runner.telemetry().contents());
+                if reservation.is_some() {
+                    answer.usage.millis += millis(self.live.clock().monotonic().saturating_sub(began));
+                }
                 let output = answer.output.clone();
                 let messages = self.record_answer(evaluation, turn, *answer, reservation).await?;
                 machine.take_in(Event::Answered { messages, output });
@@ -65,6 +80,9 @@ impl Driver {
             }
             Asked::Cancelled => Ok(Next::Finish(Ending::cancelled())),
             Asked::OutOfTime => Ok(Next::Finish(out_of_time())),
+            Asked::Waits(detail) => {
+                Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
+            }
         }
     }
 
@@ -152,7 +170,11 @@ impl Driver {
             biased;
             () = self.stop.cancelled() => Ok(Asked::Stopped),
             () = self.wait_for_cancel() => Ok(Asked::Cancelled),
-            answer = self.with_retries(evaluation, question, info) => Ok(Asked::Answered(Box::new(answer?))),
+            answer = self.with_retries(evaluation, question, info) => match answer {
+                Ok(answer) => Ok(Asked::Answered(Box::new(answer))),
+                Err(error) if error.kind == WAITS => Ok(Asked::Waits(error.message)),
+                Err(error) => Err(error.into()),
+            },
             () = out_of_time => Ok(Asked::OutOfTime),
         }
     }
@@ -197,6 +219,14 @@ impl Driver {
 
     fn is_out_of_time(&self, evaluation: EvaluationId) -> bool {
         self.live.deadline(evaluation).is_some_and(|deadline| self.live.clock().now() >= deadline)
+    }
+}
+
+/// A stable word for what went wrong.
+fn kind_of(error: &RuntimeError) -> &str {
+    match error {
+        RuntimeError::Policy(error) => &error.kind,
+        _ => "runtime",
     }
 }
 

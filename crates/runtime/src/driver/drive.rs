@@ -13,12 +13,14 @@ use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 use backstitch_core::view::Transcript;
+use tracing::Instrument as _;
 
 use super::hydrate::fetch_json;
 use super::output::Judged;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
+use crate::spans;
 use crate::telemetry::TelemetryEvent;
 
 /// What comes of an action.
@@ -143,6 +145,15 @@ impl Driver {
 
     /// Drives an evaluation from where its journal stands to its end, or to a pause.
     pub(super) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
+        let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
+        let ended = self.drive_on(evaluation).instrument(span.clone()).await;
+        if let Ok(Ended::Failed { failure, .. }) = &ended {
+            spans::failed(&span, &failure.kind);
+        }
+        ended
+    }
+
+    async fn drive_on(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
         let mut machine = self.agent.machinery.rebuild(&self.past(evaluation).await?)?;
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {

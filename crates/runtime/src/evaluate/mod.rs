@@ -13,6 +13,7 @@ use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Point, Position};
 use backstitch_core::ports::{Policy, Store};
 use backstitch_core::prompt::{BoundPrompt, Rendered, register_slices};
+use backstitch_core::session::Snapshot;
 use backstitch_core::time::Clock;
 use tokio_util::sync::CancellationToken;
 
@@ -106,6 +107,16 @@ impl Evaluator {
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
         Ok(runtime.open(session, self.agent.clone(), options).await?.session().clone())
+    }
+
+    /// Creates a session that goes on from a snapshot, wherever that comes from.
+    pub async fn adopt_session(
+        &self,
+        runtime: &Runtime,
+        snapshot: &Snapshot,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        Ok(runtime.adopt_snapshot(self.agent.clone(), snapshot, options).await?.session().clone())
     }
 
     /// Drives a prompt to its answer, or to a pause: from the beginning, or from where its evaluation was interrupted.

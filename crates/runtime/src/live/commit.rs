@@ -17,9 +17,11 @@ use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
 use backstitch_core::session::{Prepared, Unobserved};
 use backstitch_core::view::JournalView;
+use tracing::Instrument as _;
 
 use super::{LiveSession, LiveState, LiveStatus};
 use crate::error::RuntimeError;
+use crate::spans;
 
 /// What is appended and applied as one.
 #[derive(Debug)]
@@ -164,7 +166,8 @@ impl LiveSession {
             crash_point!("append.before");
             let ahead = start != head;
             self.set_status(LiveStatus::AheadOfStore);
-            let appended = self.store.append(self.id, start, self.lease.fence, whole).await;
+            let span = spans::append(self.id, whole.len());
+            let appended = self.store.append(self.id, start, self.lease.fence, whole).instrument(span).await;
             appended.map_err(|error| self.failed_append(error, ahead))?;
             crash_point!("append.after");
         } else {

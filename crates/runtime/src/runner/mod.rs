@@ -31,11 +31,13 @@ use backstitch_core::session::SessionError;
 use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::agent::Agent;
 use crate::driver::Teller;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
+use crate::spans;
 use crate::sub_agent::SubAgent;
 use crate::telemetry::Telemetry;
 use arguments::{Refusal, Validators};
@@ -191,6 +193,17 @@ impl ToolRunner {
 
     /// Runs a call.
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+        let contents = self.telemetry.contents();
+        let span = spans::call(self.live.id(), &call, contents);
+        let end = self.transact(call).instrument(span.clone()).await;
+        match &end {
+            Ok(end) => spans::ended(&span, end, contents),
+            Err(_) => spans::failed(&span, "runtime"),
+        }
+        end
+    }
+
+    async fn transact(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
         if let Some(message) = call.refusal.clone() {
             return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
         }

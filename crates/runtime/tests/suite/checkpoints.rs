@@ -7,8 +7,8 @@ use backstitch_core::journal::{Effect, InnerMessage};
 use backstitch_core::session::Snapshot;
 use backstitch_core::view::Transcript;
 use backstitch_runtime::{
-    Agent, CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Mission,
-    ResumeOptions, Runtime, SessionOptions, Tools,
+    CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Mission,
+    ResumeOptions, Runtime, SessionOptions, Task, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -70,12 +70,12 @@ impl MainLoop for Review {
         SessionOptions::default()
     }
 
-    fn create_prompt(&self, request: &String) -> (Agent, Mission) {
+    fn create_prompt(&self, request: &String) -> Task {
         let turn = |text: &str| reply(text, &[("keep", json!({"text": text}))]);
         let mut replies = vec![turn("one"), turn("two"), reply("reviewed", &[])];
         replies.truncate(self.replies);
         let tools = Tools::new([keep(Effect::Workspace, self.ran.clone())]).unwrap();
-        (scripted(replies).with_tools(tools), format!("review {request}").into())
+        (scripted(replies).with_tools(tools), Mission::from(format!("review {request}"))).into()
     }
 
     fn checkpoints(&self) -> Option<Arc<dyn CheckpointHandler<String>>> {
@@ -112,4 +112,56 @@ async fn a_main_loop_loads_first_saves_after_each_turn_and_clears_on_success() {
     assert!(review(3).execute(request).await.is_ok());
     let error = review(3).execute(Arc::new("../seam".to_owned())).await.unwrap_err();
     assert!(matches!(error, MainLoopError::Checkpoint(CheckpointError::Name { .. })), "{error}");
+}
+
+/// Answers requests with a prompt whose section is opened half-way.
+struct Workshop {
+    runtime: Runtime,
+    handler: Arc<Handler>,
+    replies: usize,
+}
+
+impl MainLoop for Workshop {
+    type Request = String;
+
+    fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    fn create_session(&self, _: &String) -> SessionOptions {
+        SessionOptions::default()
+    }
+
+    fn create_prompt(&self, _: &String) -> Task {
+        let mut replies = vec![
+            reply("", &[crate::prompts::open(&["room"])]),
+            reply("", &[("sew", json!({}))]),
+            reply("sewn", &[]),
+        ];
+        replies.truncate(self.replies);
+        (scripted(replies), crate::prompts::workshop()).into()
+    }
+
+    fn checkpoints(&self) -> Option<Arc<dyn CheckpointHandler<String>>> {
+        Some(self.handler.clone())
+    }
+}
+
+#[tokio::test]
+async fn a_main_loop_takes_prompts_and_follows_evaluations_that_take_the_place_of_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let name: fn(&String) -> String = |request| request.clone();
+    let handler = Arc::new(FileCheckpointHandler::new(directory.path(), name));
+    let workshop = |replies| Workshop {
+        runtime: Runtime::new(Arc::new(MemoryStore::new())),
+        handler: handler.clone(),
+        replies,
+    };
+    let request = Arc::new("coat".to_owned());
+    workshop(2).execute(request.clone()).await.unwrap_err();
+    assert!(directory.path().join("coat.json").exists());
+    let answered = workshop(3).execute(request.clone()).await.unwrap();
+    assert_eq!(answered.text, "sewn");
+    assert!(!directory.path().join("coat.json").exists());
+    assert_eq!(workshop(3).execute(request).await.unwrap().text, "sewn");
 }

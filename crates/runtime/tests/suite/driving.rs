@@ -13,7 +13,8 @@ use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::{Driver as Presence, SessionStatus};
 use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
 use backstitch_runtime::{
-    Agent, Ended, Fidelity, FunctionPolicy, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+    Agent, Ended, Fidelity, FunctionPolicy, Price, Prices, ResumeOptions, Runtime, RuntimeError,
+    SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -209,6 +210,60 @@ async fn a_spent_budget_pauses_and_more_of_it_goes_on() {
     assert_eq!(driver.resume(options).await.unwrap().answer().unwrap().text, "two");
     let state = driver.session().state().await;
     assert_eq!(state.view.ledger().charged().total_tokens(), 120);
+}
+
+#[tokio::test]
+async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_more_of_it_goes_on() {
+    let usage = Amounts { input_tokens: 50, output_tokens: 10, ..Amounts::ZERO };
+    let cases = [
+        ("input tokens", Limits { input_tokens: Some(60), ..Limits::default() }),
+        ("output tokens", Limits { output_tokens: Some(9), ..Limits::default() }),
+        ("money", Limits { money_micros: Some(69), ..Limits::default() }),
+        ("calls", Limits { calls: Some(1), ..Limits::default() }),
+        ("milliseconds", Limits { millis: Some(1), ..Limits::default() }),
+    ];
+    for (kind, limits) in cases {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let mut replies = vec![
+            reply("one", &[("keep", json!({"text": "x"}))]),
+            reply("two", &[("keep", json!({"text": "y"}))]),
+            reply("three", &[]),
+        ];
+        for reply in &mut replies {
+            (reply.usage, reply.delay_ms) = (Some(usage), Some(5));
+        }
+        let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
+        let price = Price { input: 1_000_000, output: 2_000_000 };
+        let prices = Prices(std::collections::BTreeMap::from([("tailor".to_owned(), price)]));
+        let agent = agent.with_budget(limits).with_prices(prices);
+        let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+        let ended = driver.start("sew").await.unwrap();
+        let Ended::Paused { reason: PauseReason::Budget, detail, .. } = &ended else {
+            panic!("{kind}: {ended:?}")
+        };
+        assert!(detail.contains(kind), "{kind}: {detail}");
+        let options = ResumeOptions { budget: Some(Limits::default()), ..ResumeOptions::default() };
+        assert_eq!(driver.resume(options).await.unwrap().answer().unwrap().text, "three", "{kind}");
+        assert_eq!(ran.load(Ordering::SeqCst), 2, "{kind}: nothing runs twice");
+        let charged = driver.session().state().await.view.ledger().charged();
+        assert_eq!((charged.input_tokens, charged.money_micros), (150, 210), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_in_circles_is_stopped_unless_it_may() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let circle = || (0..30).map(|_| reply("again", &[("keep", json!({"text": "x"}))]));
+    let replies = || circle().chain([reply("done", &[])]).collect::<Vec<_>>();
+    let (agent, ran) = with_keep(scripted(replies()), Effect::Pure);
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    let ended = driver.start("sew").await.unwrap();
+    let Ended::Failed { failure, .. } = &ended else { panic!("{ended:?}") };
+    assert_eq!((failure.kind.as_str(), ran.load(Ordering::SeqCst)), ("loop_detected", 12));
+    assert!(failure.message.contains("same calls with the same arguments: keep"), "{}", failure.message);
+    let (agent, _) = with_keep(scripted(replies()), Effect::Pure);
+    let driver = runtime.create(agent.with_max_repeats(None), SessionOptions::default()).await.unwrap();
+    assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");
 }
 
 #[tokio::test]

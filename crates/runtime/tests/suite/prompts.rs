@@ -53,7 +53,7 @@ fn bound(builder: PromptBuilder) -> BoundPrompt {
     builder.build().unwrap().bind(&json!({"cloth": "coat"})).unwrap().asking("begin")
 }
 
-fn workshop() -> BoundPrompt {
+pub(crate) fn workshop() -> BoundPrompt {
     bound(sections())
 }
 

@@ -1,7 +1,9 @@
 //! Conversations, tools and answers that tests begin with.
 
+pub(crate) mod journals;
 #[cfg(feature = "http")]
 pub(crate) mod server;
+#[cfg(feature = "http")]
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -126,7 +128,6 @@ impl Talk {
             evaluation_id: self.evaluation,
             turn: self.turn + 1,
             transcript: self.transcript(),
-            shown: None,
             options: tools().into_iter().map(Arc::new).collect(),
             session: Session::new(self.ids.next(), sample::clock()),
         }

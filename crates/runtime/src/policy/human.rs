@@ -1,0 +1,89 @@
+//! A person as a policy.
+//!
+//! What a person is asked waits, durably: the session pauses until somebody says something to it
+//! ([`Runtime::send`](crate::Runtime::send)), and that is the answer. It works across processes, since which message answers
+//! which question follows from the transcript alone: the first message of an evaluation is the question, and each later one the next
+//! answer. So an agent can ask a person like any other agent, as a [`SubAgent`](crate::SubAgent).
+
+use backstitch_core::journal::Role;
+use backstitch_core::message::{Arguments, PolicyName};
+use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The kind of the error that says that a person has not answered yet. Whoever drives a session pauses it then.
+pub(crate) const WAITS: &str = "waits_for_person";
+
+/// A person as a policy. Words are an answer; `{"text": ..., "calls": [{"name": ..., "arguments": {...}}]}` calls options.
+#[derive(Debug, Clone)]
+pub struct HumanPolicy {
+    name: PolicyName,
+}
+
+/// An answer that calls options.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Calling {
+    #[serde(default)]
+    text: String,
+    calls: Vec<Called>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+impl HumanPolicy {
+    /// A person of this name.
+    pub fn new(name: PolicyName) -> Self {
+        Self { name }
+    }
+}
+
+impl Policy for HumanPolicy {
+    fn name(&self) -> &PolicyName {
+        &self.name
+    }
+
+    fn describe(&self, _: &Question) -> RequestInfo {
+        RequestInfo { provider: "human".to_owned(), model: self.name.to_string(), ..RequestInfo::default() }
+    }
+
+    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        Box::pin(async move {
+            let messages = question.transcript.inner_messages(question.evaluation_id);
+            let by_a_person = messages
+                .iter()
+                .filter(|message| message.role() == Role::User && !message.message.policy.is_reserved());
+            let answers = by_a_person.skip(1);
+            let next = usize::try_from(question.turn.saturating_sub(1)).unwrap_or(usize::MAX);
+            match answers.map(|message| message.content()).nth(next) {
+                Some(text) => Ok(answer_of(text)),
+                None => Err(PolicyError {
+                    policy: self.name.clone(),
+                    kind: WAITS.to_owned(),
+                    message: format!("{} has not answered yet: send the session a message", self.name),
+                    retryable: false,
+                    retry_after: None,
+                    source: None,
+                }),
+            }
+        })
+    }
+}
+
+fn answer_of(text: String) -> Answer {
+    let Ok(calling) = serde_json::from_str::<Calling>(&text) else { return Answer::text(text) };
+    let mut answer = match calling.text.is_empty() {
+        true => Answer::default(),
+        false => Answer::text(calling.text),
+    };
+    for call in calling.calls {
+        answer = answer.call(call.name, Arguments::from_object(call.arguments));
+    }
+    answer
+}

@@ -1,0 +1,157 @@
+//! Spans: what `tracing` hears of evaluations, requests, calls and appends.
+//!
+//! With the feature `otel` their fields have the names that OpenTelemetry gives to generative AI (its conventions 1.38, which are
+//! still in development, so all names stand here and nowhere else), and a layer that passes spans on to an OpenTelemetry SDK needs
+//! nothing else. Contents (what was said, arguments, results) are told only on request; secrets never are, since they are in none of it.
+
+use std::fmt::Display;
+
+use backstitch_core::budget::Amounts;
+use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::ports::{Answer, RequestInfo};
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::runner::{CallEnd, CallRequest};
+
+/// The names of fields.
+pub(crate) mod names {
+    const fn either(plain: &'static str, otel: &'static str) -> &'static str {
+        if cfg!(feature = "otel") { otel } else { plain }
+    }
+
+    pub(crate) const OPERATION: &str = either("operation", "gen_ai.operation.name");
+    pub(crate) const SESSION: &str = either("session", "gen_ai.conversation.id");
+    pub(crate) const AGENT: &str = either("agent", "gen_ai.agent.name");
+    pub(crate) const PROVIDER: &str = either("provider", "gen_ai.provider.name");
+    pub(crate) const MODEL: &str = either("model", "gen_ai.request.model");
+    pub(crate) const RESPONSE_MODEL: &str = either("response_model", "gen_ai.response.model");
+    pub(crate) const INPUT_TOKENS: &str = either("input_tokens", "gen_ai.usage.input_tokens");
+    pub(crate) const OUTPUT_TOKENS: &str = either("output_tokens", "gen_ai.usage.output_tokens");
+    pub(crate) const FINISH_REASONS: &str = either("finish_reason", "gen_ai.response.finish_reasons");
+    pub(crate) const OUTPUT_MESSAGES: &str = either("output", "gen_ai.output.messages");
+    pub(crate) const TOOL: &str = either("tool", "gen_ai.tool.name");
+    pub(crate) const CALL: &str = either("call", "gen_ai.tool.call.id");
+    pub(crate) const ARGUMENTS: &str = either("arguments", "gen_ai.tool.call.arguments");
+    pub(crate) const RESULT: &str = either("result", "gen_ai.tool.call.result");
+    pub(crate) const ERROR: &str = either("error", "error.type");
+}
+
+/// Whether what was said is told as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Told,
+    LeftOut,
+}
+
+/// The span of an evaluation.
+pub(crate) fn evaluation(session: SessionId, evaluation: EvaluationId, agent: &str) -> Span {
+    let span = tracing::info_span!(
+        "invoke_agent",
+        otel.name = Empty,
+        { names::OPERATION } = "invoke_agent",
+        { names::AGENT } = agent,
+        { names::SESSION } = %session,
+        evaluation = %evaluation,
+        { names::ERROR } = Empty,
+    );
+    named(&span, "invoke_agent", agent);
+    span
+}
+
+/// The span of a request.
+pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span {
+    let span = tracing::info_span!(
+        "chat",
+        otel.name = Empty,
+        otel.kind = Empty,
+        { names::OPERATION } = "chat",
+        { names::SESSION } = %session,
+        { names::PROVIDER } = %info.provider,
+        { names::MODEL } = %info.model,
+        turn,
+        { names::RESPONSE_MODEL } = Empty,
+        { names::INPUT_TOKENS } = Empty,
+        { names::OUTPUT_TOKENS } = Empty,
+        { names::FINISH_REASONS } = Empty,
+        { names::OUTPUT_MESSAGES } = Empty,
+        { names::ERROR } = Empty,
+    );
+    named(&span, "chat", &info.model);
+    if cfg!(feature = "otel") {
+        span.record("otel.kind", "client");
+    }
+    span
+}
+
+/// Tells what came of a request.
+pub(crate) fn answered(span: &Span, answer: &Answer, contents: Contents) {
+    if span.is_disabled() {
+        return;
+    }
+    let Amounts { input_tokens, output_tokens, .. } = answer.usage;
+    span.record(names::INPUT_TOKENS, input_tokens).record(names::OUTPUT_TOKENS, output_tokens);
+    if let Some(sidecar) = &answer.provider {
+        span.record(names::RESPONSE_MODEL, sidecar.model.as_str());
+        if let Some(reason) = &sidecar.finish_reason {
+            span.record(names::FINISH_REASONS, reason.as_str());
+        }
+    }
+    if contents == Contents::Told {
+        let said: Vec<_> = answer
+            .parts
+            .iter()
+            .filter_map(|part| part.as_text()?.text.inline())
+            .map(|text| &**text)
+            .collect();
+        span.record(names::OUTPUT_MESSAGES, said.concat().as_str());
+    }
+}
+
+/// The span of a call.
+pub(crate) fn call(session: SessionId, call: &CallRequest, contents: Contents) -> Span {
+    let span = tracing::info_span!(
+        "execute_tool",
+        otel.name = Empty,
+        { names::OPERATION } = "execute_tool",
+        { names::SESSION } = %session,
+        { names::TOOL } = %call.name,
+        { names::CALL } = %call.call_id,
+        attempt = call.attempt,
+        { names::ARGUMENTS } = Empty,
+        { names::RESULT } = Empty,
+        { names::ERROR } = Empty,
+    );
+    named(&span, "execute_tool", &call.name);
+    if contents == Contents::Told {
+        span.record(names::ARGUMENTS, &*call.arguments.text());
+    }
+    span
+}
+
+/// Tells what came of a call.
+pub(crate) fn ended(span: &Span, end: &CallEnd, contents: Contents) {
+    let Some(result) = end.message().filter(|_| !span.is_disabled()) else { return };
+    if let Some(kind) = result.message.option_result().and_then(|result| result.error_type.as_deref()) {
+        failed(span, kind);
+    }
+    if contents == Contents::Told {
+        span.record(names::RESULT, result.content().as_str());
+    }
+}
+
+/// Tells that it failed, by a stable word.
+pub(crate) fn failed(span: &Span, kind: &str) {
+    span.record(names::ERROR, kind);
+}
+
+/// The span of an append.
+pub(crate) fn append(session: SessionId, records: usize) -> Span {
+    tracing::debug_span!("append", %session, records)
+}
+
+fn named(span: &Span, operation: &str, of: impl Display) {
+    if cfg!(feature = "otel") && !span.is_disabled() {
+        span.record("otel.name", format!("{operation} {of}").as_str());
+    }
+}

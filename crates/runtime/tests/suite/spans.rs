@@ -1,0 +1,113 @@
+//! What `tracing` hears: spans with the names of their fields, and nothing of what was said unless somebody asks for it.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use backstitch_core::budget::Amounts;
+use backstitch_core::journal::Effect;
+use backstitch_runtime::{Runtime, SessionOptions, Telemetry, Tools};
+use backstitch_store::MemoryStore;
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::driving::{keep, reply, scripted};
+
+type Fields = BTreeMap<String, String>;
+
+/// Keeps spans with their fields, in the order in which they began.
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Vec<(String, Fields)>>>);
+
+struct Keeper<'a>(&'a mut Fields);
+
+impl Visit for Keeper<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+}
+
+impl Subscriber for Listener {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.target().starts_with("backstitch")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut fields = Fields::new();
+        span.record(&mut Keeper(&mut fields));
+        let mut spans = self.0.lock().unwrap();
+        spans.push((span.metadata().name().to_owned(), fields));
+        Id::from_u64(spans.len() as u64)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let mut spans = self.0.lock().unwrap();
+        values.record(&mut Keeper(&mut spans[span.into_u64() as usize - 1].1));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+const fn either(plain: &'static str, otel: &'static str) -> &'static str {
+    if cfg!(feature = "otel") { otel } else { plain }
+}
+
+async fn heard(telemetry: Telemetry) -> Vec<(String, Fields)> {
+    let listener = Listener::default();
+    let _guard = tracing::subscriber::set_default(listener.clone());
+    let mut replies = vec![
+        reply("the secret is blue", &[("keep", json!({"text": "blue"})), ("keep", json!({"text": "fail"}))]),
+        reply("done", &[]),
+    ];
+    replies[0].usage = Some(Amounts { input_tokens: 50, output_tokens: 10, ..Amounts::ZERO });
+    let agent = scripted(replies).with_tools(Tools::new([keep(Effect::Workspace, Arc::default())]).unwrap());
+    let runtime = Runtime::new(Arc::new(MemoryStore::new())).with_telemetry(telemetry);
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    driver.start("sew").await.unwrap().answer().unwrap();
+    std::mem::take(&mut listener.0.lock().unwrap())
+}
+
+#[tokio::test]
+async fn evaluations_requests_and_calls_are_spans_with_the_names_of_their_fields() {
+    let spans = heard(Telemetry::default()).await;
+    let named = |name: &str| -> Vec<Fields> {
+        spans.iter().filter(|(known, _)| known == name).map(|(_, fields)| fields.clone()).collect()
+    };
+    let evaluation = &named("invoke_agent")[0];
+    assert_eq!(evaluation[either("operation", "gen_ai.operation.name")], "invoke_agent");
+    assert_eq!(evaluation[either("agent", "gen_ai.agent.name")], "tests/tailor");
+    assert!(evaluation.contains_key(either("session", "gen_ai.conversation.id")));
+
+    let requests = named("chat");
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0][either("provider", "gen_ai.provider.name")], "scripted");
+    assert_eq!(requests[0][either("model", "gen_ai.request.model")], "tailor");
+    assert_eq!(requests[0]["turn"], "1");
+    assert_eq!(requests[0][either("input_tokens", "gen_ai.usage.input_tokens")], "50");
+
+    let calls = named("execute_tool");
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0][either("tool", "gen_ai.tool.name")], "keep");
+    assert!(calls[0].contains_key(either("call", "gen_ai.tool.call.id")));
+    assert_eq!(calls[0]["attempt"], "1");
+    assert_eq!(calls[1][either("error", "error.type")], "tool_failed");
+    assert_eq!(calls[1].contains_key("otel.name"), cfg!(feature = "otel"));
+    assert!(!named("append").is_empty());
+    assert!(!format!("{spans:?}").contains("blue"), "nothing of what was said is told: {spans:?}");
+}
+
+#[tokio::test]
+async fn contents_are_told_to_whoever_asks() {
+    let spans = heard(Telemetry::default().with_contents()).await;
+    let all = format!("{spans:?}");
+    assert!(all.contains("the secret is blue") && all.contains("kept blue"), "{all}");
+}
