@@ -1,6 +1,7 @@
 //! The loop: what the machine wants is done, and what was done is told to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
@@ -22,6 +23,9 @@ use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
 use crate::spans;
 use crate::telemetry::TelemetryEvent;
+
+/// How long the outcome of a call may be held while a program computes what to do next.
+const HELD_FOR: Duration = Duration::from_millis(20);
 
 /// What comes of an action.
 pub(super) enum Next {
@@ -158,7 +162,7 @@ impl Driver {
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {
                 Next::GoOn => {
-                    let (back, action) = wanted_by(machine).await?;
+                    let (back, action) = self.wanted_by(machine).await?;
                     machine = back;
                     self.act(evaluation, action, &mut *machine).await?
                 }
@@ -175,6 +179,35 @@ impl Driver {
                     Judged::AsksAgain(said) => machine.take_in(Event::Said(said)),
                 },
             }
+        }
+    }
+
+    /// What a machine wants. One that takes long to say so does not keep others waiting, and what happened before it does is
+    /// durable meanwhile.
+    async fn wanted_by(
+        &self,
+        mut machine: Box<dyn Machine>,
+    ) -> Result<(Box<dyn Machine>, Action), RuntimeError> {
+        if !machine.takes_long() {
+            let action = machine.next();
+            return Ok((machine, action));
+        }
+        let mut said = tokio::task::spawn_blocking(move || {
+            let action = machine.next();
+            (machine, action)
+        });
+        let said = tokio::select! {
+            biased;
+            said = &mut said => said,
+            () = tokio::time::sleep(HELD_FOR) => {
+                self.live.flush().await?;
+                said.await
+            }
+        };
+        match said {
+            Ok(said) => Ok(said),
+            Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+            Err(_) => Err(RuntimeError::ShuttingDown),
         }
     }
 
@@ -325,23 +358,6 @@ impl Driver {
             tracing::warn!(session = %self.live.id(), %error, "the snapshot of the session could not be kept");
         }
         backstitch_core::crash_point!("snapshot.after");
-    }
-}
-
-/// What a machine wants. One that takes long to say so does not keep others waiting.
-async fn wanted_by(mut machine: Box<dyn Machine>) -> Result<(Box<dyn Machine>, Action), RuntimeError> {
-    if !machine.takes_long() {
-        let action = machine.next();
-        return Ok((machine, action));
-    }
-    let said = tokio::task::spawn_blocking(move || {
-        let action = machine.next();
-        (machine, action)
-    });
-    match said.await {
-        Ok(said) => Ok(said),
-        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-        Err(_) => Err(RuntimeError::ShuttingDown),
     }
 }
 
