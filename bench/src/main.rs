@@ -11,6 +11,8 @@ mod agent;
 mod core;
 mod lisp;
 mod measure;
+mod memory;
+mod render;
 mod report;
 mod store;
 mod tools;
@@ -27,8 +29,13 @@ const GROUPS: &[Group] = &[
     ("core", "sessions, ids, records and folds; in memory", core::run),
     ("tools", "a tool call as a transaction; in memory, without files", tools::run),
     ("store", "the SQLite store, beside bare SQLite", store::run),
-    ("agent", "turns of an agent on a durable store, and going on after a crash", agent::run),
+    (
+        "agent",
+        "turns of agents on a durable store, many at once, requests, and going on after a crash",
+        agent::run,
+    ),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
+    ("render", "what a model is shown of the turns before", render::run),
     #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];

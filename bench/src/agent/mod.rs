@@ -1,4 +1,8 @@
-//! Agents on a durable store, with a model that answers at once: what a turn costs, and what going on after a crash does.
+//! Agents on a durable store: what a turn costs, what going on after a crash does, what many at once take, and what requests cost.
+
+mod crowd;
+mod model;
+mod render;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,10 +31,19 @@ pub(crate) fn run(report: &mut Report) {
         if let Err(error) = recovery(report).await {
             eprintln!("agent: {error}");
         }
+        if let Err(error) = model::turns(report).await {
+            eprintln!("agent: {error}");
+        }
+        if let Err(error) = render::run(report).await {
+            eprintln!("agent: {error}");
+        }
     });
+    if let Err(error) = crowd::run(report) {
+        eprintln!("agent: {error}");
+    }
 }
 
-type Failed = Box<dyn std::error::Error>;
+type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The cost of a turn with one call, and how often it is synced.
 async fn turns(report: &mut Report) -> Result<(), Failed> {

@@ -7,6 +7,7 @@ use backstitch_testkit::{block_on, sample};
 use serde_json::json;
 
 use super::{claim, open, temporary, write};
+use crate::memory::resident;
 use crate::report::Report;
 
 pub(crate) fn run(report: &mut Report) {
@@ -54,12 +55,4 @@ fn idle(report: &mut Report) {
     let each = (after.saturating_sub(before)) as f64 / SESSIONS as f64 / 1024.0;
     report.value("session.memory_idle", json!({ "sessions": leases.len() }), each, "KiB");
     drop(warm);
-}
-
-/// How many bytes of this process are in memory, where that can be asked.
-fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }

@@ -128,6 +128,7 @@
 //! | [`agent_file`] | agents as TOML files |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
 //! | [`Runtime`], [`Driver`], [`Agent`] | sessions on a store, and what drives them from a mission to an answer |
+//! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, what they are shown of their past, the language |
 //! | [`machine`] | an evaluation without IO: told what happened, says what to do |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
@@ -146,11 +147,15 @@ pub use backstitch_core::{
 pub use backstitch_core::session::Slice;
 pub use backstitch_macros::{Slice, tool};
 
+pub use backstitch_lisp as lisp;
 #[cfg(feature = "providers")]
 pub use backstitch_providers as providers;
 #[cfg(feature = "providers")]
 #[doc(inline)]
 pub use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+pub use backstitch_repl as repl;
+#[doc(inline)]
+pub use backstitch_repl::{AgentError, LispAgent, LispOptions, Signature};
 #[cfg(feature = "store")]
 pub use backstitch_store as store;
 #[cfg(feature = "workspace")]
@@ -181,6 +186,7 @@ pub mod prelude {
     pub use backstitch_core::time::{Clock, FixedClock, Timestamp};
     pub use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
     pub use backstitch_macros::{Slice, tool};
+    pub use backstitch_repl::{LispAgent, Signature};
     pub use backstitch_runtime::SystemClock;
 }
 
@@ -188,6 +194,11 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the page about Lisp agents, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/lisp-agents.md")]
+struct LispAgents;
 
 // What the macros generate refers to this module and to nothing else.
 #[doc(hidden)]

@@ -29,14 +29,14 @@ enum Command {
     #[command(subcommand)]
     Lisp(lisp::Command),
     #[command(flatten)]
-    Sessions(sessions::Command),
+    Sessions(Box<sessions::Command>),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.command {
         Command::Lisp(command) => lisp::run(command),
-        Command::Sessions(command) => sessions::run(&arguments.common, command),
+        Command::Sessions(command) => sessions::run(&arguments.common, *command),
     };
     match done {
         Ok(code) => code,

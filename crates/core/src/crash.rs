@@ -10,6 +10,7 @@ pub const POINTS: &[&str] = &[
     "ask.after",
     "append.before",
     "append.after",
+    "machine.recorded",
     "call.before_intent",
     "call.after_intent",
     "call.in_handler",

@@ -87,6 +87,21 @@ id_types! {
     ReservationId = "reservation id";
 }
 
+impl CallId {
+    /// The id of a call that a program makes. It follows from the answer that the program was found in and from what tells the
+    /// call from all others of the program, so a program that runs again makes its calls under the same ids.
+    pub fn of_program(answer: MessageId, label: &str) -> Self {
+        derived(answer.as_uuid(), &format!("program call {label}"))
+    }
+}
+
+impl MessageId {
+    /// The id of a message that is made from this one and not recorded: making it again gives the same.
+    pub fn derived(self, label: &str) -> Self {
+        derived(self.as_uuid(), label)
+    }
+}
+
 /// An id that is made from another one and a label, so that making it again gives the same.
 pub(crate) fn derived<Id: From<Uuid>>(from: &Uuid, label: &str) -> Id {
     let mut hasher = blake3::Hasher::new_derive_key("backstitch 2026 derived id");

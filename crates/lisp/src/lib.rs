@@ -29,20 +29,20 @@ mod value;
 
 pub use compile::Program;
 pub use edn::read_edn;
-pub use engine::Engine;
+pub use engine::{Engine, INTERPRETER};
 pub use error::{Error, ErrorKind, Location, Result, did_you_mean};
 pub use inputs::{Inputs, Tools};
 pub use json::{from_json, to_json};
 pub use library::Native;
 pub use limits::Limits;
 pub use machine::{CallPath, Finished, Machine, Outcome, Request, Signal, TaskRecord, ToolCall};
-pub use memory::{Definition, Memory};
-pub use printer::{Truncation, to_clojure, to_edn, to_edn_within};
+pub use memory::{Changes, Definition, Memory};
+pub use printer::{Truncation, to_clojure, to_clojure_without_hidden, to_edn, to_edn_within};
 pub use reader::{
     Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Span, Tag, completeness, is_keyword_name,
     is_symbol_name, read_all, repair,
 };
-pub use stored::{restore_memory, restore_value, store_memory, store_value};
+pub use stored::{restore_changes, restore_memory, restore_value, store_changes, store_memory, store_value};
 pub use types::type_label;
 pub use value::{
     AtomRef, Closure, Cursor, Exception, Keyword, LazyCell, List, ListNode, Map, Next, Pattern, Ratio,

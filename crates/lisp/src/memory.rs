@@ -8,7 +8,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::compile::Names;
-use crate::value::{AtomRef, Stamp, Value};
+use crate::value::{AtomRef, Stamp, Value, identical};
 
 /// A definition: the value a name has now.
 #[derive(Clone, Debug)]
@@ -23,6 +23,15 @@ pub struct Definition {
     pub order: u32,
     /// The type of what it returned last, if it is a function that has been called.
     pub returned: Option<Arc<str>>,
+}
+
+/// What differs between two memories of which one came from the other.
+#[derive(Clone, Default, Debug)]
+pub struct Changes<'a> {
+    /// Definitions that are new or have another value, docstring or type of result, in the order of their first definition.
+    pub defined: Vec<&'a Definition>,
+    /// Names that were defined and no longer are.
+    pub forgotten: Vec<Arc<str>>,
 }
 
 /// Definitions and atoms.
@@ -54,6 +63,24 @@ impl Memory {
         let mut all: Vec<&Definition> = self.slots.iter().flatten().collect();
         all.sort_by_key(|definition| definition.order);
         all
+    }
+
+    /// What has changed since an earlier memory that this one came from.
+    ///
+    /// A collection that was made again counts as another one also where it is equal: nothing looks into values, so this
+    /// costs a step for each definition, whatever they hold.
+    pub fn changes_since(&self, before: &Memory) -> Changes<'_> {
+        let mut defined = self.definitions();
+        defined.retain(|definition| match before.get(&definition.name) {
+            None => true,
+            Some(old) => {
+                !identical(&old.value, &definition.value)
+                    || old.doc != definition.doc
+                    || old.returned != definition.returned
+            }
+        });
+        let forgotten = before.definitions().into_iter().map(|definition| definition.name.clone());
+        Changes { defined, forgotten: forgotten.filter(|name| self.get(name).is_none()).collect() }
     }
 
     /// How many definitions there are.

@@ -91,8 +91,7 @@ pub(crate) fn wanted(schema: &Value, target: &Target, has_tools: bool) -> Option
     match target.provider {
         Provider::OpenAiChat | Provider::OpenAiResponses => {
             let plain = || Wanted { schema: without(schema, &["$schema"]), strict: false };
-            let strict = (!is_recursive_at_root(schema)).then(|| OPENAI.adapt(schema)).flatten();
-            Some(strict.map_or_else(plain, |schema| Wanted { schema, strict: true }))
+            Some(OPENAI.adapt(schema).map_or_else(plain, |schema| Wanted { schema, strict: true }))
         }
         Provider::Anthropic if is_recursive(schema) => None,
         Provider::Anthropic => ANTHROPIC.adapt(schema).map(|schema| Wanted { schema, strict: true }),
@@ -229,11 +228,7 @@ fn may_be_null(schema: &Value) -> bool {
 fn is_recursive(schema: &Value) -> bool {
     let names = ["$defs", "definitions"].into_iter().filter_map(|name| schema[name].as_object()).flatten();
     let mut names = names.map(|(name, _)| name.as_str());
-    is_recursive_at_root(schema) || names.any(|name| reaches(schema, name, name, &mut Vec::new()))
-}
-
-fn is_recursive_at_root(schema: &Value) -> bool {
-    references(schema).contains(&"#")
+    references(schema).contains(&"#") || names.any(|name| reaches(schema, name, name, &mut Vec::new()))
 }
 
 /// Whether one definition leads to another.

@@ -11,11 +11,13 @@ use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
+use backstitch_repl::transcript::TranscriptCompression;
 use serde_json::Value;
 
 use crate::driver::Backoff;
 use crate::error::RuntimeError;
 use crate::evaluate::Contract;
+use crate::lisp::Compressed;
 use crate::prices::Prices;
 use crate::runner::Tools;
 
@@ -185,6 +187,12 @@ impl Agent {
             descriptor: prompt.descriptor()?,
         }));
         Ok(self)
+    }
+
+    /// Shows less of a long conversation, by a strategy. Agents that answer with programs have one of their own.
+    #[must_use]
+    pub fn with_compression(self, strategy: Arc<dyn TranscriptCompression>) -> Self {
+        self.with_rendering(Arc::new(Compressed(strategy)))
     }
 
     /// Makes evaluations of answers and results in another way.

@@ -12,6 +12,7 @@ mod error;
 mod evaluate;
 mod events;
 mod history;
+mod lisp;
 mod live;
 mod main_loop;
 mod policy;

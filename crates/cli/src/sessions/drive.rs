@@ -55,7 +55,7 @@ impl Run {
         }
         let prompt = built.prompt.asking(self.mission);
         let driving = evaluator.evaluate(&prompt, &session, false);
-        let driven = driven(&evaluator, &live, driving).await;
+        let driven = driven(&evaluator, &live, &session, driving).await;
         finish(&live, &definition, &session, driven).await
     }
 }
@@ -116,7 +116,7 @@ impl Resume {
             ..ResumeOptions::default()
         };
         let driving = evaluator.evaluate(&built.prompt, &session, options);
-        let driven = driven(&evaluator, &live, driving).await;
+        let driven = driven(&evaluator, &live, &session, driving).await;
         finish(&live, &definition, &session, driven).await
     }
 }
@@ -133,6 +133,7 @@ struct Driven {
 async fn driven(
     evaluator: &Evaluator,
     live: &Live,
+    session: &LiveSession,
     driving: impl Future<Output = Result<Ended, RuntimeError>>,
 ) -> Driven {
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -147,10 +148,9 @@ async fn driven(
             evaluator.stop();
         }
     });
-    let ticker = live.tick();
+    let beside = [listener, live.tick(), live.retries(session)];
     let ended = driving.await;
-    ticker.abort();
-    listener.abort();
+    beside.iter().for_each(tokio::task::JoinHandle::abort);
     Driven { ended, interrupted: interrupted.load(Ordering::SeqCst) }
 }
 

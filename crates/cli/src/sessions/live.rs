@@ -14,7 +14,7 @@ use backstitch::journal::{InnerMessage, Role};
 use backstitch::ports::Delta;
 use backstitch::session::Session;
 use backstitch::slices::ToolInvoked;
-use backstitch::{Agent, Evaluator, Piece, Telemetry, TelemetryEvent};
+use backstitch::{Agent, Evaluator, Happening, LiveSession, Piece, Retrying, Telemetry, TelemetryEvent};
 use serde_json::{Value, json};
 
 use super::list::line;
@@ -99,8 +99,30 @@ impl Live {
         })
     }
 
+    /// Tells of waits before the model is asked again. Aborting the task ends it.
+    pub(super) fn retries(&self, session: &LiveSession) -> tokio::task::JoinHandle<()> {
+        let (live, mut watch) = (self.clone(), session.watch());
+        tokio::spawn(async move {
+            while let Ok(Some(happening)) = watch.next().await {
+                let Happening::Retry(retry) = happening else { continue };
+                let wait = retry.wait.as_secs_f64();
+                live.event(json!({
+                    "v": 1, "event": "retry", "turn": retry.turn, "attempt": retry.attempt, "seconds": wait,
+                    "kind": retry.kind, "message": retry.message,
+                }));
+                let Retrying { kind, message, .. } = &retry;
+                live.status(&format!(
+                    "the model did not answer ({kind}): {message}; asking again in {wait:.1} s"
+                ));
+            }
+        })
+    }
+
     /// The text of an answer, unless it was seen already.
     pub(super) fn answer(&self, text: &str, streamed: bool) {
+        if self.mode == Mode::Json {
+            return;
+        }
         let mut state = self.state();
         let seen = streamed && self.mode == Mode::Terminal && state.streamed.is_some();
         end_line(&mut state);

@@ -32,6 +32,18 @@ impl RecordBody {
                     (finished.output, finished.output_object) = (None, Some(large));
                 }
             }
+            Self::ProgramStarted(program) => {
+                if let Some(large) = large_text(program.source.as_deref(), objects) {
+                    let program = Arc::make_mut(program);
+                    (program.source, program.source_object) = (None, Some(large));
+                }
+            }
+            Self::TaskFinished(task) => {
+                if let Some(large) = large(&task.value, objects) {
+                    let task = Arc::make_mut(task);
+                    (task.value, task.value_object) = (Value::Null, Some(large));
+                }
+            }
             Self::TurnFinished(turn) => {
                 if let Some(large) = large(&turn.data, objects) {
                     let turn = Arc::make_mut(turn);
@@ -65,6 +77,8 @@ impl RecordBody {
             Self::Rewound(rewound) => ([rewound.root, rewound.rescue], [rewound.coverage, None]),
             Self::WorkspaceObserved(observed) => ([Some(observed.root), None], [observed.coverage, None]),
             Self::EvaluationFinished(finished) => ([None, None], [large(finished.output_object), None]),
+            Self::ProgramStarted(program) => ([None, None], [large(program.source_object), None]),
+            Self::TaskFinished(task) => ([None, None], [large(task.value_object), None]),
             Self::TurnFinished(turn) => ([None, None], [large(turn.data_object), None]),
             Self::Note(note) => ([None, None], [large(note.data_object), None]),
             _ => ([None, None], [None, None]),
@@ -78,6 +92,15 @@ impl RecordBody {
 fn large<T: Serialize>(value: &T, objects: &mut Vec<Object>) -> Option<ObjectRef> {
     let text = serde_json::to_string(value).ok().filter(|text| text.len() > INLINE_LIMIT)?;
     let object = Object::blob(text.into_bytes());
+    let reference = object.to_ref();
+    objects.push(object);
+    Some(reference)
+}
+
+/// The object that holds a text as it is, when the text is too large for a record.
+fn large_text(text: Option<&str>, objects: &mut Vec<Object>) -> Option<ObjectRef> {
+    let text = text.filter(|text| text.len() > INLINE_LIMIT)?;
+    let object = Object::blob(text.as_bytes().to_vec());
     let reference = object.to_ref();
     objects.push(object);
     Some(reference)

@@ -13,6 +13,7 @@ mod large;
 mod lifecycle;
 mod place;
 mod position;
+mod program;
 mod record;
 
 pub use batch::Batch;
@@ -31,4 +32,5 @@ pub use lifecycle::{
 pub(crate) use place::{Place, place_after, stands_at};
 pub use place::{SequenceError, inner_message_append};
 pub use position::{Branch, Point, Position};
+pub use program::{ProgramStarted, TaskFinished};
 pub use record::{Record, RecordBody};

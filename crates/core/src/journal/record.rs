@@ -12,6 +12,7 @@ use super::lifecycle::{
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Note, Paused, Resolved, Rewound,
     SessionCreated, TurnFinished, WorkspaceObserved,
 };
+use super::program::{ProgramStarted, TaskFinished};
 use crate::extra::Extra;
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
 use crate::time::Timestamp;
@@ -102,6 +103,10 @@ record_kinds! {
     Resolved(Resolved) = "resolved", version 1;
     /// An evaluation has ended.
     EvaluationFinished(EvaluationFinished) = "evaluation_finished", version 1;
+    /// A program is about to run.
+    ProgramStarted(ProgramStarted) = "program_started", version 1;
+    /// A task of a program is done.
+    TaskFinished(TaskFinished) = "task_finished", version 1;
     /// A turn of an agent that answers with programs has ended.
     TurnFinished(TurnFinished) = "turn_finished", version 1;
     /// Something worth keeping that no view needs.

@@ -5,12 +5,14 @@
 //! follows from the journal: a machine that is rebuilt from the records of an interrupted evaluation goes on exactly where
 //! the one before it stopped.
 
+mod past;
 mod tool_loop;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use past::Past;
 pub use tool_loop::{ToolLoop, ToolLoops};
 
 use crate::id::{CallId, EvaluationId};
@@ -53,6 +55,10 @@ pub struct Wanted {
     pub turn: u64,
     /// The step that its result belongs to.
     pub step_num: Option<u64>,
+    /// Where in a program it is made, if no message makes it yet: the message that does is recorded before it runs.
+    pub made_at: Option<String>,
+    /// Why it is not to run any more. It gets this for its result.
+    pub refusal: Option<String>,
 }
 
 /// How an evaluation ends.
@@ -113,6 +119,16 @@ pub enum MachineError {
     /// The transcript cannot be read.
     #[error(transparent)]
     Transcript(#[from] SessionError),
+    /// What the journal holds of it cannot be gone on from.
+    #[error("{what} of evaluation {evaluation} cannot be read: {reason}")]
+    Damaged {
+        /// The evaluation.
+        evaluation: EvaluationId,
+        /// What cannot be read.
+        what: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// An evaluation that is told what happened and says what to do.
@@ -122,6 +138,16 @@ pub trait Machine: Send {
 
     /// What is to be done now. An action is given once; what it was given for is told by [`Machine::take_in`].
     fn next(&mut self) -> Action;
+
+    /// Whether saying what is to be done takes long, so that nobody should wait for it who has other things to do.
+    fn takes_long(&self) -> bool {
+        false
+    }
+
+    /// What whoever decides is shown when they are asked now; none when that is for the agent's [`Rendering`] to say.
+    fn show(&self) -> Option<Shown> {
+        None
+    }
 }
 
 /// What whoever decides is shown of an evaluation.
@@ -133,6 +159,8 @@ pub struct Shown {
     pub renderer: Option<String>,
     /// What was left out, a line each.
     pub left_out: Vec<String>,
+    /// Whether the tools stand in the text, so that they are not offered beside it.
+    pub tools_in_text: bool,
 }
 
 /// Says what whoever decides is shown of an evaluation, as a pure function of its journal.
@@ -164,6 +192,5 @@ impl Rendering for AsSaid {
 /// Builds the machine of an evaluation from its journal, at whatever place that ends.
 pub trait Machinery: Send + Sync {
     /// The machine of an evaluation.
-    fn rebuild(&self, view: &JournalView, evaluation: EvaluationId)
-    -> Result<Box<dyn Machine>, MachineError>;
+    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError>;
 }

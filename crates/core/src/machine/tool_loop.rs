@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Action, Ending, Event, Machine, MachineError, Machinery, Wanted};
-use crate::id::{CallId, EvaluationId};
+use super::{Action, Ending, Event, Machine, MachineError, Machinery, Past, Wanted};
+use crate::id::CallId;
 use crate::journal::{InnerMessage, Role};
 use crate::message::Arguments;
-use crate::view::JournalView;
 
 /// Ask, run what was called, ask again, until an answer calls nothing.
 #[derive(Debug, Clone, Default)]
@@ -116,6 +115,8 @@ impl Machine for ToolLoop {
                         arguments: call.arguments.clone(),
                         turn: message.turn,
                         step_num: message.message.step_num,
+                        made_at: None,
+                        refusal: None,
                     })
                 });
                 let calls: Vec<Wanted> = calls.collect();
@@ -170,14 +171,8 @@ pub struct ToolLoops {
 }
 
 impl Machinery for ToolLoops {
-    fn rebuild(
-        &self,
-        view: &JournalView,
-        evaluation: EvaluationId,
-    ) -> Result<Box<dyn Machine>, MachineError> {
-        view.evaluation(evaluation).ok_or(MachineError::NoEvaluation { evaluation })?;
-        let messages = view.transcript()?.inner_messages(evaluation);
-        let machine = ToolLoop::rebuilt(self.max_turns, &messages);
+    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
+        let machine = ToolLoop::rebuilt(self.max_turns, &past.messages);
         Ok(Box::new(machine.with_max_repeats(self.max_repeats)))
     }
 }

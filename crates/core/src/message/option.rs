@@ -26,6 +26,9 @@ pub struct OptionCall {
     /// The id by which the provider knows this call, if a provider made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_call_id: Option<String>,
+    /// Where in a program the call is made, if a program makes it and not the answer itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -34,8 +37,8 @@ pub struct OptionCall {
 impl OptionCall {
     /// A call of `option_name`.
     pub fn new(invocation_id: CallId, option_name: impl Into<String>, arguments: Arguments) -> Self {
-        let extra = Extra::default();
-        Self { invocation_id, option_name: option_name.into(), arguments, provider_call_id: None, extra }
+        let (provider_call_id, path, extra) = (None, None, Extra::default());
+        Self { invocation_id, option_name: option_name.into(), arguments, provider_call_id, path, extra }
     }
 }
 

@@ -9,7 +9,8 @@ use super::recorded::Recorded;
 use crate::budget::Limits;
 use crate::id::EvaluationId;
 use crate::journal::{
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, PauseReason, Point, RequestStarted,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, PauseReason, Point, ProgramStarted,
+    RequestStarted, TaskFinished, TurnFinished,
 };
 
 /// An evaluation of the journal.
@@ -37,6 +38,12 @@ pub struct Evaluation {
     pub messages: u64,
     /// The request that was started after the last response, if one was.
     pub open_request: Option<Arc<RequestStarted>>,
+    /// The programs that were started, of an agent that answers with programs.
+    pub programs: imbl::Vector<Arc<ProgramStarted>>,
+    /// The tasks that its programs have done.
+    pub tasks: imbl::Vector<Arc<TaskFinished>>,
+    /// The turns of its programs that have ended.
+    pub finished_turns: imbl::Vector<Arc<TurnFinished>>,
     /// Where and how it ended.
     pub finished: Option<Recorded<EvaluationFinished>>,
     /// Where its first message stands in the transcript.
@@ -57,6 +64,9 @@ impl Evaluation {
             turns: 0,
             messages: 0,
             open_request: None,
+            programs: imbl::Vector::new(),
+            tasks: imbl::Vector::new(),
+            finished_turns: imbl::Vector::new(),
             finished: None,
             first_message: 0,
         }

@@ -167,7 +167,13 @@ impl Visible {
             }
             RecordBody::TurnFinished(turn) => {
                 let evaluation = turn.evaluation_id;
-                self.evaluation(evaluation).ok_or(FoldProblem::UnknownEvaluation { evaluation })?;
+                self.edit_evaluation(evaluation)?.finished_turns.push_back(turn.clone());
+            }
+            RecordBody::ProgramStarted(program) => {
+                self.edit_evaluation(program.evaluation_id)?.programs.push_back(program.clone());
+            }
+            RecordBody::TaskFinished(task) => {
+                self.edit_evaluation(task.evaluation_id)?.tasks.push_back(task.clone());
             }
             RecordBody::WorkspaceObserved(observed) => {
                 self.files = Files::of(Some(observed.root), observed.coverage);

@@ -7,8 +7,8 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     CallOutcome, Decision, EvaluationResumed, EvaluationStarted, ObservationCause, Outcome, PauseReason,
-    Position, ProcessStarted, RecordBody, Resolved, StepFinished, TurnFinished, WorkspaceObserved,
-    WorkspaceRoot,
+    Position, ProcessStarted, ProgramStarted, RecordBody, Resolved, StepFinished, TaskFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -222,6 +222,28 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         }
         (Action::Turn, Some(evaluation_id)) => {
             let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);
+            let now = super::journals::time(0);
+            writer.push(ProgramStarted {
+                evaluation_id,
+                turn,
+                source: Some(text.clone()),
+                source_object: None,
+                now,
+                seed: turn,
+                memory: None,
+                interpreter: "0".to_owned(),
+                inputs: None,
+                extra: Extra::default(),
+            });
+            writer.push(TaskFinished {
+                evaluation_id,
+                turn,
+                path: "0".to_owned(),
+                task: "1".to_owned(),
+                value: json!(text),
+                value_object: None,
+                extra: Extra::default(),
+            });
             writer.push(TurnFinished { evaluation_id, turn, data, data_object, extra: Extra::default() });
         }
         (Action::Finish, Some(id)) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::{CallId, IdStream};
 use backstitch_core::journal::{InnerMessage, Outcome};
-use backstitch_core::machine::{Action, Event, Machine, Machinery, ToolLoop, ToolLoops};
+use backstitch_core::machine::{Action, Event, Machine, Machinery, Past, ToolLoop, ToolLoops};
 use backstitch_core::message::{Arguments, OptionResultBuilder, PolicyName, RoleHint};
 use backstitch_core::ports::Answer;
 use backstitch_core::time::FixedClock;
@@ -147,12 +147,13 @@ fn a_machine_is_rebuilt_from_a_view() {
     let mut writer = Writer::new(1);
     let evaluation = writer.start();
     let machinery = ToolLoops::default();
-    assert_eq!(machinery.rebuild(&writer.view(), evaluation).unwrap().next(), Action::Ask);
+    let past = |writer: &Writer, evaluation| Past::of(&writer.view(), evaluation);
+    assert_eq!(machinery.rebuild(&past(&writer, evaluation).unwrap()).unwrap().next(), Action::Ask);
     writer.answer(evaluation, "done", &[]);
-    let next = machinery.rebuild(&writer.view(), evaluation).unwrap().next();
+    let next = machinery.rebuild(&past(&writer, evaluation).unwrap()).unwrap().next();
     assert!(matches!(next, Action::Finish(ending) if ending.outcome == Outcome::Completed));
     let unknown = backstitch_core::id::EvaluationId::from_uuid(uuid::Uuid::from_u128(99));
-    assert!(machinery.rebuild(&writer.view(), unknown).is_err());
+    assert!(past(&writer, unknown).is_err());
 }
 
 #[test]

@@ -106,6 +106,11 @@ fn lisp_does_no_io() {
 }
 
 #[test]
+fn repl_does_no_io() {
+    assert_pure("backstitch-repl");
+}
+
+#[test]
 fn core_depends_on_what_is_stated_here() {
     assert_depends_on(
         "backstitch-core",
@@ -148,5 +153,13 @@ fn lisp_depends_on_what_is_stated_here() {
             "serde_json",
             "thiserror",
         ],
+    );
+}
+
+#[test]
+fn repl_depends_on_what_is_stated_here() {
+    assert_depends_on(
+        "backstitch-repl",
+        &["backstitch-core", "backstitch-lisp", "imbl", "indexmap", "serde", "serde_json", "thiserror"],
     );
 }

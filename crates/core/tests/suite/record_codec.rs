@@ -153,6 +153,8 @@ fn every_field_of_data_that_has_no_default_is_needed_and_of_its_type() {
         ("paused", &["reason"]),
         ("resolved", &["decision"]),
         ("evaluation_finished", &["evaluation_id", "outcome"]),
+        ("program_started", &["evaluation_id", "turn", "now", "seed", "interpreter"]),
+        ("task_finished", &["evaluation_id", "turn", "path", "task"]),
         ("turn_finished", &["evaluation_id", "turn"]),
         ("note", &["topic", "text"]),
     ] {

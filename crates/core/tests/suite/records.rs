@@ -8,9 +8,9 @@ use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
-    ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
-    Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished, TurnFinished,
-    WorkspaceObserved, WorkspaceRoot,
+    ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProgramStarted,
+    ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished,
+    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -349,6 +349,37 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
             extra,
         },
     );
+    let program = (
+        (evaluation_id(), any::<u64>(), option::of(text()), option::of(object_ref()), time()),
+        (any::<u64>(), any::<Option<u64>>(), text(), extra()),
+    )
+        .prop_map(|((evaluation_id, turn, source, source_object, now), rest)| {
+            let (seed, memory, interpreter, extra) = rest;
+            let inputs = memory.map(|memory| Digest::of(&memory.to_le_bytes()));
+            ProgramStarted {
+                evaluation_id,
+                turn,
+                source,
+                source_object,
+                now,
+                seed,
+                memory,
+                interpreter,
+                inputs,
+                extra,
+            }
+        });
+    let task = (evaluation_id(), any::<u64>(), text(), text(), data()).prop_map(
+        |(evaluation_id, turn, path, task, (value, value_object, extra))| TaskFinished {
+            evaluation_id,
+            turn,
+            path,
+            task,
+            value,
+            value_object,
+            extra,
+        },
+    );
     let step = (call_id(), text(), value(), extra()).prop_map(|(call_id, name, value, extra)| StepFinished {
         call_id,
         name,
@@ -388,6 +419,8 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         resolved().prop_map(RecordBody::from).boxed(),
         evaluation_finished().prop_map(RecordBody::from).boxed(),
         turn.prop_map(RecordBody::from).boxed(),
+        program.prop_map(RecordBody::from).boxed(),
+        task.prop_map(RecordBody::from).boxed(),
         step.prop_map(RecordBody::from).boxed(),
         process.prop_map(RecordBody::from).boxed(),
         note.prop_map(RecordBody::from).boxed(),

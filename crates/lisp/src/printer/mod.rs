@@ -17,7 +17,7 @@ mod temporal;
 
 pub(crate) use full::{Style, print};
 pub(crate) use number::double_text;
-pub use sample::{Truncation, to_clojure};
+pub use sample::{Truncation, to_clojure, to_clojure_without_hidden};
 pub(crate) use temporal::temporal_text;
 
 use crate::error::Result;

@@ -30,9 +30,26 @@ impl Truncation {
 ///
 /// Nesting multiplies, so once the text is twenty times as long as a string may be, collections show nothing more.
 pub fn to_clojure(value: &Value, limit: usize, printable_limit: usize) -> String {
+    sample(value, Truncation { items: limit, characters: printable_limit }, Hidden::Shown)
+}
+
+/// A sample of a value, as [`to_clojure`] makes it, without the entries of maps whose keys begin with `_`.
+pub fn to_clojure_without_hidden(value: &Value, truncation: Truncation) -> String {
+    sample(value, truncation, Hidden::Left)
+}
+
+/// What becomes of entries whose keys begin with `_`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hidden {
+    Shown,
+    Left,
+}
+
+fn sample(value: &Value, truncation: Truncation, hidden: Hidden) -> String {
+    let Truncation { items, characters } = truncation;
     let mut sampler =
-        Sampler { out: String::new(), items: limit, enough: printable_limit.saturating_mul(20).max(2_000) };
-    sampler.value(value, printable_limit);
+        Sampler { out: String::new(), items, enough: characters.saturating_mul(20).max(2_000), hidden };
+    sampler.value(value, characters);
     sampler.out
 }
 
@@ -47,6 +64,18 @@ struct Sampler {
     items: usize,
     /// From this many bytes on, collections are left empty.
     enough: usize,
+    hidden: Hidden,
+}
+
+/// The hidden entries of a map are counted up to this many; nobody hides more among them.
+const COUNTED: usize = 64;
+
+fn is_hidden(key: &Value) -> bool {
+    match key {
+        Value::String(text) => text.starts_with('_'),
+        Value::Keyword(name) => name.name().starts_with('_'),
+        _ => false,
+    }
 }
 
 impl Sampler {
@@ -152,12 +181,14 @@ impl Sampler {
     }
 
     fn map(&mut self, map: &Map, characters: usize) {
-        let total = map.len();
+        let hides = self.hidden == Hidden::Left;
+        let hidden = if hides { map.keys().take(COUNTED).filter(|key| is_hidden(key)).count() } else { 0 };
+        let total = map.len() - hidden;
         let wanted = total.min(self.items);
         let share = characters_of_each(characters, wanted);
         self.out.push('{');
         let mut shown = 0;
-        for (key, value) in map.iter().take(wanted) {
+        for (key, value) in map.iter().filter(|(key, _)| !hides || !is_hidden(key)).take(wanted) {
             if self.out.len() >= self.enough {
                 break;
             }

@@ -18,7 +18,7 @@ use crate::value::{Stamp, Value};
 /// A value takes this many bytes at least, so memory bounds the parts a document may have.
 const BYTES_OF_CELL: usize = 16;
 
-fn writer(limits: &Limits) -> Writer {
+pub(super) fn writer(limits: &Limits) -> Writer {
     Writer::new(limits.memory_bytes / BYTES_OF_CELL)
 }
 
@@ -68,12 +68,29 @@ pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
         "atoms": atoms,
         "next_stamp": memory.next_stamp,
     });
+    known_names(&mut document, memory);
+    Ok(document)
+}
+
+/// Adds what names stand for other names.
+pub(super) fn known_names(document: &mut Json, memory: &Memory) {
     for (field, known) in [("aliases", &memory.names.aliases), ("referred", &memory.names.referred)] {
         if !known.is_empty() {
             document[field] = known.iter().map(|(name, means)| (name.to_string(), json!(&**means))).collect();
         }
     }
-    Ok(document)
+}
+
+/// Reads what names stand for other names.
+pub(super) fn read_names(document: &Json, memory: &mut Memory) -> Result<()> {
+    let names = &mut memory.names;
+    for (field, known) in [("aliases", &mut names.aliases), ("referred", &mut names.referred)] {
+        for (name, means) in document.get(field).and_then(Json::as_object).into_iter().flatten() {
+            let means = means.as_str().ok_or_else(|| damaged("a name that stands for no name"))?;
+            known.insert(name.as_str().into(), means.into());
+        }
+    }
+    Ok(())
 }
 
 /// The memory of a document. Functions in it are compiled against the data and tools of the inputs.
@@ -87,13 +104,7 @@ pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Resu
     for name in texts(document, "data")? {
         memory.names.data.number_or_add(name);
     }
-    let names = &mut memory.names;
-    for (field, known) in [("aliases", &mut names.aliases), ("referred", &mut names.referred)] {
-        for (name, means) in document.get(field).and_then(Json::as_object).into_iter().flatten() {
-            let means = means.as_str().ok_or_else(|| damaged("a name that stands for no name"))?;
-            known.insert(name.as_str().into(), means.into());
-        }
-    }
+    read_names(document, &mut memory)?;
     let next_stamp = field(document, "next_stamp")?.as_u64();
     memory.next_stamp =
         next_stamp.filter(|stamp| !Stamp(*stamp).is_of_branch()).ok_or_else(|| damaged("no next stamp"))?;
@@ -116,12 +127,7 @@ pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Resu
         }
     }
     for (name, value, definition) in definitions {
-        let text = |key: &str| definition.get(key).and_then(Json::as_str);
-        memory.define(name, value, text("doc"));
-        let number = memory.names.globals.number_or_add(name) as usize;
-        if let Some(Some(slot)) = memory.slots.get_mut(number) {
-            slot.returned = text("returned").map(Into::into);
-        }
+        memory.define_as_stored(definition, name, value);
     }
     for (number, value) in cells {
         memory.restore_atom(number, value);
@@ -129,7 +135,19 @@ pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Resu
     Ok(memory)
 }
 
-fn reader<'a>(engine: &'a Engine, inputs: &'a Inputs, memory: &'a mut Memory) -> Reader<'a> {
+impl Memory {
+    /// Defines a name with what was stored of its definition.
+    pub(super) fn define_as_stored(&mut self, definition: &Json, name: &str, value: Value) {
+        let text = |key: &str| definition.get(key).and_then(Json::as_str);
+        self.define(name, value, text("doc"));
+        let number = self.names.globals.number_or_add(name) as usize;
+        if let Some(Some(slot)) = self.slots.get_mut(number) {
+            slot.returned = text("returned").map(Into::into);
+        }
+    }
+}
+
+pub(super) fn reader<'a>(engine: &'a Engine, inputs: &'a Inputs, memory: &'a mut Memory) -> Reader<'a> {
     let functions = FunctionReader {
         builtins: &engine.inner().builtins,
         library: &engine.inner().library_code,
@@ -140,7 +158,7 @@ fn reader<'a>(engine: &'a Engine, inputs: &'a Inputs, memory: &'a mut Memory) ->
     Reader::new(&inputs.limits, memory, functions)
 }
 
-fn check_version(document: &Json) -> Result<()> {
+pub(super) fn check_version(document: &Json) -> Result<()> {
     match document.get("version").and_then(Json::as_u64) {
         Some(VERSION) => Ok(()),
         Some(version) => Err(Error::new(
@@ -151,18 +169,18 @@ fn check_version(document: &Json) -> Result<()> {
     }
 }
 
-fn field<'a>(document: &'a Json, name: &str) -> Result<&'a Json> {
+pub(super) fn field<'a>(document: &'a Json, name: &str) -> Result<&'a Json> {
     document.get(name).ok_or_else(|| damaged(&format!("it has no {name:?}")))
 }
 
-fn array<'a>(document: &'a Json, name: &str) -> Result<&'a [Json]> {
+pub(super) fn array<'a>(document: &'a Json, name: &str) -> Result<&'a [Json]> {
     field(document, name)?
         .as_array()
         .map(Vec::as_slice)
         .ok_or_else(|| damaged(&format!("{name:?} is no array")))
 }
 
-fn texts<'a>(document: &'a Json, name: &str) -> Result<Vec<&'a str>> {
+pub(super) fn texts<'a>(document: &'a Json, name: &str) -> Result<Vec<&'a str>> {
     let texts: Option<Vec<&str>> = array(document, name)?.iter().map(Json::as_str).collect();
     texts.ok_or_else(|| damaged(&format!("{name:?} holds something that is no text")))
 }

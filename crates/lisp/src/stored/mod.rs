@@ -11,11 +11,13 @@
 //! compile, a version from the future, each is an error and never a panic.
 
 mod cells;
+mod changes;
 mod functions;
 mod memory;
 mod read;
 mod write;
 
+pub use changes::{restore_changes, store_changes};
 pub use memory::{restore_memory, restore_value, store_memory, store_value};
 
 use crate::error::{Error, ErrorKind};

@@ -63,3 +63,26 @@ fn equal_sequences(a: &Value, b: &Value) -> bool {
         }
     }
 }
+
+/// Whether two values are one: the same collection in memory, or an equal scalar. It looks into no collection.
+pub(crate) fn identical(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Vector(a), Value::Vector(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
+        (Value::Map(a), Value::Map(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
+        (Value::Set(a), Value::Set(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
+        (Value::List(a), Value::List(b)) => a.address() == b.address(),
+        (Value::Sequence(a), Value::Sequence(b)) => a.address() == b.address(),
+        (Value::Lazy(a), Value::Lazy(b)) => std::sync::Arc::ptr_eq(a, b),
+        (
+            Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_)
+            | Value::List(_)
+            | Value::Sequence(_)
+            | Value::Lazy(_),
+            _,
+        )
+        | (_, Value::Lazy(_)) => false,
+        _ => equal(a, b),
+    }
+}

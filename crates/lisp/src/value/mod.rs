@@ -35,6 +35,7 @@ pub use atom::AtomRef;
 pub use compare::compare;
 pub use cursor::{Cursor, Next};
 pub use equality::equal;
+pub(crate) use equality::identical;
 pub use exception::Exception;
 pub use function::{Closure, Stamp};
 pub use lazy::LazyCell;

@@ -173,3 +173,30 @@ fn hints_offer_what_can_be_written() {
     assert!(hint("(re-groups 1)").contains("re-find"));
     assert!(hint("(map re-matcher [1])").contains("re-seq"));
 }
+
+#[test]
+fn changes_name_what_a_program_defined_and_forgot() {
+    let after = |source: &str, memory: &Memory| {
+        let inputs = Inputs { memory: memory.clone(), ..Inputs::default() };
+        let program = engine().compile(source, &inputs).unwrap();
+        match engine().start(&program, inputs).run() {
+            Outcome::Finished(finished) => finished.memory,
+            Outcome::Suspended(_) => panic!("{source} waits for the host"),
+        }
+    };
+    let names = |new: &Memory, old: &Memory| -> Vec<String> {
+        new.changes_since(old).defined.iter().map(|definition| definition.name.to_string()).collect()
+    };
+    let first = after("(def rows [1 2 [3]]) (def n 1) (defn f [x] x)", &Memory::new());
+    assert_eq!(names(&first, &Memory::new()), ["rows", "n", "f"]);
+    let same = after("(def n 1) (count rows)", &first);
+    assert!(names(&same, &first).is_empty());
+    let called = after("(f 1)", &same);
+    assert_eq!(names(&called, &same), ["f"]);
+    let mut second = after("(def extra 1) (def n 2) (def rows \"with a word\" rows)", &called);
+    assert_eq!(names(&second, &called), ["rows", "n", "extra"]);
+    second.forget("n");
+    let changes = second.changes_since(&called);
+    assert_eq!(changes.forgotten.iter().map(|name| &**name).collect::<Vec<_>>(), ["n"]);
+    assert!(names(&after("(def lost 1) (/ 1 0)", &first), &first).is_empty());
+}

@@ -164,3 +164,15 @@ fn functions_show_their_parameters() {
         "[\"#fn[x y]\" \"#fn[ | x & more]\" \"#fn[inc]\" \"#fn[%1 %2]\"]",
     );
 }
+
+#[test]
+fn hidden_entries_are_left_out_of_samples_where_that_is_asked_for() {
+    let visible = |source: &str| {
+        let value = crate::support::run(source).unwrap();
+        backstitch_lisp::to_clojure_without_hidden(&value, backstitch_lisp::Truncation::SAMPLE)
+    };
+    assert_eq!(visible("{:a 1 :_b 2 \"_c\" 3 :d 4}"), "{:a 1 :d 4}");
+    assert_eq!(visible("[{:_token \"x\"} {:n {:_deep 1}}]"), "[{} {:n {}}]");
+    assert_eq!(visible("{:a 1 :b 2 :c 3 :d 4 :_e 5}"), "{:a 1 :b 2 :c 3 ...} (4 items, showing first 3)");
+    assert_eq!(visible("[:_a \"_b\"]"), "[:_a \"_b\"]");
+}

@@ -351,3 +351,60 @@ fn atoms_inside_of_maps_stay() {
         &format!("[({}) 1 (2)]", (0..40).map(|i| i.to_string()).collect::<Vec<_>>().join(" ")),
     );
 }
+
+#[test]
+fn changes_one_after_the_other_are_the_memory() {
+    let programs = [
+        "(declare later) (def rows [{:a 1} {:a 2}]) (defn total \"sums\" [xs] (reduce + (map :a xs))) (def counter (atom 0))
+         (defn uses-later [] (later 1)) (total rows)",
+        "(swap! counter inc) (defn later [x] (+ x @counter)) (let [k 10] (def closes (fn [x] (+ x k)))) (def gone (atom 7)) [counter]",
+        "(def rows (conj rows {:a 3})) (def gone nil) (swap! counter (fn [_] {:deep [1 2]})) {:rows rows :f closes}",
+    ];
+    let mut memory = Memory::new();
+    let mut restored = Inputs::default();
+    for source in programs {
+        let finished = run(source, memory.clone());
+        let result = finished.result.unwrap();
+        let document =
+            store_changes(&memory, &finished.memory, std::slice::from_ref(&result), &Limits::default())
+                .unwrap();
+        let values = restore_changes(&document, engine(), &mut restored).unwrap();
+        assert_eq!(to_edn(&values[0]), to_edn(&result), "{source}");
+        memory = finished.memory;
+        let names = |memory: &Memory| -> Vec<String> {
+            memory
+                .definitions()
+                .iter()
+                .map(|one| format!("{} {:?} {:?}", one.name, one.doc, one.returned))
+                .collect()
+        };
+        assert_eq!(names(&restored.memory), names(&memory), "{source}");
+        assert_eq!(restored.memory.atoms().count(), memory.atoms().count(), "{source}");
+    }
+    let both = |source: &str| {
+        let one = to_edn(&run(source, memory.clone()).result.unwrap());
+        assert_eq!(to_edn(&run(source, restored.memory.clone()).result.unwrap()), one, "{source}");
+        one
+    };
+    assert_eq!(both("[(total rows) (closes 5) @counter gone]"), "[6 15 {:deep [1 2]} nil]");
+    assert_eq!(both("(reset! counter 4) (uses-later)"), "5");
+    // A change costs what it changes.
+    let small = run("(def x 1)", memory.clone()).memory;
+    let text = store_changes(&memory, &small, &[], &Limits::default()).unwrap().to_string();
+    assert!(text.len() < 300, "{text}");
+}
+
+#[test]
+fn damaged_changes_are_refused() {
+    let good =
+        store_changes(&Memory::new(), &leave_behind("(def x [1 2])"), &[], &Limits::default()).unwrap();
+    for field in
+        ["version", "nodes", "definitions", "atoms", "next_stamp", "values", "forgotten", "dropped", "names"]
+    {
+        let mut bad = good.clone();
+        bad.as_object_mut().unwrap().remove(field);
+        let mut inputs = Inputs::default();
+        assert!(restore_changes(&bad, engine(), &mut inputs).is_err(), "{field}");
+        assert!(inputs.memory.is_empty());
+    }
+}

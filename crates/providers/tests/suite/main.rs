@@ -8,10 +8,18 @@ mod errors;
 mod hostile;
 #[cfg(feature = "http")]
 mod loopback;
+#[cfg(feature = "http")]
+mod parity;
 mod policy;
 mod prefixes;
 mod requests;
 mod rules;
 mod scripted;
+#[cfg(feature = "http")]
+mod secrets;
 mod sse;
+#[cfg(feature = "http")]
+mod structured;
 mod support;
+#[cfg(feature = "http")]
+mod switching;

@@ -1,173 +1,200 @@
-//! Any journal, cut at any record, renders to a request that each validator accepts.
+//! Any journal, cut at any record, wants something else than to ask, or leads to a request that each validator accepts.
+//!
+//! Journals are samples in which everything may happen, made [awkward](super::support::journals). At each cut, and at forks from
+//! there, the real machine is rebuilt from the real view, and the real policies of all four providers make their requests.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use backstitch_core::journal::{InnerMessage, Record, RecordBody, Role};
-use backstitch_core::machine::{Action, Machinery, ToolLoops};
-use backstitch_core::object::ObjectId;
-use backstitch_core::view::Transcript;
-use backstitch_providers::validate::validate;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Batch, InnerMessage, Origin, Position, SessionCreated};
+use backstitch_core::machine::{Action, AsSaid, Machinery, Past, Rendering, ToolLoops};
+use backstitch_core::message::{MessageBuilder, PolicyName};
+use backstitch_core::ports::{BoxFuture, Question};
+use backstitch_core::session::Session;
+use backstitch_core::time::Clock;
+use backstitch_core::view::{Evaluation, JournalView};
 use backstitch_providers::{
-    OpenCalls, Provider, RequestOptions, Target, Thinking, Thread, Unsupported, render,
+    CacheMarks, HttpRequest, HttpResponse, ModelPolicy, OpenCalls, Provider, RequestOptions,
+    StructuredOutput, Target, Thinking, Transport, TransportError, Unsupported,
 };
 use backstitch_testkit::{fold, sample};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::support::journals::Sampled;
 use super::support::{MODEL, tools};
 
-/// The raw payload with which a provider would have made these messages.
-fn payload(provider: Provider, answer: &[Arc<InnerMessage>]) -> Value {
-    let text = answer.iter().map(|message| message.message.text().into_owned()).collect::<String>();
-    let calls = answer.iter().filter_map(|message| message.message.option_call());
-    let calls = calls.map(|call| {
-        let id = call.provider_call_id.clone().unwrap_or_default();
-        let object = call.arguments.object().cloned().unwrap_or_default();
-        (id, call.option_name.clone(), call.arguments.text().into_owned(), object)
-    });
-    match provider {
-        Provider::OpenAiChat => {
-            let calls: Vec<Value> = calls
-                .map(|(id, name, text, _)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": text}}))
-                .collect();
-            json!({"role": "assistant", "content": text, "tool_calls": calls, "reasoning_content": "hm"})
-        }
-        Provider::OpenAiResponses => {
-            let mut items =
-                vec![json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "blob"})];
-            if !text.is_empty() {
-                items.push(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}));
-            }
-            items.extend(calls.map(|(id, name, text, _)| json!({"type": "function_call", "call_id": id, "name": name, "arguments": text})));
-            items.into()
-        }
-        Provider::Anthropic => {
-            let mut blocks = vec![
-                json!({"type": "thinking", "thinking": "hm", "signature": "signed"}),
-                json!({"type": "text", "text": text}),
-            ];
-            blocks.extend(calls.map(
-                |(id, name, _, object)| json!({"type": "tool_use", "id": id, "name": name, "input": object}),
-            ));
-            blocks.into()
-        }
-        Provider::Gemini => {
-            let mut parts = vec![json!({"text": "hm", "thought": true}), json!({"text": text})];
-            for (index, (id, name, _, object)) in calls.enumerate() {
-                let mut part = json!({"functionCall": {"id": id, "name": name, "args": object}});
-                if index == 0 {
-                    part["thoughtSignature"] = "signed".into();
-                }
-                parts.push(part);
-            }
-            parts.into()
-        }
+struct Nobody;
+
+impl Transport for Nobody {
+    fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        Box::pin(async { Err(TransportError::broken("nobody is asked")) })
     }
 }
 
-/// Makes each answer of a journal the answer of one of the providers.
-fn with_payloads(records: &mut [Record], first: usize) {
-    for index in 0..records.len() {
-        let RecordBody::MessageAppended(head) = &records[index].body else { continue };
-        if head.provider.is_none() {
-            continue;
-        }
-        let head = head.clone();
-        let run = records[index..].iter().map_while(|record| match &record.body {
-            RecordBody::MessageAppended(message)
-                if message.turn == head.turn && message.role() == Role::Assistant =>
-            {
-                Some(message.clone())
-            }
-            _ => None,
-        });
-        let answer: Vec<_> = run.collect();
-        let provider = Provider::ALL[(first + index / 7) % 4];
-        let mut made = InnerMessage::clone(&head);
-        if let Some(sidecar) = &mut made.provider {
-            sidecar.provider = provider.to_string();
-            sidecar.model = if index.is_multiple_of(5) { "another".into() } else { MODEL.into() };
-            sidecar.payload = Some(payload(provider, &answer).to_string().into());
-        }
-        records[index].body = RecordBody::MessageAppended(Arc::new(made));
-    }
-}
-
-fn hydrated(transcript: &Transcript, objects: &HashMap<ObjectId, Arc<[u8]>>) -> Transcript {
-    let whole = transcript.all().iter().map(|message| {
-        let mut message = InnerMessage::clone(message);
-        message.hydrate(|reference| objects.get(&reference.object).cloned()).unwrap();
-        message
-    });
-    Transcript::new(whole.collect())
-}
-
-fn options(objects: &HashMap<ObjectId, Arc<[u8]>>, variant: usize) -> RequestOptions {
-    let known: Vec<ObjectId> = objects.keys().copied().collect();
+fn options(variant: usize) -> RequestOptions {
     RequestOptions {
         open_calls: if variant % 3 == 2 { OpenCalls::Skip } else { OpenCalls::Interrupted },
         thinking: if variant % 2 == 1 { Thinking::Budget(1_024) } else { Thinking::Default },
-        // Odd journals hold media that not every provider takes.
+        cache: if variant % 5 == 1 { CacheMarks::Auto } else { CacheMarks::None },
         unsupported: if variant % 2 == 1 { Unsupported::Describe } else { Unsupported::Refuse },
-        // The sample images are words; what counts here is that there are bytes of some picture.
-        bytes: Arc::new(move |media| {
-            let object = media.url.object_id()?;
-            known.contains(&object).then(|| Arc::from(*b"\x89PNG\r\n\x1a\n"))
-        }),
+        structured: if variant % 7 == 3 { StructuredOutput::InWords } else { StructuredOutput::Native },
+        labels: variant % 4 != 3,
         ..RequestOptions::default()
     }
 }
 
-/// Renders every cut of a journal for every provider. How many of them the machine would have asked, and how many payloads
-/// were replayed, is given back.
-fn check_every_cut(journal: &sample::Journal, variant: usize) -> (usize, usize) {
-    let mut records = journal.records();
-    with_payloads(&mut records, variant);
-    let objects: HashMap<_, _> =
-        journal.objects().map(|object| (object.id(), object.bytes().clone())).collect();
-    let options = options(&objects, variant);
-    let tools = tools();
-    let (mut asked, mut replayed) = (0, 0);
-    for view in fold::every_cut(&records).unwrap() {
-        let transcript = hydrated(&view.transcript().unwrap(), &objects);
+/// What answers have to look like: nothing, something simple, something that some providers cannot be held to.
+fn output(variant: usize) -> Option<Arc<Value>> {
+    let schema = match variant % 4 {
+        1 => json!({"type": "object", "properties": {"t": {"type": "string"}}, "required": ["t"]}),
+        2 => json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}),
+        3 => json!({"type": "object", "properties": {"next": {"$ref": "#"}}}),
+        _ => return None,
+    };
+    Some(Arc::new(schema))
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    asked: usize,
+    replayed: usize,
+    forks: usize,
+    interrupted: usize,
+}
+
+struct Checker {
+    sampled: Sampled,
+    variant: usize,
+    policies: Vec<(Provider, ModelPolicy)>,
+    counted: Counted,
+}
+
+impl Checker {
+    fn new(journal: &sample::Journal, seed: u64, variant: usize) -> Self {
+        let policies = Provider::ALL.into_iter().map(|provider| {
+            let name = PolicyName::new("model").unwrap();
+            let policy = ModelPolicy::new(name, Target::new(provider, MODEL), None, Arc::new(Nobody));
+            (provider, policy.with_options(options(variant)))
+        });
+        let sampled = Sampled::of(journal, seed, variant % 2 == 1);
+        Self { sampled, variant, policies: policies.collect(), counted: Counted::default() }
+    }
+
+    /// Checks every cut of the journal, and forks at some of them.
+    fn check(mut self) -> Counted {
+        let views = fold::every_cut(&self.sampled.records).unwrap();
+        for (index, view) in views.iter().enumerate() {
+            self.check_view(view, "the journal");
+            if index % 9 == self.variant % 9 {
+                self.check_fork(view, index);
+            }
+        }
+        self.counted
+    }
+
+    fn check_view(&mut self, view: &JournalView, what: &str) {
+        let transcript = self.sampled.hydrated(&view.transcript().unwrap());
         for evaluation in view.evaluations() {
             let id = evaluation.evaluation_id;
-            let action = ToolLoops::default().rebuild(&view, id).unwrap().next();
-            let state = transcript.conversation(id);
-            let thread = state.as_ref().map(Thread::of).unwrap_or_default();
+            let action = ToolLoops::default().rebuild(&Past::of(view, id).unwrap()).unwrap().next();
+            self.counted.asked += usize::from(action == Action::Ask);
+            let shown = AsSaid.show(view, &transcript, id).unwrap();
+            let question = Question {
+                session_id: view.created().session_id,
+                evaluation_id: id,
+                turn: evaluation.turns + 1,
+                shown: shown.messages,
+                renderer: shown.renderer,
+                transcript: transcript.clone(),
+                media: self.sampled.media.clone(),
+                options: tools().into_iter().map(Arc::new).collect(),
+                output: output(self.variant),
+                deltas: Default::default(),
+                session: Session::new(view.created().session_id, sample::clock()),
+            };
             let open = transcript.pending_tool_calls(id).len();
-            asked += usize::from(action == Action::Ask);
             // Also where the machine would do something else: a request can be looked at anywhere.
-            for provider in Provider::ALL {
-                let rendered = render(&thread, &tools, &Target::new(provider, MODEL), &options).unwrap();
-                if let Err(error) = validate(provider, &rendered.body) {
-                    panic!("at {:?}: {error}\n{:#}", view.head(), rendered.body);
-                }
+            for (provider, policy) in &self.policies {
+                let rendered = policy.request(&question);
+                let rendered = rendered
+                    .unwrap_or_else(|error| panic!("{what} at {:?}, {provider}: {error}", view.head()));
                 let text = rendered.body.to_string();
-                replayed += usize::from(text.contains("\"hm\""));
-                if options.open_calls == OpenCalls::Interrupted {
-                    let shown = text.matches("interrupted: the call was cut off").count();
-                    assert_eq!(shown, open, "{provider}: each open call is shown as interrupted");
-                }
+                self.counted.replayed += usize::from(text.contains("\"hm\""));
+                let shown = text.matches("interrupted: the call was cut off").count();
+                let expected = if self.variant % 3 == 2 { 0 } else { open };
+                assert_eq!(shown, expected, "{what}, {provider}: each open call is shown as interrupted");
+                self.counted.interrupted += shown;
             }
         }
     }
-    (asked, replayed)
+
+    /// A fork right there, and what somebody says in it.
+    fn check_fork(&mut self, base: &JournalView, index: usize) {
+        let ids = sample::ids(90_000 + index as u64);
+        let position = base.head();
+        let created = SessionCreated {
+            origin: Origin::Fork { session: base.created().session_id, position },
+            ..sample::created(ids.next())
+        };
+        let mut batch = Batch::at(sample::clock().now());
+        batch.push(created);
+        let records = batch.clone().into_records(Position::START).0;
+        self.check_view(&JournalView::fold_fork(base, &records).unwrap(), "a fork");
+        let running = base.evaluations().find(|evaluation| evaluation.outcome().is_none()).cloned();
+        if let Some(Evaluation { evaluation_id, turns, .. }) = running {
+            batch.push(said(base, evaluation_id, turns, &ids));
+            let records = batch.into_records(Position::START).0;
+            self.check_view(&JournalView::fold_fork(base, &records).unwrap(), "a fork that goes on");
+        }
+        self.counted.forks += 1;
+    }
+}
+
+fn said(
+    base: &JournalView,
+    evaluation: EvaluationId,
+    turn: u64,
+    ids: &backstitch_core::id::IdStream,
+) -> InnerMessage {
+    let mut builder = MessageBuilder::continue_step(turn, ids);
+    builder.person(PolicyName::new("ada").unwrap()).add_text("In another way, please.");
+    InnerMessage {
+        message_id: ids.next(),
+        evaluation_id: evaluation,
+        sequence: base.transcript().unwrap().inner_messages(evaluation).len() as u64,
+        turn,
+        prompt_ns: "samples".into(),
+        prompt_key: "tailor".into(),
+        created_at: sample::clock().now(),
+        message: builder.to_message().unwrap(),
+        provider: None,
+        extra: Extra::default(),
+    }
 }
 
 #[test]
-fn sample_journals_ask_and_replay() {
-    let (asked, replayed) = check_every_cut(&sample::journal(3, 25), 0);
-    assert!(asked > 20 && replayed > 20, "{asked} asked, {replayed} replayed");
-    check_every_cut(&sample::every_kind(), 1);
+fn sample_journals_ask_replay_fork_and_interrupt() {
+    let counted = Checker::new(&sample::journal(3, 25), 1, 0).check();
+    let Counted { asked, replayed, forks, interrupted } = counted;
+    assert!(asked > 20 && replayed > 20 && forks > 5 && interrupted > 20, "{counted:?}");
+    Checker::new(&sample::every_kind(), 2, 1).check();
+}
+
+/// How many journals are made. `BACKSTITCH_PREFIX_CASES` makes them more.
+fn cases() -> u32 {
+    let told = std::env::var("BACKSTITCH_PREFIX_CASES").ok().and_then(|told| told.parse().ok());
+    told.unwrap_or(24)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_prefix_of_any_journal_renders_to_a_valid_request(seed in any::<u64>(), turns in 1usize..10, variant in 0usize..12) {
-        check_every_cut(&sample::journal(seed, turns), variant);
+    fn any_prefix_of_any_journal_gives_another_action_or_a_valid_request(
+        seed in any::<u64>(), turns in 1usize..10, variant in 0usize..840,
+    ) {
+        Checker::new(&sample::journal(seed, turns), seed, variant).check();
     }
 }

@@ -10,7 +10,7 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, Note, PauseReason, RequestStarted};
-use backstitch_core::machine::{Ending, Event, Machine};
+use backstitch_core::machine::{Ending, Event, Machine, Shown};
 use backstitch_core::ports::{Answer, Question, RequestInfo};
 use backstitch_core::view::Transcript;
 use serde_json::json;
@@ -44,9 +44,10 @@ impl Driver {
         if self.is_out_of_time(evaluation) {
             return Ok(Next::Finish(out_of_time()));
         }
-        let question = self.question(evaluation).await?;
+        let question = self.question(evaluation, machine.show()).await?;
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
+        info.renderer = info.renderer.or_else(|| question.renderer.clone());
         info.estimate = self.agent.prices.priced(info.estimate, &info.provider, &info.model);
         let described = (info.provider.clone(), info.model.clone());
         let reservation = match self.announce(evaluation, turn, &info).await? {
@@ -85,7 +86,11 @@ impl Driver {
         }
     }
 
-    async fn question(&self, evaluation: EvaluationId) -> Result<Question, RuntimeError> {
+    async fn question(
+        &self,
+        evaluation: EvaluationId,
+        shown: Option<Shown>,
+    ) -> Result<Question, RuntimeError> {
         let (transcript, session, turns) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
@@ -94,9 +99,12 @@ impl Driver {
         };
         let store = &**self.live.store();
         let transcript = self.hydrated.transcript(store, transcript).await?;
-        let shown = {
-            let state = self.live.state().await;
-            self.agent.rendering.show(&state.view, &transcript, evaluation)?
+        let shown = match shown {
+            Some(shown) => shown,
+            None => {
+                let state = self.live.state().await;
+                self.agent.rendering.show(&state.view, &transcript, evaluation)?
+            }
         };
         let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
         let deltas = self.deltas(evaluation, turns + 1);

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::ask::out_of_time;
 use super::drive::Next;
 use super::hydrate::fetch_json;
+use super::program::Made;
 use super::{Driver, Ended};
 use crate::error::RuntimeError;
 use crate::runner::{CallEnd, CallRequest, Continued};
@@ -26,6 +27,9 @@ impl Driver {
         wanted: Vec<Wanted>,
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
+        if let Made::Waits = self.make(evaluation, &wanted).await? {
+            return Ok(Next::End(self.waiting(evaluation).await));
+        }
         // Cancelling stops these calls and nothing that comes after them.
         let cancel = self.stop.child_token();
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
@@ -157,6 +161,9 @@ impl Driver {
                 request.refusal = Some(message);
             }
             _ => {}
+        }
+        if let Some(refusal) = &wanted.refusal {
+            request.refusal = Some(refusal.clone());
         }
         Ok(request)
     }

@@ -1,5 +1,6 @@
 //! The loop: what the machine wants is done, and what was done is told to it.
 
+use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, EvaluationStarted, PauseReason, Paused, RecordBody};
@@ -147,13 +148,14 @@ impl Driver {
     }
 
     async fn drive_on(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
-        let mut machine = {
-            let state = self.live.state().await;
-            self.agent.machinery.rebuild(&state.view, evaluation)?
-        };
+        let mut machine = self.agent.machinery.rebuild(&self.past(evaluation).await?)?;
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {
-                Next::GoOn => self.act(evaluation, &mut *machine).await?,
+                Next::GoOn => {
+                    let (back, action) = wanted_by(machine).await?;
+                    machine = back;
+                    self.act(evaluation, action, &mut *machine).await?
+                }
                 other => other,
             };
             match next {
@@ -170,11 +172,24 @@ impl Driver {
         }
     }
 
-    async fn act(&self, evaluation: EvaluationId, machine: &mut dyn Machine) -> Result<Next, RuntimeError> {
-        match machine.next() {
+    async fn act(
+        &self,
+        evaluation: EvaluationId,
+        action: Action,
+        machine: &mut dyn Machine,
+    ) -> Result<Next, RuntimeError> {
+        match action {
             Action::Ask => self.ask(evaluation, machine).await,
             Action::Call(wanted) => self.call(evaluation, wanted, machine).await,
-            Action::Record(bodies) => self.live.record(bodies).await.map(|()| Next::GoOn),
+            Action::Record(bodies) => {
+                // The answer that a program was found in may have cost much and its program may run for long, so they are
+                // durable before it does. All else goes with what comes next.
+                let is_program = |body: &RecordBody| matches!(body, RecordBody::ProgramStarted(_));
+                let when = if bodies.iter().any(is_program) { Durable::Now } else { Durable::WithNext };
+                self.live.record_when(bodies, when).await?;
+                crash_point!("machine.recorded");
+                Ok(Next::GoOn)
+            }
             Action::Finish(ending) => Ok(Next::Finish(ending)),
             // Calls are waited for where they are run, so there is nothing to wait for here.
             Action::Wait => Err(RuntimeError::NothingToDo(format!(
@@ -214,6 +229,23 @@ impl Driver {
         };
         let detail = pause.detail.clone().unwrap_or_default();
         Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session }
+    }
+}
+
+/// What a machine wants. One that takes long to say so does not keep others waiting.
+async fn wanted_by(mut machine: Box<dyn Machine>) -> Result<(Box<dyn Machine>, Action), RuntimeError> {
+    if !machine.takes_long() {
+        let action = machine.next();
+        return Ok((machine, action));
+    }
+    let said = tokio::task::spawn_blocking(move || {
+        let action = machine.next();
+        (machine, action)
+    });
+    match said.await {
+        Ok(said) => Ok(said),
+        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
+        Err(_) => Err(RuntimeError::ShuttingDown),
     }
 }
 

@@ -13,6 +13,8 @@ mod hydrate;
 mod logs;
 mod outcome;
 mod output;
+mod past;
+mod program;
 mod question;
 mod recover;
 mod retry;

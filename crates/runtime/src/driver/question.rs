@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::machine::Shown;
+use backstitch_core::machine::{Past, Shown};
 use backstitch_core::ports::{Deltas, MediaBytes, Question, Store};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{JournalView, Transcript};
 
 use super::hydrate::{Held, Hydrated};
+use super::past::with_content;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 
@@ -39,7 +40,7 @@ impl Asking {
             renderer: shown.renderer,
             transcript,
             media: self.media,
-            options: agent.options(),
+            options: if shown.tools_in_text { Arc::default() } else { agent.options() },
             output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
             deltas: self.deltas,
             session,
@@ -58,7 +59,12 @@ pub(crate) async fn question_before(
     let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
     let hydrated = Hydrated::default();
     let transcript = hydrated.transcript(store, view.transcript()?).await?;
-    let shown = agent.rendering.show(view, &transcript, evaluation)?;
+    let past = Past { messages: transcript.inner_messages(evaluation), ..Past::of(view, evaluation)? };
+    let machine = agent.machinery.rebuild(&with_content(store, past).await?)?;
+    let shown = match machine.show() {
+        Some(shown) => shown,
+        None => agent.rendering.show(view, &transcript, evaluation)?,
+    };
     let media = hydrated.media(Held::In(store), &shown.messages).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);

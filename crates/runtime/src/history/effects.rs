@@ -34,18 +34,33 @@ pub(super) async fn pauses_for(
     }
     let happened = happened_in(store, session).await?;
     let waiting: Vec<_> = prefix.pauses().filter_map(|pause| pause.call_id).collect();
-    let pauses = pending.into_iter().filter(|call| !waiting.contains(call)).filter_map(|call| {
-        let known = happened.get(&call)?;
-        Some(RecordBody::from(Paused {
-            reason: PauseReason::EffectUnknown,
-            call_id: Some(call),
-            detail: Some(known.name.clone()),
-            offer: known.result,
-            session: None,
-            extra: Extra::default(),
-        }))
-    });
+    let pauses = pending
+        .into_iter()
+        .filter(|call| !waiting.contains(call))
+        .filter_map(|call| Some(pause(call, happened.get(&call)?)));
     Ok(pauses.collect())
+}
+
+/// The pauses of calls that are about to be made and that have been started somewhere before.
+pub(crate) async fn pauses_of(
+    store: &dyn Store,
+    session: SessionId,
+    calls: impl IntoIterator<Item = CallId>,
+) -> Result<Vec<RecordBody>, RuntimeError> {
+    let happened = happened_in(store, session).await?;
+    let pauses = calls.into_iter().filter_map(|call| Some(pause(call, happened.get(&call)?)));
+    Ok(pauses.collect())
+}
+
+fn pause(call: CallId, known: &Happened) -> RecordBody {
+    RecordBody::from(Paused {
+        reason: PauseReason::EffectUnknown,
+        call_id: Some(call),
+        detail: Some(known.name.clone()),
+        offer: known.result,
+        session: None,
+        extra: Extra::default(),
+    })
 }
 
 /// The calls with an effect outside that were ever started, in this session and in those that it is a fork of.

@@ -6,6 +6,7 @@ mod point;
 mod resolve;
 mod rewind;
 
+pub(crate) use effects::pauses_of;
 pub use fork::Fork;
 pub use point::{InvalidPoint, Place, PointSpec, find_call, locate};
 pub use rewind::Rewind;

@@ -13,6 +13,7 @@ mod driving;
 mod files;
 mod harness;
 mod history;
+mod lisp;
 mod mischief;
 mod people;
 mod processes;

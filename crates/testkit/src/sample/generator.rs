@@ -11,8 +11,8 @@ use backstitch_core::budget::Reservation;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, Paused, Position, RecordBody,
-    Resolved, Rewound, TurnFinished, WorkspaceObserved,
+    Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, Paused, Position, ProgramStarted,
+    RecordBody, Resolved, Rewound, TaskFinished, TurnFinished, WorkspaceObserved,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
@@ -207,7 +207,30 @@ impl Generator {
         match &self.here.running {
             Some(running) if running.turn > 0 => {
                 let (evaluation_id, turn) = (running.id, running.turn);
-                let data = json!({ "program": format!("(print {text:?})"), "prints": [text] });
+                let source = format!("(print {text:?})");
+                let data = json!({ "program": source, "prints": [text] });
+                let now = self.clock.now();
+                self.push(ProgramStarted {
+                    evaluation_id,
+                    turn,
+                    source: Some(source),
+                    source_object: None,
+                    now,
+                    seed: turn,
+                    memory: None,
+                    interpreter: "sample/1".to_owned(),
+                    inputs: None,
+                    extra: Extra::default(),
+                });
+                self.push(TaskFinished {
+                    evaluation_id,
+                    turn,
+                    path: "0".to_owned(),
+                    task: "1".to_owned(),
+                    value: json!({ "version": 1, "nodes": [], "root": turn }),
+                    value_object: None,
+                    extra: Extra::default(),
+                });
                 self.push(TurnFinished {
                     evaluation_id,
                     turn,

@@ -10,15 +10,16 @@ use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
-    ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProviderSidecar,
-    RequestStarted, Resolved, Rewound, StepFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProgramStarted,
+    ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TaskFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
 };
 use backstitch_core::object::{Object, ObjectKind};
 use backstitch_core::session::{Slice, StoredOp, StoredSlice};
-use backstitch_core::time::Clock;
+use backstitch_core::time::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use super::journal::Journal;
@@ -146,6 +147,7 @@ pub fn every_kind() -> Journal {
             by: Some("ada".into()),
             extra: extra.clone(),
         }),
+        Batch::at(at).with(program_started(evaluation, at)).with(task_finished(evaluation)),
         Batch::at(at)
             .with(turn_finished(evaluation, &extra))
             .with(finished(evaluation, &extra))
@@ -285,6 +287,33 @@ fn call_started(
         coverage: Some(root.manifest),
         reservation: Some(reservation),
         session: None,
+        extra: unknown(),
+    }
+}
+
+fn program_started(evaluation_id: EvaluationId, now: Timestamp) -> ProgramStarted {
+    ProgramStarted {
+        evaluation_id,
+        turn: 1,
+        source: Some("(task \"seam\" (+ 1 1))".into()),
+        source_object: None,
+        now,
+        seed: 7,
+        memory: None,
+        interpreter: "sample/1".into(),
+        inputs: None,
+        extra: unknown(),
+    }
+}
+
+fn task_finished(evaluation_id: EvaluationId) -> TaskFinished {
+    TaskFinished {
+        evaluation_id,
+        turn: 1,
+        path: "0".into(),
+        task: "\"seam\"".into(),
+        value: json!({ "version": 1, "nodes": [], "root": 2 }),
+        value_object: None,
         extra: unknown(),
     }
 }

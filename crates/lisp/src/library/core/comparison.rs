@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::{DEEP, NOT};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, type_error};
-use crate::value::{Value, compare, equal, number};
+use crate::value::{Value, compare, equal, identical, number};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("=", Arity::at_least(1), DEEP, |_, a| Ok(all_equal(a).into())),
@@ -74,28 +74,6 @@ fn compare_values(a: &Value, b: &Value) -> Result<Value> {
         .map(|(a, b)| i64::from(a) - i64::from(b))
         .unwrap_or_else(|| a.encode_utf16().count() as i64 - b.encode_utf16().count() as i64);
     Ok(Value::Integer(difference))
-}
-
-fn identical(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Vector(a), Value::Vector(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
-        (Value::Map(a), Value::Map(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
-        (Value::Set(a), Value::Set(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),
-        (Value::List(a), Value::List(b)) => a.address() == b.address(),
-        (Value::Sequence(a), Value::Sequence(b)) => a.address() == b.address(),
-        (Value::Lazy(a), Value::Lazy(b)) => std::sync::Arc::ptr_eq(a, b),
-        (
-            Value::Vector(_)
-            | Value::Map(_)
-            | Value::Set(_)
-            | Value::List(_)
-            | Value::Sequence(_)
-            | Value::Lazy(_),
-            _,
-        )
-        | (_, Value::Lazy(_)) => false,
-        _ => equal(a, b),
-    }
 }
 
 /// A hash of what a value is: equal values have equal hashes, on every machine and in every run.

@@ -1,7 +1,9 @@
 //! Conversations, tools and answers that tests begin with.
 
+pub(crate) mod journals;
 #[cfg(feature = "http")]
 pub(crate) mod server;
+#[cfg(feature = "http")]
 pub(crate) mod wire;
 
 use std::sync::Arc;

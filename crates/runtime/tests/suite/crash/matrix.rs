@@ -12,8 +12,9 @@ use super::outcome::{Outcome, files};
 use super::session::{self, Unseen, agent, answered, asked, to_the_end};
 use super::stage::{Place, Plot, Stage};
 
-/// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, and of agents that work for calls.
-const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "child."];
+/// Points that only other tests reach: of history, of recovery, of decisions, of collecting garbage, of programs, and of agents that
+/// work for calls.
+const ELSEWHERE: &[&str] = &["rewind.", "fork.", "recover.r", "resolve.", "gc.", "machine.", "child."];
 
 /// The session when nobody is killed.
 pub(crate) struct Reference {
@@ -82,7 +83,7 @@ async fn killed_at(place: Place, points: &[&str], most: u64) {
     killed_in(Plot::Alone, place, points, most).await;
 }
 
-async fn killed_in(plot: Plot, place: Place, points: &[&str], most: u64) {
+pub(crate) async fn killed_in(plot: Plot, place: Place, points: &[&str], most: u64) {
     let reference = Reference::of_plot(place, plot).await;
     let mut tried = 0;
     for point in POINTS.iter().filter(|point| points.iter().any(|wanted| point.starts_with(wanted))) {

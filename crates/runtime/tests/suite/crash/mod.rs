@@ -12,6 +12,7 @@ mod child;
 mod garbage;
 mod hammer;
 mod history;
+mod lisp;
 mod matrix;
 mod outcome;
 mod plots;

@@ -65,7 +65,10 @@ impl Outcome {
         let state = state.snapshot_with(Capture::policies([SlicePolicy::State])).content_digest().unwrap();
         check_effects(stage, &views);
         Self {
-            answer: ended.answer().unwrap().text,
+            answer: {
+                let answered = ended.answer().unwrap();
+                format!("{} {:?}", answered.text, answered.output)
+            },
             state: format!("{state:?}"),
             root: format!("{root:?}"),
             files: if stage.place == Place::Host { files(stage) } else { BTreeMap::new() },
@@ -182,6 +185,14 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
                 calls[&finished.call_id], finished.outcome, finished.root
             )),
             RecordBody::MessageAppended(message) => Some(line(message, calls)),
+            RecordBody::TurnFinished(turn) => {
+                let mut data = turn.data.clone();
+                for call in data["tool_calls"].as_array_mut().into_iter().flatten() {
+                    // Ids come from what a process was opened with.
+                    call["call_id"] = serde_json::Value::Null;
+                }
+                Some(format!("turn {} {data}", turn.turn))
+            }
             // A call of which a person says what became of it was not seen by telemetry.
             RecordBody::SliceChanged(change)
                 if change.slice == <ToolInvoked as backstitch_core::session::Slice>::NAME =>

@@ -38,6 +38,7 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
         Plot::Alone => alone(stage),
         Plot::Agents => plots::caller(stage),
         Plot::Sections => plots::narrator(stage),
+        Plot::Programs => super::lisp::agent(stage),
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Plot {
     Agents,
     /// A prompt whose sections are opened.
     Sections,
+    /// An agent that answers with programs.
+    Programs,
 }
 
 /// A directory in which a session is played.

@@ -1,0 +1,67 @@
+//! Rendering a long conversation for each provider.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{Deltas, Policy, Question};
+use backstitch_core::view::Transcript;
+use backstitch_providers::{ModelPolicy, Provider, RequestOptions, Target};
+use backstitch_runtime::{Runtime, SessionOptions};
+use backstitch_store::MemoryStore;
+use serde_json::json;
+
+use super::Failed;
+use super::model::{Silent, agent, stitch};
+use crate::measure::{Effort, time};
+use crate::report::Report;
+
+/// Three messages each: words, a call, its result.
+const TURNS: usize = 333;
+
+/// What it takes to make a request of a conversation of 1,000 messages: to render it, to have it validated, to write it down and
+/// to name it by its digest.
+pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
+    for maker in [Provider::OpenAiChat, Provider::Anthropic] {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let driver = runtime
+            .create(agent(maker, TURNS, std::time::Duration::ZERO)?, SessionOptions::default())
+            .await?;
+        driver.start("sew").await?.answer()?;
+        let state = driver.session().state().await;
+        let session = state.execution.session.clone();
+        let transcript = Transcript::of(&session)?;
+        let evaluation_id = state.view.latest_evaluation().ok_or("nothing was evaluated")?.evaluation_id;
+        let question = Question {
+            session_id: driver.session().id(),
+            evaluation_id,
+            turn: TURNS as u64 + 2,
+            shown: transcript.inner_messages(evaluation_id),
+            renderer: None,
+            transcript,
+            media: Arc::new(HashMap::new()),
+            options: [stitch()?.spec].into(),
+            output: None,
+            deltas: Deltas::default(),
+            session,
+        };
+        let messages = question.shown.len();
+        for provider in Provider::ALL {
+            let target = Target::new(provider, "tailor-1");
+            let policy = ModelPolicy::new(PolicyName::new("tailor")?, target, None, Arc::new(Silent))
+                .with_options(RequestOptions::default());
+            let described = policy.describe(&question);
+            if described.digest.is_none() {
+                return Err(format!("{provider} cannot render the conversation").into());
+            }
+            let timing = time(Effort::LARGE, || policy.describe(&question));
+            let params = json!({
+                "provider": provider.as_str(), "messages": messages, "bytes": described.length,
+                // Raw payloads go back to whoever made them, and are rendered from words for the others.
+                "answers_of": maker.as_str(),
+            });
+            report.time("agent.render", params, &timing);
+        }
+    }
+    Ok(())
+}

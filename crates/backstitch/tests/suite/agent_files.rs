@@ -1,0 +1,255 @@
+//! Agent files: what they are read as, what is wrong with them, and what comes of them.
+
+use std::sync::Arc;
+
+use backstitch::agent_file::{
+    AgentDefinition, AgentFileError, BuildOptions, ModelProvider, Thinking, ToolChoice,
+};
+use backstitch::budget::Limits;
+use backstitch::journal::Effect;
+use backstitch::providers::Provider;
+use backstitch::store::MemoryStore;
+use backstitch::tool::Approval;
+use backstitch::{Ended, Evaluator, Runtime, SessionOptions};
+use serde_json::json;
+
+const WHOLE: &str = r#"
+name = "tailor"
+model = "anthropic:needle-1"
+base_url = "https://models.example.org"
+system = "You mend. It costs $5."
+tools = ["read_file", "shell"]
+deadline = "10m"
+max_turns = 20
+max_repeats = 3
+
+[parameters]
+cloth = "coat"
+
+[[section]]
+key = "task"
+title = "Task"
+text = "Mend the $cloth."
+
+[[section]]
+key = "plan"
+title = "Plan"
+text = "Plan first."
+summary = "How to plan."
+visibility = "summary"
+tools = ["setup_plan", "read_plan"]
+
+[[section.section]]
+key = "steps"
+title = "Steps"
+text = "Few."
+
+[workspace]
+excludes = ["target"]
+
+[shell]
+effect = "workspace"
+timeout = 30
+
+[approval]
+shell = "ask"
+
+[budget]
+tokens = 100_000
+money = 2.5
+calls = 50
+time = "1h"
+
+[output.schema]
+type = "object"
+required = ["done"]
+
+[output.schema.properties.done]
+type = "boolean"
+
+[request]
+max_output_tokens = 4096
+thinking = 2048
+effort = "high"
+"#;
+
+fn key(_: &str) -> Option<String> {
+    Some("sk-hunter2".to_owned())
+}
+
+#[test]
+fn a_file_says_all_of_an_agent() {
+    let definition = AgentDefinition::from_toml(WHOLE).unwrap();
+    let model = definition.model.clone().unwrap();
+    assert_eq!(
+        (model.provider, model.model.as_str()),
+        (ModelProvider::Wire(Provider::Anthropic), "needle-1")
+    );
+    assert_eq!(definition.request.thinking, Thinking::Tokens(2048));
+    let options = BuildOptions { key: Box::new(key), transport: None };
+    let built = definition.build_with(options).unwrap();
+    let agent = &built.agent;
+    assert_eq!((agent.ns.as_str(), agent.key.as_str()), ("agent", "tailor"));
+    let limits = Limits {
+        total_tokens: Some(100_000),
+        money_micros: Some(2_500_000),
+        calls: Some(50),
+        millis: Some(3_600_000),
+        ..Limits::default()
+    };
+    assert_eq!(agent.budget, Some(limits));
+    assert_eq!(agent.deadline.unwrap().as_secs(), 600);
+    let shell = agent.tools.get("shell").unwrap();
+    assert_eq!((shell.spec.effect, shell.spec.approval), (Effect::Workspace, Approval::Needed));
+    assert_eq!(agent.tools.get("read_file").unwrap().spec.approval, Approval::NotNeeded);
+    assert!(agent.tools.get("write_file").is_none());
+    assert!(built.prompt.prompt().output().is_some());
+}
+
+#[test]
+fn what_is_recorded_is_enough_and_holds_no_secret() {
+    let definition = AgentDefinition::from_toml(WHOLE).unwrap();
+    let built = definition.build_with(BuildOptions { key: Box::new(key), transport: None }).unwrap();
+    let recorded = built.agent.definition.clone();
+    assert!(!recorded.to_string().contains("hunter2"));
+    assert_eq!(AgentDefinition::from_recorded(&recorded).unwrap(), definition);
+    // What is usual is not recorded.
+    let smallest = AgentDefinition::from_toml("model = 'openai:m'").unwrap().to_recorded();
+    let expected = json!({"v": 1, "ns": "agent", "name": "agent", "model": "openai:m", "tools": "all"});
+    assert_eq!(smallest, expected);
+}
+
+#[test]
+fn what_older_versions_recorded_is_read() {
+    let old = json!({
+        "script": {"replies": [{"text": "Done."}]}, "system": "Mend.", "workspace": "/files",
+        "shell_effect": "workspace", "max_turns": 7,
+    });
+    let definition = AgentDefinition::from_recorded(&old).unwrap();
+    assert_eq!((definition.ns.as_str(), definition.name.as_str()), ("cli", "run"));
+    assert_eq!(definition.workspace.path.as_deref(), Some("/files".as_ref()));
+    assert_eq!((definition.shell.effect, definition.max_turns), (Effect::Workspace, Some(7)));
+    assert_eq!(definition.script.unwrap().replies.len(), 1);
+    assert!(AgentDefinition::from_recorded(&json!({"v": 99})).unwrap_err().to_string().contains("newer"));
+    assert!(AgentDefinition::from_recorded(&json!(null)).is_err());
+}
+
+#[test]
+fn errors_name_line_and_key_and_what_was_meant() {
+    let cases: &[(&str, &[&str])] = &[
+        ("model = ", &["line 1: "]),
+        ("\nmodle = 'openai:m'", &["line 2: modle: ", "did you mean `model`?"]),
+        ("model = 'opnai:m'", &["line 1: model: ", "did you mean `openai`"]),
+        ("model = 7", &["line 1: model: ", "expected"]),
+        ("max_turns = -1", &["line 1: max_turns: "]),
+        ("tools = ['read_file',\n  'red_file']", &["line 2: tools[1]: ", "did you mean `read_file`?"]),
+        ("tools = 'everything'", &["line 1: tools: ", "all"]),
+        ("[budget]\ntokns = 1", &["line 2: budget.tokns: ", "did you mean `tokens`?"]),
+        ("[budget]\nmoney = -1", &["line 2: budget.money: "]),
+        ("deadline = 'soon'", &["line 1: deadline: ", "10m"]),
+        ("[request]\nthinking = 'adaptiv'", &["line 2: request.thinking: ", "did you mean `adaptive`?"]),
+        ("[approval]\nshel = 'ask'", &["line 2: approval.shel: ", "did you mean `shell`?"]),
+        ("[approval]\nshell = 'sometimes'", &["line 2: approval.shell: ", "`ask`"]),
+        (
+            "[[section]]\nkey = 'a'\ntitle = 'A'\n[[section]]\nkey = 'a'\ntitle = 'B'",
+            &["line 4: section[1]: "],
+        ),
+        ("[[section]]\nkey = 'a'", &["line 1: section", "title"]),
+        ("[[section]]\nkey = 'a'\ntitle = 'A'\ntext = '$cloth'", &["line 1: section[0]: ", "$cloth"]),
+        ("[[section]]\nkey = 'a'\ntitle = 'A'\nvisibility = 'summary'", &["section[0]: ", "summary"]),
+        ("[parameters]\ncloth = 'coat'", &["line 2: parameters.cloth: "]),
+        (
+            "[[section]]\nkey='a'\ntitle='A'\n[[section.section]]\nkey='b'\ntitle='B'\ntools=['x']",
+            &["line 7: section[0].section[0].tools[0]: "],
+        ),
+        ("[output]\nfile = 'none.json'", &["line 2: output.file: ", "none.json"]),
+        ("[output.schema]\ntype = 'objekt'", &["output.schema: "]),
+        ("base_url = 'https://me:pass@example.org'", &["line 1: base_url: ", "environment"]),
+        ("name = 'Not A Name'", &["line 1: name: "]),
+        ("name = 'runtime'", &["line 1: name: "]),
+        ("model = 'scripted:none.toml'", &["none.toml"]),
+    ];
+    for (text, expected) in cases {
+        let error = AgentDefinition::from_toml(text).unwrap_err().to_string();
+        for words in *expected {
+            assert!(error.contains(words), "{text:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_file_names_itself_and_what_lies_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("script.toml", "[[reply]]\ntext = '{\"done\": true}'\n");
+    write("schema.json", r#"{"type": "object", "properties": {"done": {"type": "boolean"}}}"#);
+    write(
+        "agent.toml",
+        "model = 'scripted:script.toml'\n[output]\nfile = 'schema.json'\n[workspace]\npath = 'files'\n",
+    );
+    let path = directory.path().join("agent.toml");
+    let definition = AgentDefinition::read(&path).unwrap();
+    assert_eq!(definition.script.as_ref().unwrap().replies.len(), 1);
+    assert_eq!(definition.output.as_ref().unwrap().schema.as_ref().unwrap()["type"], "object");
+    assert_eq!(definition.workspace.path.as_deref(), Some(&*directory.path().join("files")));
+
+    write("agent.toml", "model = 'openai:m'\nmax_turn = 3\n");
+    let error = AgentDefinition::read(&path).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}:2: max_turn: ", path.display())), "{error}");
+    let missing = AgentDefinition::read(directory.path().join("none.toml")).unwrap_err();
+    assert!(matches!(missing, AgentFileError::Unreadable { .. }));
+}
+
+#[test]
+fn a_key_is_needed_but_on_this_machine() {
+    let build = |text: &str| {
+        let options = BuildOptions { key: Box::new(|_| None), transport: None };
+        AgentDefinition::from_toml(text).unwrap().build_with(options)
+    };
+    let missing = build("model = 'gemini:m'").unwrap_err();
+    assert!(missing.to_string().contains("GEMINI_API_KEY or GOOGLE_API_KEY"), "{missing}");
+    assert!(build("model = 'openai:m'\nbase_url = 'http://example.org'").is_err());
+    assert!(build("model = 'openai:m'\nbase_url = 'http://localhost:9'").is_ok());
+    assert!(build("tools = 'none'").unwrap_err().to_string().contains("PROVIDER:MODEL"));
+}
+
+#[test]
+fn whether_files_are_used_follows_from_the_tools() {
+    let uses = |text: &str| AgentDefinition::from_toml(text).unwrap().uses_files().unwrap();
+    assert!(uses(""));
+    assert!(uses("tools = []\n[[section]]\nkey = 'a'\ntitle = 'A'\ntools = ['grep']"));
+    assert!(!uses("tools = []"));
+    assert_eq!(ToolChoice::of_list(" grep, shell "), ToolChoice::Named(vec!["grep".into(), "shell".into()]));
+}
+
+#[tokio::test]
+async fn sections_are_opened_and_answers_are_data() {
+    let text = r#"
+model = "scripted:memory"
+tools = []
+script = { replies = [
+    { calls = [{ name = "open_sections", arguments = { section_keys = ["plan"], reason = "to plan" } }] },
+    { calls = [{ name = "read_plan" }] },
+    { text = '{"done": true}' },
+] }
+
+[[section]]
+key = "plan"
+title = "Plan"
+text = "Plan first."
+summary = "How to plan."
+visibility = "summary"
+tools = ["read_plan"]
+
+[output]
+schema = { type = "object", properties = { done = { type = "boolean" } }, required = ["done"] }
+"#;
+    let built = AgentDefinition::from_toml(text).unwrap().build().unwrap();
+    let evaluator: Evaluator = built.evaluator();
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let session = evaluator.create_session(&runtime, SessionOptions::default()).await.unwrap();
+    let prompt = built.prompt.clone().asking("Mend it.");
+    let ended = evaluator.evaluate(&prompt, &session, false).await.unwrap();
+    let Ended::Completed(answered) = ended else { panic!("{ended}") };
+    assert_eq!(answered.output, Some(json!({"done": true})));
+}

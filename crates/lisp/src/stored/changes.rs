@@ -1,0 +1,114 @@
+//! What a program left: the changes that it made to a memory, and values beside them.
+//!
+//! A memory after many programs is the first one and the changes of each, one after the other. A document of changes holds
+//! what a program defined or set, however much was there before. Functions in it find the definitions that they mention by
+//! name, in the memory that the changes are applied to.
+
+use serde_json::{Value as Json, json};
+
+use super::memory::{array, check_version, field, known_names, read_names, reader, texts, writer};
+use super::{VERSION, damaged};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::inputs::Inputs;
+use crate::limits::Limits;
+use crate::memory::Memory;
+use crate::value::{Stamp, Value, identical};
+
+/// What differs between a memory and the one that it came from, with some values more, as a JSON document.
+pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: &Limits) -> Result<Json> {
+    let mut writer = writer(limits);
+    let changes = after.changes_since(before);
+    let mut definitions = Vec::new();
+    for definition in &changes.defined {
+        definitions.push(json!({
+            "name": &*definition.name,
+            "value": writer.cell(&definition.value)?,
+            "doc": definition.doc.as_deref(),
+            "returned": definition.returned.as_deref(),
+        }));
+    }
+    let mut atoms = Vec::new();
+    for (number, (_, value)) in &after.atoms {
+        let is_same = before.atoms.get(number).is_some_and(|(_, old)| identical(old, value));
+        if !is_same {
+            atoms.push(json!([number, writer.cell(value)?]));
+        }
+    }
+    let dropped: Vec<u64> =
+        before.atoms.keys().copied().filter(|number| !after.atoms.contains_key(number)).collect();
+    let values: Vec<Json> = values.iter().map(|value| writer.cell(value)).collect::<Result<_>>()?;
+    // Names are only ever added, so those that are new come last.
+    let names: Vec<&str> =
+        after.names.globals.iter().skip(before.names.globals.iter().count()).map(|name| &**name).collect();
+    let data: Vec<&str> =
+        after.names.data.iter().skip(before.names.data.iter().count()).map(|name| &**name).collect();
+    let mut document = json!({
+        "version": VERSION,
+        "nodes": writer.into_nodes(),
+        "names": names,
+        "data": data,
+        "definitions": definitions,
+        "forgotten": changes.forgotten.iter().map(|name| &**name).collect::<Vec<_>>(),
+        "atoms": atoms,
+        "dropped": dropped,
+        "next_stamp": after.next_stamp,
+        "values": values,
+    });
+    known_names(&mut document, after);
+    Ok(document)
+}
+
+/// Applies the changes of a document to the memory of the inputs, and gives the values that were stored beside them.
+pub fn restore_changes(document: &Json, engine: &Engine, inputs: &mut Inputs) -> Result<Vec<Value>> {
+    check_version(document)?;
+    let mut memory = inputs.memory.clone();
+    // Names first: functions refer to definitions that come after them.
+    for name in texts(document, "names")? {
+        memory.names.globals.number_or_add(name);
+    }
+    for name in texts(document, "data")? {
+        memory.names.data.number_or_add(name);
+    }
+    let described = array(document, "definitions")?;
+    read_names(document, &mut memory)?;
+    let next_stamp = field(document, "next_stamp")?.as_u64();
+    let next_stamp =
+        next_stamp.filter(|stamp| !Stamp(*stamp).is_of_branch()).ok_or_else(|| damaged("no next stamp"))?;
+    let (mut definitions, mut cells, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    {
+        let mut reader = reader(engine, inputs, &mut memory);
+        reader.table(field(document, "nodes")?)?;
+        for definition in described {
+            let value = reader.cell(definition.get("value").unwrap_or(&Json::Null))?;
+            definitions.push((definition, value));
+        }
+        for atom in array(document, "atoms")? {
+            let number = atom.get(0).and_then(Json::as_u64).ok_or_else(|| damaged("not an atom"))?;
+            cells.push((number, reader.cell(atom.get(1).unwrap_or(&Json::Null))?));
+        }
+        for value in array(document, "values")? {
+            values.push(reader.cell(value)?);
+        }
+    }
+    for name in texts(document, "forgotten")? {
+        memory.forget(name);
+    }
+    for (definition, value) in definitions {
+        memory.define_as_stored(definition, name_of(definition)?, value);
+    }
+    for (number, value) in cells {
+        memory.restore_atom(number, value);
+    }
+    for number in array(document, "dropped")? {
+        let number = number.as_u64().ok_or_else(|| damaged("not an atom"))?;
+        memory.atoms.remove(&number);
+    }
+    memory.next_stamp = memory.next_stamp.max(next_stamp);
+    inputs.memory = memory;
+    Ok(values)
+}
+
+fn name_of(definition: &Json) -> Result<&str> {
+    definition.get("name").and_then(Json::as_str).ok_or_else(|| damaged("a definition has no name"))
+}

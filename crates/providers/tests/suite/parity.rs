@@ -1,0 +1,132 @@
+//! The same tools and the same calls through every provider leave the same session behind.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use backstitch_core::journal::Effect;
+use backstitch_core::ports::Store;
+use backstitch_core::session::Slice;
+use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
+use backstitch_providers::Provider;
+use backstitch_runtime::{Agent, Runtime, SessionOptions, Tools};
+use backstitch_store::{MemoryStore, SqliteStore};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::loopback::{RUNTIME, model};
+use super::support::server::{Served, Server};
+use super::support::wire::Spoken;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Finding(String);
+
+impl Slice for Finding {
+    const NAME: &'static str = "finding";
+}
+
+/// Keeps a finding. Calls of one turn wait for each other, so that their results are recorded in one order.
+fn keep() -> Tool {
+    #[derive(Deserialize, schemars::JsonSchema)]
+    struct Told {
+        text: String,
+        place: u64,
+    }
+    let next = Arc::new(AtomicU64::new(0));
+    let builder = Tool::builder("keep", "Keeps a finding.").unwrap();
+    builder.effect(Effect::Idempotent).workspace(WorkspaceUse::None).handler(move |context, told: Told| {
+        let next = next.clone();
+        async move {
+            while next.load(Ordering::SeqCst) != told.place {
+                tokio::task::yield_now().await;
+            }
+            next.fetch_add(1, Ordering::SeqCst);
+            if told.text == "a tear" {
+                return Err(ToolError::new("it tore"));
+            }
+            context.session(|draft| draft.append(Finding(told.text.clone())).map(|_| ()))??;
+            Ok(ToolResult::ok(format!("kept {}", told.text)))
+        }
+    })
+}
+
+/// What a model says: calls side by side of which one fails, one of nothing that exists, one that does not fit, an answer.
+fn conversation() -> Vec<Spoken> {
+    vec![
+        Spoken::text("I look.")
+            .thinking("Two places.")
+            .call("call_a", "keep", "{\"text\":\"a seam\",\"place\":0}")
+            .call("call_b", "keep", "{\"text\":\"a tear\",\"place\":1}"),
+        Spoken::default().thinking("What else?").call("call_c", "iron", "{}"),
+        Spoken::text("So.").call("call_d", "keep", "{\"text\":7}"),
+        Spoken::text("Once more.").call("call_e", "keep", "{\"text\":\"a hem 糸\",\"place\":2}"),
+        Spoken::text("A seam and a hem."),
+    ]
+}
+
+/// A snapshot of what came of it.
+async fn driven(provider: Provider, store: Arc<dyn Store>, streams: bool) -> Value {
+    let server = Server::answering(move |index, _| {
+        let spoken = &conversation()[index];
+        match streams {
+            true => Served::stream(&spoken.streamed(provider), 17),
+            false => Served::json(&spoken.whole(provider)),
+        }
+    });
+    let agent = Agent::new("tests", "model", Arc::new(model(provider, server.address())))
+        .with_system("You sew.")
+        .with_tools(Tools::new([keep()]).unwrap());
+    let runtime = Runtime::new(store);
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    let answered = driver.start("What is there?").await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "A seam and a hem.", "{provider}");
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    let snapshot = view.session(driver.session().clock().clone()).snapshot();
+    assert_eq!(server.seen().len(), 5, "{provider}");
+    normal(serde_json::from_str(&snapshot.to_json().unwrap()).unwrap())
+}
+
+/// The same without ids, times and what only a provider understands.
+fn normal(mut snapshot: Value) -> Value {
+    fn walk(value: &mut Value, known: &mut HashMap<String, usize>) {
+        match value {
+            Value::String(text) => {
+                let is_id = text.len() == 36 && text.bytes().filter(|byte| *byte == b'-').count() == 4;
+                if is_id {
+                    let number = known.len();
+                    *text = format!("id {}", known.entry(text.clone()).or_insert(number));
+                } else if text.len() == 27 && text.ends_with('Z') {
+                    *text = "a time".to_owned();
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| walk(item, known)),
+            Value::Object(fields) => {
+                fields.shift_remove("provider");
+                fields.values_mut().for_each(|value| walk(value, known));
+            }
+            _ => {}
+        }
+    }
+    walk(&mut snapshot, &mut HashMap::new());
+    snapshot
+}
+
+#[test]
+fn every_provider_leaves_the_same_session_behind() {
+    RUNTIME.block_on(async {
+        let first = driven(Provider::OpenAiChat, Arc::new(MemoryStore::new()), true).await;
+        let text = first.to_string();
+        for part in ["a hem 糸", "it tore", "iron", "call_e", "kept a seam"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("kept a tear"), "{text}");
+        let directory = tempfile::tempdir().unwrap();
+        for provider in Provider::ALL {
+            let path = directory.path().join(format!("{provider}.db"));
+            let durable = driven(provider, Arc::new(SqliteStore::open(path).unwrap()), true).await;
+            assert_eq!(durable, first, "{provider}, durable");
+            let whole = driven(provider, Arc::new(MemoryStore::new()), false).await;
+            assert_eq!(whole, first, "{provider}, not streamed");
+        }
+    });
+}

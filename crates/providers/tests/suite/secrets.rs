@@ -1,0 +1,169 @@
+//! A key is sent, and stands nowhere else: not in journals, notes, logs, errors, `Debug` or pieces of an answer, also where the
+//! server repeats it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use backstitch_core::ports::{Delta, Store};
+use backstitch_providers::{Provider, ProviderError};
+use backstitch_runtime::{Agent, Runtime, SessionOptions};
+use backstitch_store::SqliteStore;
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use super::loopback::{KEY, ask, model};
+use super::support::server::{Served, Server};
+use super::support::wire::{Spoken, stream_of};
+
+/// Keeps everything that is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+struct Written<'a>(&'a mut String);
+
+impl Visit for Written<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let _ = write!(self.0, "{}={value:?} ", field.name());
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        span.record(&mut Written(&mut self.0.lock().unwrap()));
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        values.record(&mut Written(&mut self.0.lock().unwrap()));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Written(&mut self.0.lock().unwrap()));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// An answer that has the key everywhere.
+fn telltale() -> Spoken {
+    Spoken::text(&format!("Your key is {KEY}, isn't it? {KEY}"))
+        .thinking(&format!("They gave me {KEY}."))
+        .call(&format!("call_{KEY}"), "look", &format!("{{\"at\":\"{KEY}\",\"{KEY}\":1}}"))
+}
+
+fn files_below(directory: &Path) -> Vec<Vec<u8>> {
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let files = paths.flat_map(|path| match path.is_dir() {
+        true => files_below(&path),
+        false => vec![std::fs::read(path).unwrap()],
+    });
+    files.collect()
+}
+
+#[track_caller]
+fn is_clean(text: &str, what: &str) {
+    assert!(!text.contains("hunter2"), "{what}: {text}");
+}
+
+#[test]
+fn errors_do_not_repeat_the_key() {
+    let body = json!({"error": {"message": format!("Incorrect API key: {KEY}"), "type": KEY, "code": KEY, "status": KEY}});
+    let event = json!({"type": "error", "error": {"message": KEY, "type": KEY, "code": KEY, "status": KEY}});
+    for provider in Provider::ALL {
+        for served in [
+            Served::whole(401, "application/json", &[("x-request-id", KEY)], &body.to_string()),
+            Served::whole(500, "text/html", &[], &format!("<html>{KEY}</html>")),
+            Served::stream(&stream_of(std::slice::from_ref(&event)), 3),
+            Served::stream(&format!("data: {{\"{KEY}\n\n"), 3),
+            Served::json(&json!(KEY)),
+        ] {
+            let server = Server::with(vec![served]);
+            let policy = model(provider, server.address());
+            let error = ask(&policy).0.unwrap_err();
+            let source = error.source.as_ref().unwrap().downcast_ref::<ProviderError>().unwrap();
+            is_clean(&format!("{error} {error:?} {source} {source:?} {policy:?}"), provider.as_str());
+            assert!(server.seen()[0].head.contains(KEY), "{provider}: it was sent");
+        }
+    }
+}
+
+#[test]
+fn answers_do_not_bring_the_key_into_the_journal() {
+    for provider in Provider::ALL {
+        let log = Log::default();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
+        let error = format!("{{\"error\": {{\"message\": \"{KEY}\"}}}}");
+        let server = Server::with(vec![
+            Served::whole(429, "application/json", &[("retry-after", "0")], &error),
+            Served::stream(&telltale().streamed(provider), 1),
+            Served::json(&telltale().whole(provider)),
+            Served::whole(400, "application/json", &[], &error),
+        ]);
+        // On one thread, so that everything is logged to where it is looked for.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (failed, debug) = tracing::subscriber::with_default(log.clone(), || {
+            tracing::info!(policy = ?model(provider, server.address()), "it can be logged");
+            runtime.block_on(async {
+                let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).unwrap());
+                let agent = Agent::new("tests", "model", Arc::new(model(provider, server.address())));
+                let runtime = Runtime::new(store);
+                let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+                let told = heard.clone();
+                let driver = driver.on_delta(move |piece| told.lock().unwrap().push(piece.delta.clone()));
+                let ended = driver.start("Who am I?").await;
+                let mut events = runtime.events(driver.session().id());
+                let mut records = String::new();
+                while let Some(record) = events.try_next().await.unwrap() {
+                    let _ = writeln!(records, "{record:?}");
+                }
+                (format!("{ended:?}"), records)
+            })
+        });
+        assert_eq!(server.seen().len(), 4, "{provider}: {failed}");
+        is_clean(&failed, "how it ended");
+        is_clean(&debug, "the journal");
+        assert!(debug.contains("[secret]"), "{provider}: {debug}");
+        let logged = log.0.lock().unwrap().clone();
+        assert!(logged.contains("it can be logged"), "{logged}");
+        is_clean(&logged, "the log");
+        let told: String = heard
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|delta| match delta {
+                Delta::Text(text) | Delta::Reasoning(text) => text.as_str(),
+            })
+            .collect();
+        assert!(told.contains("Your key is [secret], isn't it? [secret]"), "{provider}: {told}");
+        is_clean(&told, "pieces");
+        for bytes in files_below(directory.path()) {
+            is_clean(&String::from_utf8_lossy(&bytes), "a file of the store");
+        }
+    }
+}
+
+#[test]
+fn words_that_are_too_short_to_be_keys_are_not_taken_out_of_answers() {
+    use backstitch_core::message::{Part, PolicyName};
+    use backstitch_providers::{ApiKey, Http, ModelPolicy, Target};
+    let provider = Provider::OpenAiChat;
+    let server = Server::with(vec![Served::stream(&Spoken::text("none of it").streamed(provider), 1)]);
+    let target = Target::new(provider, "m").at(server.address());
+    let name = PolicyName::new("model").unwrap();
+    let policy = ModelPolicy::new(name, target, Some(ApiKey::new("none")), Arc::new(Http::new().unwrap()));
+    let (answer, _) = ask(&policy);
+    assert_eq!(answer.unwrap().parts, [Part::text("none of it")]);
+}

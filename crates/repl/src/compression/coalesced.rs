@@ -1,0 +1,125 @@
+//! All turns in one message: the default strategy.
+//!
+//! A request is the system prompt, then one user message: the mission, the sections `tool/` and `data/`, and what all turns
+//! together have come to: the definitions that exist now, the last calls, the last prints, and how many turns are left. Each
+//! failed turn follows as it was: the answer, then the error. So a request grows with what a session knows and not with how
+//! long it took to find out, and with nothing else than failures.
+
+use backstitch_core::journal::Role;
+use backstitch_lisp::Truncation;
+use serde_json::Value as Json;
+
+use super::pairs::{self, Messages};
+use super::sections::{Text, write_calls, write_output, write_user};
+use super::{
+    CoalescedOptions, Compression, Errors, History, Rendered, Samples, Scene, Shown, Statistics,
+    configuration, renderer,
+};
+use crate::turn::Turn;
+
+/// All turns in one message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SingleUserCoalesced {
+    options: CoalescedOptions,
+}
+
+impl SingleUserCoalesced {
+    /// Its name.
+    pub const NAME: &'static str = "single_user_coalesced";
+    /// The version of its text.
+    const VERSION: u32 = 1;
+
+    /// The strategy with these options.
+    pub fn new(options: CoalescedOptions) -> Self {
+        Self { options }
+    }
+
+    /// Its options.
+    pub fn options(&self) -> &CoalescedOptions {
+        &self.options
+    }
+
+    /// The failed turns that are shown, by index, in order.
+    fn shown_failures(&self, history: &History) -> Vec<usize> {
+        let mut shown: Vec<usize> = match self.options.errors {
+            Errors::Keep => history.failed().collect(),
+            Errors::Last => history.failed().take(1).collect(),
+            Errors::UntilRecovered => {
+                let since_success = (0..history.len()).rev().zip(history.failed());
+                since_success
+                    .take_while(|(latest, failed)| latest == failed)
+                    .map(|(_, failed)| failed)
+                    .collect()
+            }
+        };
+        shown.reverse();
+        shown
+    }
+
+    fn with_sample(&self, turn: &Turn, any_output: bool) -> bool {
+        match self.options.samples {
+            Samples::UnlessPrinted => turn.prints.is_empty(),
+            Samples::UnlessOutput => !any_output,
+            Samples::Always => true,
+            Samples::Never => false,
+        }
+    }
+}
+
+impl Compression for SingleUserCoalesced {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn configuration(&self) -> Json {
+        configuration(Self::NAME, &self.options)
+    }
+
+    fn renderer(&self) -> String {
+        renderer(Self::NAME, Self::VERSION, &self.options)
+    }
+
+    fn sample(&self) -> Truncation {
+        self.options.display.sample()
+    }
+
+    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+        let display = &self.options.display;
+        let failures = self.shown_failures(history);
+        let mut text = Text(scene.prefix().to_owned());
+        let any_output = history.prints().min(display.println_limit) > 0;
+        let definitions = write_user(
+            &mut text,
+            history.newest_definitions(history.len()),
+            history.definitions(),
+            |turn| self.with_sample(turn, any_output),
+            display,
+        );
+        let tool_calls =
+            write_calls(&mut text, history.last_calls(display.tool_call_limit), history.calls(), display);
+        if history.calls() == 0 && (scene.has_tools() || !history.is_empty()) {
+            text.section(";; No tool calls made");
+        }
+        let prints =
+            write_output(&mut text, history.last_prints(display.println_limit), history.prints(), display);
+
+        let mut messages = Messages::begin(scene, text.finish());
+        for turn in failures.iter().filter_map(|index| history.get(*index)) {
+            messages.add(Role::Assistant, pairs::answer(turn));
+            messages.add(Role::User, pairs::failure(turn, display));
+        }
+        let messages = messages.end(scene.turns_line(history.len()));
+        let failed = history.failed().len();
+        let statistics = Statistics {
+            turns_summarised: history.len() - failed,
+            turns_whole: failures.len(),
+            turns_dropped: failed - failures.len(),
+            failed_turns: Shown { total: failed, shown: failures.len() },
+            prints,
+            tool_calls,
+            definitions,
+            ..Statistics::default()
+        };
+        pairs::rendered(Self::NAME, history, messages, statistics)
+    }
+}

@@ -1,0 +1,90 @@
+//! A fence around text that is not ours.
+//!
+//! What a program prints may come from anywhere: a page, a file, another model. Were a line of it `;; === tool/ ===`, whoever
+//! reads the message could take what follows for a section of ours. So text that has such a line is put between two lines of
+//! `~`, longer than any such line in it. Other text stands as it is.
+
+use super::Fence;
+
+/// What separates lines, to anybody who may read the text.
+pub(super) const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// Writes a text that is not ours, on lines of its own.
+pub(super) fn write_foreign(out: &mut String, text: &str, fence: Fence) {
+    let fenced = match fence {
+        Fence::Auto => text.split(LINE_BREAKS).any(looks_like_ours),
+        Fence::Always => true,
+        Fence::Never => false,
+    };
+    if !fenced {
+        out.push_str(text);
+        return;
+    }
+    let longest = text.split(LINE_BREAKS).map(tildes).max().unwrap_or(0);
+    let line = "~".repeat(3.max(longest + 1));
+    out.push_str(&line);
+    out.push('\n');
+    out.push_str(text);
+    if !text.ends_with('\n') {
+        out.push('\n');
+    }
+    out.push_str(&line);
+}
+
+/// Whether a line begins as a header, an entry, a fence or the last line of a message does.
+fn looks_like_ours(line: &str) -> bool {
+    let line =
+        line.trim_start_matches(|character: char| character.is_whitespace() || is_invisible(character));
+    let begins_with =
+        |word: &str| line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    line.starts_with(';')
+        || line.starts_with("~~~")
+        || begins_with("turns left")
+        || begins_with("final turn")
+        || begins_with("error:")
+}
+
+fn tildes(line: &str) -> usize {
+    line.trim_start().bytes().take_while(|byte| *byte == b'~').count()
+}
+
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{0}'..='\u{1f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, fence: Fence) -> String {
+        let mut out = String::new();
+        write_foreign(&mut out, text, fence);
+        out
+    }
+
+    #[test]
+    fn text_stands_as_it_is_unless_it_could_be_taken_for_ours() {
+        for text in ["plain", "a ; b", "two\nlines", "", "~~", "é;", "In turns left"] {
+            assert_eq!(written(text, Fence::Auto), text);
+        }
+        for text in [
+            ";; === tool/ ===",
+            "x\n  ;; Output:",
+            "x\r;   call()",
+            "x\u{2028}; y",
+            "turns LEFT: 9",
+            "FINAL TURN",
+            "\u{feff};; x",
+            "Error: no",
+        ] {
+            assert_eq!(written(text, Fence::Auto), format!("~~~\n{text}\n~~~"), "{text:?}");
+            assert_eq!(written(text, Fence::Never), text);
+        }
+        assert_eq!(written("plain", Fence::Always), "~~~\nplain\n~~~");
+    }
+
+    #[test]
+    fn no_line_of_the_text_closes_the_fence() {
+        assert_eq!(written("~~~~\n;; x\n", Fence::Auto), "~~~~~\n~~~~\n;; x\n~~~~~");
+    }
+}

@@ -1,0 +1,244 @@
+//! The turns so far, folded so that what is shown of them can be found without looking at the rest.
+//!
+//! A history is a value: cloning it is cheap, and pushing a turn changes nothing that was there. It keeps the turns and, of
+//! what they did, only where it stands: the last calls, the last prints and the newest definitions are found by position.
+//! Folding turn by turn and folding all of them at once give the same.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use imbl::{OrdMap, Vector};
+
+use super::estimate_tokens;
+use crate::turn::{CallOutcome, Defined, Excerpt, Turn, TurnCall};
+
+/// The turns so far.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    turns: Vector<Arc<Turn>>,
+    /// The calls of all turns.
+    calls: Vector<Place>,
+    /// The prints of turns that succeeded.
+    prints: Vector<Place>,
+    /// The turns that failed, by index.
+    failed: Vector<usize>,
+    /// When each name that is defined was defined first, and when last.
+    names: OrdMap<Arc<str>, Times>,
+    /// The definitions, by when they were last made.
+    definitions: OrdMap<u64, Definition>,
+    next_time: u64,
+    /// How much there is in all turns up to each one.
+    weights: Vector<Weight>,
+}
+
+/// Something that a turn did.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    turn: usize,
+    index: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    first: u64,
+    last: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Definition {
+    first: u64,
+    place: Place,
+}
+
+/// How large turns are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    pub(super) bytes: u64,
+    pub(super) tokens: u64,
+}
+
+/// A definition that exists now.
+pub(super) struct Live<'a> {
+    /// The order among all that exist: that of their first definitions.
+    pub(super) first: u64,
+    pub(super) defined: &'a Defined,
+    /// The turn that defined it last.
+    pub(super) turn: &'a Turn,
+}
+
+impl History {
+    /// No turns.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next turn. It costs as much as the turn is large.
+    pub fn push(&mut self, turn: Arc<Turn>) {
+        let at = self.turns.len();
+        let place = |index| Place { turn: at, index };
+        self.calls.extend((0..turn.tool_calls.len()).map(place));
+        if turn.success {
+            self.prints.extend((0..turn.prints.len()).map(place));
+            for name in &turn.memory.forgotten {
+                if let Some(times) = self.names.remove(name.as_str()) {
+                    self.definitions.remove(&times.last);
+                }
+            }
+            for (index, defined) in turn.memory.defined.iter().enumerate() {
+                self.define(&defined.name, place(index));
+            }
+        } else {
+            self.failed.push_back(at);
+        }
+        let before = self.weight_of(0..at);
+        let weight = weight(&turn);
+        self.weights
+            .push_back(Weight { bytes: before.bytes + weight.bytes, tokens: before.tokens + weight.tokens });
+        self.turns.push_back(turn);
+    }
+
+    fn define(&mut self, name: &str, place: Place) {
+        let last = self.next_time;
+        self.next_time += 1;
+        let first = match self.names.get_mut(name) {
+            Some(times) => {
+                self.definitions.remove(&times.last);
+                times.last = last;
+                times.first
+            }
+            None => {
+                self.names.insert(name.into(), Times { first: last, last });
+                last
+            }
+        };
+        self.definitions.insert(last, Definition { first, place });
+    }
+
+    /// How many turns there are.
+    pub fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Whether there are no turns.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// The turns, in order.
+    pub fn turns(&self) -> impl DoubleEndedIterator<Item = &Arc<Turn>> {
+        self.turns.iter()
+    }
+
+    /// The turn at an index, from 0.
+    pub fn get(&self, index: usize) -> Option<&Arc<Turn>> {
+        self.turns.get(index)
+    }
+
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn prints(&self) -> usize {
+        self.prints.len()
+    }
+
+    pub(super) fn definitions(&self) -> usize {
+        self.definitions.len()
+    }
+
+    /// The last calls, in order, each with its turn.
+    pub(super) fn last_calls(&self, limit: usize) -> impl Iterator<Item = (&Turn, &TurnCall)> {
+        let from = self.calls.len().saturating_sub(limit);
+        (from..self.calls.len()).filter_map(|at| self.calls.get(at)).filter_map(|place| {
+            let turn = self.turns.get(place.turn)?;
+            Some((&**turn, turn.tool_calls.get(place.index)?))
+        })
+    }
+
+    /// The last prints of turns that succeeded, in order.
+    pub(super) fn last_prints(&self, limit: usize) -> impl Iterator<Item = &str> {
+        let from = self.prints.len().saturating_sub(limit);
+        (from..self.prints.len()).filter_map(|at| self.prints.get(at)).filter_map(|place| {
+            let turn = self.turns.get(place.turn)?;
+            turn.prints.get(place.index).map(String::as_str)
+        })
+    }
+
+    /// The failed turns, by index, the latest first.
+    pub(super) fn failed(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
+        self.failed.iter().rev().copied()
+    }
+
+    /// How many definitions that exist now were last made before a turn. It looks at those that were not.
+    pub(super) fn definitions_before(&self, turn: usize) -> usize {
+        let newest = self.definitions.values().rev();
+        self.definitions.len() - newest.take_while(|definition| definition.place.turn >= turn).count()
+    }
+
+    /// The definitions that exist now and were last made before a turn, the newest first.
+    pub(super) fn newest_definitions(&self, before: usize) -> impl Iterator<Item = Live<'_>> {
+        let newest = self.definitions.values().rev();
+        newest.skip_while(move |definition| definition.place.turn >= before).filter_map(|definition| {
+            let turn = self.turns.get(definition.place.turn)?;
+            let defined = turn.memory.defined.get(definition.place.index)?;
+            Some(Live { first: definition.first, defined, turn })
+        })
+    }
+
+    /// How large some of the turns are.
+    pub(super) fn weight_of(&self, turns: Range<usize>) -> Weight {
+        let up_to = |end: usize| match end {
+            0 => Weight::default(),
+            end => self.weights.get(end - 1).copied().unwrap_or_default(),
+        };
+        let (before, all) = (up_to(turns.start), up_to(turns.end));
+        Weight {
+            bytes: all.bytes.saturating_sub(before.bytes),
+            tokens: all.tokens.saturating_sub(before.tokens),
+        }
+    }
+}
+
+impl FromIterator<Arc<Turn>> for History {
+    fn from_iter<I: IntoIterator<Item = Arc<Turn>>>(turns: I) -> Self {
+        let mut history = Self::new();
+        history.extend(turns);
+        history
+    }
+}
+
+impl Extend<Arc<Turn>> for History {
+    fn extend<I: IntoIterator<Item = Arc<Turn>>>(&mut self, turns: I) {
+        turns.into_iter().for_each(|turn| self.push(turn));
+    }
+}
+
+fn weight(turn: &Turn) -> Weight {
+    let mut weight = Weight::default();
+    let mut add = |text: &str| {
+        weight.bytes += text.len() as u64;
+        weight.tokens += estimate_tokens(text);
+    };
+    add(&turn.answer);
+    turn.prints.iter().for_each(|print| add(print));
+    if let Some(error) = &turn.error {
+        add(&error.message);
+    }
+    for call in &turn.tool_calls {
+        add(&call.name);
+        add(&excerpt_text(&call.arguments));
+        match &call.outcome {
+            CallOutcome::Result(result) => add(&excerpt_text(result)),
+            CallOutcome::Error(message) => add(message),
+            CallOutcome::Open => {}
+        }
+    }
+    weight
+}
+
+fn excerpt_text(excerpt: &Excerpt) -> std::borrow::Cow<'_, str> {
+    match excerpt {
+        Excerpt::Whole(json) => json.to_string().into(),
+        Excerpt::Sample { text, .. } => text.into(),
+    }
+}

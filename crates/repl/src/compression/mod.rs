@@ -1,0 +1,94 @@
+//! What of the turns before a model is shown.
+//!
+//! A [`Compression`] is a strategy: a pure function from the turns so far ([`History`]) and what stays the same in an
+//! evaluation ([`Scene`]) to the messages of the next request, with [`Statistics`] of what it left out. The same turns give
+//! the same bytes. Nothing is compressed where it is stored: the journal keeps every turn in full, and each request is
+//! rendered anew.
+//!
+//! | strategy | a request is |
+//! |---|---|
+//! | [`SingleUserCoalesced`] | the mission and one summary of all turns; failed turns as they were |
+//! | [`Trim`] | the mission and the last turns, as they were |
+//! | [`Full`] | the mission and all turns, as they were: no compression |
+//!
+//! A history is folded turn by turn and keeps no text of its own, so a render looks at what it shows and at nothing else: it
+//! costs as much after two thousand turns as after twenty.
+//!
+//! The same is done for agents that call tools by JSON in [`crate::transcript`].
+
+mod coalesced;
+mod config;
+mod fence;
+mod history;
+mod lines;
+mod options;
+mod pairs;
+mod rendered;
+mod scene;
+mod schema;
+mod sections;
+mod statistics;
+
+use std::fmt;
+use std::sync::Arc;
+
+use backstitch_lisp::Truncation;
+use serde_json::Value as Json;
+
+pub use coalesced::SingleUserCoalesced;
+pub use config::{ConfigurationError, Registry};
+pub(crate) use config::{configuration, parse, renderer};
+pub use history::History;
+pub use options::{CoalescedOptions, Display, Errors, Fence, FullOptions, Samples, ToolResults, TrimOptions};
+pub use pairs::{Full, Trim};
+pub use rendered::{Rendered, RenderedMessage, estimate_tokens};
+pub use scene::Scene;
+pub use statistics::{Shown, Statistics};
+
+use crate::turn::Turn;
+
+/// A strategy: what of the turns before a model is shown.
+pub trait Compression: fmt::Debug + Send + Sync {
+    /// Its name, by which a configuration chooses it.
+    fn name(&self) -> &'static str;
+
+    /// The strategy with all of its options, as [`Registry::normalize`] reads it.
+    fn configuration(&self) -> Json;
+
+    /// What rendered a request: name, version and a digest of the options. Two renderers with the same text give the same
+    /// bytes for the same turns.
+    fn renderer(&self) -> String;
+
+    /// How much a turn keeps of each value, for this strategy to show.
+    fn sample(&self) -> Truncation;
+
+    /// The messages of the next request.
+    fn render(&self, history: &History, scene: &Scene) -> Rendered;
+
+    /// The messages of the request after these turns, from scratch.
+    fn render_turns(&self, turns: &[Turn], scene: &Scene) -> Rendered {
+        self.render(&turns.iter().cloned().map(Arc::new).collect(), scene)
+    }
+}
+
+impl Registry<dyn Compression> {
+    /// The strategies of the house: `single_user_coalesced`, which is the default, `trim` and `none`.
+    pub fn standard() -> Self {
+        Self::new(SingleUserCoalesced::NAME, Full::NAME)
+            .with(SingleUserCoalesced::NAME, |given| {
+                Ok(Arc::new(SingleUserCoalesced::new(parse(SingleUserCoalesced::NAME, given)?)) as _)
+            })
+            .with(Trim::NAME, |given| Ok(Arc::new(Trim::new(parse(Trim::NAME, given)?)) as _))
+            .with(Full::NAME, |given| Ok(Arc::new(Full::new(parse(Full::NAME, given)?)) as _))
+    }
+
+    /// The strategy for an agent that has so many turns. One that has a single turn has no history, and none is made of it.
+    pub fn normalize_for(
+        &self,
+        given: &Json,
+        max_turns: u64,
+    ) -> Result<Arc<dyn Compression>, ConfigurationError> {
+        let chosen = self.normalize(given)?;
+        if max_turns == 1 && chosen.name() != Full::NAME { Ok(Arc::new(Full::default())) } else { Ok(chosen) }
+    }
+}

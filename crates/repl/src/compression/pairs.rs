@@ -1,0 +1,263 @@
+//! Turns as they were: the model's answer, then what came of it.
+//!
+//! [`Full`] shows all turns so, which is no compression at all. [`Trim`] shows the last of them, and what earlier ones have
+//! left: the definitions, which exist still. It leaves out several turns at once rather than one with each request, so that
+//! most requests begin with what the one before them began with, and can be cached.
+
+use backstitch_core::journal::Role;
+use backstitch_lisp::Truncation;
+use serde_json::Value as Json;
+
+use super::fence::write_foreign;
+use super::history::Live;
+use super::lines::{excerpt, one_line};
+use super::sections::{Text, write_calls, write_output, write_user};
+use super::{
+    Compression, Display, FullOptions, History, Rendered, RenderedMessage, Scene, Shown, Statistics,
+    TrimOptions, configuration, estimate_tokens, renderer,
+};
+use crate::turn::Turn;
+
+/// No compression: all turns as they were.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Full {
+    options: FullOptions,
+}
+
+impl Full {
+    /// Its name.
+    pub const NAME: &'static str = "none";
+    /// The version of its text.
+    const VERSION: u32 = 1;
+
+    /// The strategy with these options.
+    pub fn new(options: FullOptions) -> Self {
+        Self { options }
+    }
+}
+
+impl Compression for Full {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn configuration(&self) -> Json {
+        configuration(Self::NAME, &self.options)
+    }
+
+    fn renderer(&self) -> String {
+        renderer(Self::NAME, Self::VERSION, &self.options)
+    }
+
+    fn sample(&self) -> Truncation {
+        self.options.display.sample()
+    }
+
+    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+        render_from(Self::NAME, 0, history, scene, &self.options.display)
+    }
+}
+
+/// The last turns as they were.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trim {
+    options: TrimOptions,
+}
+
+impl Trim {
+    /// Its name.
+    pub const NAME: &'static str = "trim";
+    /// The version of its text.
+    const VERSION: u32 = 1;
+
+    /// The strategy with these options.
+    pub fn new(options: TrimOptions) -> Self {
+        Self { options }
+    }
+
+    /// How many turns are left out.
+    fn cut(&self, history: &History) -> usize {
+        let most = self.options.turns.max(1);
+        let mut cut = crate::steps::rounded_cut(history.len(), history.len().saturating_sub(most), most);
+        if let Some(tokens) = self.options.tokens {
+            let fits = |from: usize| history.weight_of(from..history.len()).tokens <= tokens;
+            let least = crate::steps::first(0..history.len(), fits);
+            let kept = history.len() - least;
+            cut = cut.max(crate::steps::rounded_cut(history.len(), least, kept));
+        }
+        cut
+    }
+}
+
+impl Compression for Trim {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn configuration(&self) -> Json {
+        configuration(Self::NAME, &self.options)
+    }
+
+    fn renderer(&self) -> String {
+        renderer(Self::NAME, Self::VERSION, &self.options)
+    }
+
+    fn sample(&self) -> Truncation {
+        self.options.display.sample()
+    }
+
+    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+        render_from(Self::NAME, self.cut(history), history, scene, &self.options.display)
+    }
+}
+
+/// Shows all turns from the one at `cut` on.
+fn render_from(
+    strategy: &'static str,
+    cut: usize,
+    history: &History,
+    scene: &Scene,
+    display: &Display,
+) -> Rendered {
+    let mut text = Text(scene.prefix().to_owned());
+    let mut statistics = Statistics {
+        turns_whole: history.len() - cut,
+        turns_dropped: cut,
+        tool_calls: Shown { total: history.calls(), shown: 0 },
+        prints: Shown { total: history.prints(), shown: 0 },
+        definitions: Shown { total: history.definitions(), shown: 0 },
+        failed_turns: Shown { total: history.failed().len(), shown: 0 },
+        ..Statistics::default()
+    };
+    if cut > 0 {
+        let (older, count) = (history.newest_definitions(cut), history.definitions_before(cut));
+        let shown = write_user(&mut text, older, count, |turn| turn.prints.is_empty(), display);
+        statistics.definitions.shown += shown.shown;
+        let turns = if cut == 1 { "Turn 1 is".to_owned() } else { format!("Turns 1 to {cut} are") };
+        text.section(&format!(";; ({turns} not shown)"));
+    }
+    let mut messages = Messages::begin(scene, text.finish());
+    for turn in (cut..history.len()).filter_map(|index| history.get(index)) {
+        messages.add(Role::Assistant, answer(turn));
+        if turn.success {
+            messages.add(Role::User, feedback(turn, display, &mut statistics));
+        } else {
+            statistics.failed_turns.shown += 1;
+            messages.add(Role::User, failure(turn, display));
+        }
+    }
+    let definitions = &mut statistics.definitions;
+    definitions.shown = definitions.shown.min(definitions.total);
+    rendered(strategy, history, messages.end(scene.turns_line(history.len())), statistics)
+}
+
+/// The answer of a turn, as a message.
+pub(super) fn answer(turn: &Turn) -> String {
+    let answer = turn.answer.trim_end();
+    match &turn.program {
+        _ if !answer.trim_start().is_empty() => answer.to_owned(),
+        Some(program) if !program.trim().is_empty() => program.trim_end().to_owned(),
+        // Providers refuse a message without text.
+        _ => "(no answer)".to_owned(),
+    }
+}
+
+/// What came of a turn that failed.
+pub(super) fn failure(turn: &Turn, display: &Display) -> String {
+    let mut text = Text("Error: ".to_owned());
+    match &turn.error {
+        Some(error) if error.message.contains(super::fence::LINE_BREAKS) => {
+            let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
+            text.0.push_str(&one_line(first));
+            if !rest.is_empty() {
+                text.0.push('\n');
+                write_foreign(&mut text.0, rest, display.fence);
+            }
+        }
+        Some(error) => text.0.push_str(&error.message),
+        None => text.0.push_str("the turn failed"),
+    }
+    let last = turn.prints.len().saturating_sub(display.println_limit);
+    let prints = turn.prints[last..].iter().map(String::as_str);
+    write_output(&mut text, prints, turn.prints.len(), display);
+    text.finish()
+}
+
+/// What came of a turn that succeeded.
+fn feedback(turn: &Turn, display: &Display, statistics: &mut Statistics) -> String {
+    let mut text = Text(String::new());
+    let defined = turn.memory.defined.iter().enumerate().rev();
+    let newest = defined.map(|(index, defined)| Live { first: index as u64, defined, turn });
+    let silent = turn.prints.is_empty();
+    let shown = write_user(&mut text, newest, turn.memory.defined.len(), |_| silent, display);
+    statistics.definitions.shown += shown.shown;
+    let last = turn.tool_calls.len().saturating_sub(display.tool_call_limit);
+    let calls = turn.tool_calls[last..].iter().map(|call| (turn, call));
+    statistics.tool_calls.shown += write_calls(&mut text, calls, turn.tool_calls.len(), display).shown;
+    let last = turn.prints.len().saturating_sub(display.println_limit);
+    let prints = turn.prints[last..].iter().map(String::as_str);
+    statistics.prints.shown += write_output(&mut text, prints, turn.prints.len(), display).shown;
+    if let Some(result) = turn.result.as_ref().filter(|_| silent) {
+        let result = excerpt(result, display.sample());
+        // A program that ends in a definition gives its name, which stands above.
+        if !result.trim_start_matches('"').starts_with("#'") {
+            text.section(&format!(";; Result: {}", one_line(&result)));
+        }
+    }
+    if text.0.is_empty() {
+        text.section(";; The program ran. It defined, called and printed nothing.");
+    }
+    text.finish()
+}
+
+/// The messages of a request while they are put together.
+pub(super) struct Messages(Vec<RenderedMessage>);
+
+impl Messages {
+    /// The system prompt, and the first user message, which begins with what is stable.
+    pub(super) fn begin(scene: &Scene, first: String) -> Self {
+        let mut messages = Vec::new();
+        if let Some(system) = scene.system_prompt() {
+            let stable = system.len();
+            messages.push(RenderedMessage { role: Role::System, text: system.to_owned(), stable });
+        }
+        let stable = scene.prefix().trim_end_matches('\n').len();
+        messages.push(RenderedMessage { role: Role::User, text: first, stable });
+        Self(messages)
+    }
+
+    pub(super) fn add(&mut self, role: Role, text: String) {
+        self.0.push(RenderedMessage::new(role, text));
+    }
+
+    /// All messages, with the line that ends the last one.
+    pub(super) fn end(mut self, line: Option<String>) -> Vec<RenderedMessage> {
+        if let (Some(line), Some(last)) = (line, self.0.last_mut()) {
+            if !last.text.is_empty() {
+                last.text.push_str("\n\n");
+            }
+            last.text.push_str(&line);
+        }
+        self.0
+    }
+}
+
+/// What was rendered, with what can be counted of any of it.
+pub(super) fn rendered(
+    strategy: &'static str,
+    history: &History,
+    messages: Vec<RenderedMessage>,
+    statistics: Statistics,
+) -> Rendered {
+    let before = history.weight_of(0..history.len());
+    let statistics = Statistics {
+        strategy: strategy.to_owned(),
+        turns: history.len(),
+        bytes_before: before.bytes,
+        tokens_before: before.tokens,
+        bytes_after: messages.iter().map(|message| message.text.len() as u64).sum(),
+        tokens_after: messages.iter().map(|message| estimate_tokens(&message.text)).sum(),
+        ..statistics
+    };
+    Rendered { messages, statistics }
+}

@@ -1,0 +1,146 @@
+//! What stays the same in an evaluation: system prompt, mission, tools, data.
+//!
+//! Each request of an evaluation begins with the same bytes: the system prompt, then the mission, then the sections `tool/`
+//! and `data/`. They are made once, when the scene is, so nothing that happens later can change them, and providers can
+//! cache them.
+
+use std::sync::Arc;
+
+use backstitch_core::tool::ToolSpec;
+use backstitch_lisp::{Map, Truncation, Value, to_clojure_without_hidden, type_label};
+
+use super::lines::{self, COLUMN, collapsed, cut, one_line, write_entry};
+use super::schema::{parameter_names, signature};
+
+/// The most characters that the description of a tool takes.
+const DESCRIPTION_CHARACTERS: usize = 1_000;
+/// The most characters that the signature of a tool takes.
+const SIGNATURE_CHARACTERS: usize = 500;
+
+/// What stays the same in an evaluation.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    system: Option<Arc<str>>,
+    mission: Arc<str>,
+    tools: String,
+    data: String,
+    max_turns: Option<u64>,
+    /// Mission and sections, as they stand at the beginning of the first user message.
+    prefix: Arc<str>,
+}
+
+impl Scene {
+    /// How many turns an agent has if nothing else is said.
+    pub const DEFAULT_MAX_TURNS: u64 = 5;
+
+    /// A scene with this mission, without tools and data.
+    pub fn new(mission: impl Into<Arc<str>>) -> Self {
+        let (mission, max_turns) = (mission.into(), Some(Self::DEFAULT_MAX_TURNS));
+        let (tools, data) = (String::new(), String::new());
+        Self { system: None, prefix: mission.clone(), mission, tools, data, max_turns }
+    }
+
+    /// With a system prompt, which no strategy changes.
+    #[must_use]
+    pub fn system(mut self, system: impl Into<Arc<str>>) -> Self {
+        self.system = Some(system.into());
+        self
+    }
+
+    /// With tools.
+    #[must_use]
+    pub fn tools<'a>(mut self, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
+        self.tools.clear();
+        for tool in tools {
+            let mut left = format!("(tool/{}", tool.name.as_str());
+            for name in parameter_names(&tool.parameters) {
+                left.push(' ');
+                left.push_str(&lines::name(name));
+            }
+            left.push(')');
+            let signature = signature(&tool.parameters, tool.output.as_ref());
+            write_entry(&mut self.tools, &left, &cut(&one_line(&signature), SIGNATURE_CHARACTERS));
+            let description = collapsed(&tool.description);
+            if !description.is_empty() {
+                let indent = " ".repeat(COLUMN);
+                self.tools.push_str(&format!("{indent}; {}\n", cut(&description, DESCRIPTION_CHARACTERS)));
+            }
+        }
+        self.with_prefix()
+    }
+
+    /// With data. Of names that begin with `_` the type is all that is shown.
+    #[must_use]
+    pub fn data(mut self, data: &Map, sample: Truncation) -> Self {
+        self.data.clear();
+        for (name, value) in data.iter() {
+            let name = match name {
+                Value::Keyword(name) => name.full().to_owned(),
+                Value::String(name) => name.as_str().to_owned(),
+                other => to_clojure_without_hidden(other, sample),
+            };
+            let mut comment = type_label(value);
+            if name.starts_with('_') {
+                comment.push_str(", hidden");
+            } else if !matches!(comment.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]") {
+                comment.push_str(", sample: ");
+                comment.push_str(&one_line(&to_clojure_without_hidden(value, sample)));
+            }
+            write_entry(&mut self.data, &format!("data/{}", lines::name(&name)), &comment);
+        }
+        self.with_prefix()
+    }
+
+    /// With so many turns; without a bound there is no line that says how many are left.
+    #[must_use]
+    pub fn max_turns(mut self, max_turns: Option<u64>) -> Self {
+        self.max_turns = max_turns;
+        self
+    }
+
+    /// The mission.
+    pub fn mission(&self) -> &str {
+        &self.mission
+    }
+
+    /// What the first user message of each request begins with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    pub(super) fn system_prompt(&self) -> Option<&str> {
+        self.system.as_deref().filter(|system| !system.is_empty())
+    }
+
+    pub(super) fn has_tools(&self) -> bool {
+        !self.tools.is_empty()
+    }
+
+    /// The line that ends a request after so many turns.
+    pub(super) fn turns_line(&self, turns: usize) -> Option<String> {
+        match self.max_turns? {
+            // A single turn is no conversation, and there is nothing to count.
+            1 => None,
+            most => Some(match most.saturating_sub(turns as u64 + 1) {
+                0 => "FINAL TURN - you must call (return result) or (fail reason) now.".to_owned(),
+                left => format!("Turns left: {left}"),
+            }),
+        }
+    }
+
+    fn with_prefix(mut self) -> Self {
+        let mut prefix = self.mission.to_string();
+        for (header, section) in [(";; === tool/ ===", &self.tools), (";; === data/ ===", &self.data)] {
+            if !section.is_empty() {
+                if !prefix.is_empty() {
+                    prefix.push_str("\n\n");
+                }
+                prefix.push_str(header);
+                prefix.push('\n');
+                prefix.push_str(section.trim_end_matches('\n'));
+            }
+        }
+        self.prefix = prefix.into();
+        self
+    }
+}

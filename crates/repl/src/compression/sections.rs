@@ -1,0 +1,131 @@
+//! The sections of a message that tell what turns did: definitions, calls, output.
+//!
+//! A section that has nothing to say is not there. Sections are separated by a blank line and end without one.
+
+use super::fence::write_foreign;
+use super::history::Live;
+use super::lines::{cut, write_call, write_definition};
+use super::{Display, Shown, ToolResults};
+use crate::turn::{Turn, TurnCall};
+
+/// A message that grows section by section.
+pub(super) struct Text(pub(super) String);
+
+impl Text {
+    /// Begins a section, after a blank line if something stands before it.
+    pub(super) fn begin(&mut self) -> &mut String {
+        if !self.0.is_empty() {
+            while self.0.ends_with('\n') {
+                self.0.pop();
+            }
+            self.0.push_str("\n\n");
+        }
+        &mut self.0
+    }
+
+    /// A section that is one text.
+    pub(super) fn section(&mut self, text: &str) {
+        self.begin().push_str(text);
+    }
+
+    /// The text without the end of its last line.
+    pub(super) fn finish(mut self) -> String {
+        while self.0.ends_with('\n') {
+            self.0.pop();
+        }
+        self.0
+    }
+}
+
+/// Writes the section `user/`: the newest definitions within the budget, in the order of their first definitions. `total` is
+/// how many there are, and `newest` gives them with the newest first.
+pub(super) fn write_user<'a>(
+    text: &mut Text,
+    newest: impl Iterator<Item = Live<'a>>,
+    total: usize,
+    with_sample: impl Fn(&Turn) -> bool,
+    display: &Display,
+) -> Shown {
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    let mut bytes = 0;
+    for live in newest {
+        let mut line = String::new();
+        write_definition(&mut line, live.defined, with_sample(live.turn), display);
+        bytes += line.len();
+        // One is always shown: an empty section would tell that there is nothing.
+        if bytes > display.user_budget && !lines.is_empty() {
+            break;
+        }
+        lines.push((live.first, line));
+    }
+    let shown = Shown { total, shown: lines.len() };
+    if lines.is_empty() {
+        return shown;
+    }
+    lines.sort_unstable_by_key(|(first, _)| *first);
+    let out = text.begin();
+    out.push_str(";; === user/ (your prelude) ===\n");
+    if shown.dropped() > 0 {
+        let what = if shown.dropped() == 1 { "older definition" } else { "older definitions" };
+        out.push_str(&format!(";; ({} {what} not shown)\n", shown.dropped()));
+    }
+    lines.iter().for_each(|(_, line)| out.push_str(line));
+    shown
+}
+
+/// Writes the calls. `total` is how many there are, and `last` gives those that are shown.
+pub(super) fn write_calls<'a>(
+    text: &mut Text,
+    last: impl Iterator<Item = (&'a Turn, &'a TurnCall)>,
+    total: usize,
+    display: &Display,
+) -> Shown {
+    let mut shown = Shown { total, shown: 0 };
+    let limit = total.min(display.tool_call_limit);
+    if limit == 0 {
+        return shown;
+    }
+    let out = text.begin();
+    out.push_str(";; Tool calls made:\n");
+    write_dropped(out, total - limit, ["earlier call", "earlier calls"], display);
+    for (turn, call) in last {
+        let with_result = display.tool_results == ToolResults::WhenSilent && turn.prints.is_empty();
+        write_call(out, call, with_result, !turn.success, display);
+        shown.shown += 1;
+    }
+    shown
+}
+
+/// Writes what was printed. `total` is how many prints there are, and `last` gives those that are shown.
+pub(super) fn write_output<'a>(
+    text: &mut Text,
+    last: impl Iterator<Item = &'a str>,
+    total: usize,
+    display: &Display,
+) -> Shown {
+    let mut shown = Shown { total, shown: 0 };
+    let limit = total.min(display.println_limit);
+    if limit == 0 {
+        return shown;
+    }
+    let mut printed = String::new();
+    for print in last {
+        if shown.shown > 0 {
+            printed.push('\n');
+        }
+        printed.push_str(&cut(print, display.println_characters));
+        shown.shown += 1;
+    }
+    let out = text.begin();
+    out.push_str(";; Output:\n");
+    write_dropped(out, total - limit, ["earlier print", "earlier prints"], display);
+    write_foreign(out, &printed, display.fence);
+    shown
+}
+
+fn write_dropped(out: &mut String, dropped: usize, [one, many]: [&str; 2], display: &Display) {
+    if dropped > 0 && display.note_dropped {
+        let what = if dropped == 1 { one } else { many };
+        out.push_str(&format!(";; ({dropped} {what} not shown)\n"));
+    }
+}

@@ -1,0 +1,84 @@
+//! What a model is told about its programs, so that the next one is better.
+
+use crate::extract::NoProgram;
+use crate::machine::Made;
+use crate::signature::{Mismatch, Signature};
+use crate::turn::TurnError;
+
+/// How many calls are listed of a program that was cut off.
+const MOST_CALLS: usize = 50;
+
+/// How many characters of a call's arguments are shown.
+const SHOWN: usize = 120;
+
+/// What is wrong with an answer that holds no program.
+pub(crate) fn no_program(none: NoProgram) -> String {
+    format!(
+        "{none}. Answer with one program in a block fenced as ```clojure, for example:\n```clojure\n(return {{:answer 42}})\n```"
+    )
+}
+
+/// What is wrong with a value that was returned.
+pub(crate) fn mismatched(signature: &Signature, mismatches: &[Mismatch]) -> String {
+    let mut text = format!("what was returned does not fit the signature {}", signature.output);
+    for mismatch in mismatches {
+        text.push_str(&format!("\n- {mismatch}"));
+    }
+    text.push_str(&format!(
+        "\nNothing that this program defined was kept. Fix it and return again, for example (return {})",
+        signature.output.example()
+    ));
+    text
+}
+
+/// What is wrong with a value that JSON cannot hold.
+pub(crate) fn not_json(message: &str, advice: Option<&str>) -> String {
+    let advice = advice.map(|advice| format!(" ({advice})")).unwrap_or_default();
+    format!(
+        "what was returned cannot be an answer: {message}{advice}. Return strings, numbers, booleans, vectors and maps"
+    )
+}
+
+/// What is said when there was no answer.
+pub(crate) fn no_answer(turns: u64) -> String {
+    format!("no program returned an answer in {turns} turns")
+}
+
+/// A program that did not do the same when it ran again.
+pub(crate) fn diverged(what: &str) -> TurnError {
+    TurnError { kind: "program_diverged".to_owned(), message: what.to_owned() }
+}
+
+/// A program that is not run again.
+pub(crate) fn not_run_again(why: &str) -> TurnError {
+    let message = format!("the program was interrupted and is not run again, because {why}");
+    TurnError { kind: "program_interrupted".to_owned(), message }
+}
+
+/// What is wrong, and the calls that were made all the same.
+pub(crate) fn with_calls(message: &str, calls: &[Made]) -> String {
+    if calls.is_empty() {
+        return format!("{message}. It had called no tool");
+    }
+    let mut text = format!("{message}. These calls had been made:");
+    for made in calls.iter().take(MOST_CALLS) {
+        let outcome = match &made.result {
+            Some(result) if result.is_error => "failed",
+            Some(_) => "done",
+            None => "unknown",
+        };
+        let arguments = crate::mission::without_firewalled(&made.arguments.clone().into()).to_string();
+        text.push_str(&format!("\n- {}({}) {outcome}", made.name, cut(&arguments)));
+    }
+    if calls.len() > MOST_CALLS {
+        text.push_str(&format!("\n- and {} more", calls.len() - MOST_CALLS));
+    }
+    text
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,366 @@
+//! The machine of a Lisp evaluation: ask, run the program of the answer, and again, until a program returns.
+//!
+//! Everything that the machine knows follows from the journal. A program that was interrupted runs again from its start with
+//! what is recorded of its calls, so a machine that is rebuilt at any record wants what the one before it would have wanted.
+
+mod rebuild;
+mod run;
+mod settle;
+mod show;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{InnerMessage, ProgramStarted, RecordBody, Role, TurnFinished};
+use backstitch_core::machine::{
+    Action, Ending, Event, Machine, MachineError, Machinery, Past, Shown, Wanted,
+};
+use backstitch_core::message::Content;
+use backstitch_core::rng::Seed;
+use backstitch_lisp::{Engine, INTERPRETER, Inputs, Map, Memory, Value};
+
+use crate::agent::{AgentError, LispAgent, Prepared};
+use crate::extract::extract;
+use crate::feedback;
+use crate::turn::{Turn, TurnError};
+pub(crate) use run::Made;
+use run::{Origin, Run, Step};
+use show::Seen;
+
+/// Why calls are refused that an answer makes beside its program.
+const NOT_IN_ANSWERS: &str = "tools are called by the program: write (tool/name {:parameter value}) in it";
+
+/// Why a call of a program that does not go on is not made.
+const NOT_ANY_MORE: &str = "the program that made the call was interrupted and does not go on";
+
+/// Builds the machines of a Lisp agent. A clone is cheap.
+#[derive(Debug, Clone)]
+pub struct LispMachinery(Arc<Prepared>);
+
+impl LispMachinery {
+    /// The machinery of an agent.
+    pub fn new(agent: LispAgent) -> Result<Self, AgentError> {
+        Self::with_engine(agent, Engine::new())
+    }
+
+    /// The machinery of an agent, with an engine that others use too.
+    pub fn with_engine(agent: LispAgent, engine: Engine) -> Result<Self, AgentError> {
+        Prepared::new(agent, engine).map(|prepared| Self(Arc::new(prepared)))
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &LispAgent {
+        &self.0.agent
+    }
+}
+
+impl Machinery for LispMachinery {
+    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
+        LispMachine::rebuilt(self.0.clone(), past).map(|machine| Box::new(machine) as Box<dyn Machine>)
+    }
+}
+
+/// An answer of the model whose program has not been started.
+#[derive(Debug, Clone)]
+struct Answer {
+    origin: Origin,
+    text: String,
+    at: backstitch_core::time::Timestamp,
+}
+
+/// Where a machine stands.
+enum Phase {
+    /// It wants an answer.
+    Ask,
+    /// It has one. The calls are those that the answer makes itself, which is not how it is done.
+    Answered(Answer, Vec<Wanted>),
+    /// A program runs, or is about to.
+    Running(Box<Run>, Box<ProgramStarted>),
+    /// A program does not go on, for this reason. Its calls that have no result get one first.
+    Abandoned(Box<Run>, TurnError, bool),
+    /// A turn has ended and is to be recorded.
+    Ended(Box<Turn>, Box<RecordBody>),
+    /// The evaluation ends like this.
+    Finish(Ending),
+}
+
+/// What the programs so far have left.
+#[derive(Clone, Default)]
+struct Left {
+    memory: Memory,
+    /// The turn that left the memory.
+    memory_turn: Option<u64>,
+    /// The results of the last programs, the latest last.
+    history: Vec<Value>,
+    /// The tasks that are done, by id.
+    tasks: Map,
+}
+
+/// How many results `*1`, `*2` and so on reach.
+const HISTORY: usize = 3;
+
+impl Left {
+    fn remember(&mut self, result: Value) {
+        self.history.push(result);
+        let extra = self.history.len().saturating_sub(HISTORY);
+        self.history.drain(..extra);
+    }
+}
+
+/// The machine of a Lisp evaluation.
+pub struct LispMachine {
+    prepared: Arc<Prepared>,
+    evaluation: EvaluationId,
+    seed: Seed,
+    seen: Seen,
+    left: Left,
+    /// How many answers there were.
+    turns: u64,
+    /// The turn of the latest thing that was said to the policy.
+    said_in: Option<u64>,
+    phase: Phase,
+}
+
+impl LispMachine {
+    fn new(prepared: Arc<Prepared>, evaluation: EvaluationId, seed: Seed) -> Self {
+        let seen = Seen::new(&prepared);
+        let left = Left::default();
+        Self { prepared, evaluation, seed, seen, left, turns: 0, said_in: None, phase: Phase::Ask }
+    }
+
+    fn said(&mut self, message: &Arc<InnerMessage>) {
+        self.seen.said(message, &self.prepared);
+        if message.role() == Role::User {
+            self.said_in = Some(message.turn);
+            // Who has something to say before the evaluation ends is heard, if there is an answer left to hear them with.
+            if matches!(self.phase, Phase::Finish(_)) && self.may_ask() && message.turn >= self.turns {
+                self.phase = Phase::Ask;
+            }
+        }
+    }
+
+    fn may_ask(&self) -> bool {
+        self.turns < self.prepared.agent.options.most_turns()
+    }
+
+    /// Whether something was said since the last answer, which the policy has not seen.
+    fn is_unheard(&self) -> bool {
+        self.said_in.is_some_and(|turn| turn >= self.turns) && self.turns > 0
+    }
+
+    fn answered(&mut self, messages: &[Arc<InnerMessage>]) {
+        let Some(first) = messages.first() else { return };
+        self.turns = self.turns.max(first.turn);
+        let texts = messages.iter().filter(|message| matches!(message.message.content, Content::Parts(_)));
+        let texts: Vec<String> = texts.map(|message| message.content()).collect();
+        let calls = messages.iter().filter_map(|message| {
+            let call = message.message.option_call().filter(|call| call.path.is_none())?;
+            Some(Wanted {
+                call_id: call.invocation_id,
+                name: call.option_name.clone(),
+                arguments: call.arguments.clone(),
+                turn: message.turn,
+                step_num: message.message.step_num,
+                made_at: None,
+                refusal: Some(NOT_IN_ANSWERS.to_owned()),
+            })
+        });
+        let origin = Origin { evaluation: self.evaluation, turn: first.turn, answer: first.message_id };
+        let answer = Answer { origin, text: texts.join("\n"), at: first.created_at };
+        self.phase = Phase::Answered(answer, calls.collect());
+    }
+
+    /// What is to be done about an answer: its program is found and recorded, before it runs.
+    fn begin(&mut self, answer: Answer) -> Option<Action> {
+        match extract(&answer.text) {
+            Ok(source) => {
+                let program = self.program(&answer, source.clone());
+                let run = Run::new(answer.origin, source, Vec::new(), HashMap::new());
+                self.seen.answer(answer.text);
+                self.phase = Phase::Running(Box::new(run), Box::new(program.clone()));
+                Some(Action::Record(vec![program.into()]))
+            }
+            Err(none) => {
+                let error = TurnError { kind: "no_program".to_owned(), message: feedback::no_program(none) };
+                let turn = Turn {
+                    number: answer.origin.turn,
+                    answer: answer.text,
+                    success: false,
+                    error: Some(error),
+                    ..Turn::default()
+                };
+                self.end_turn(turn);
+                None
+            }
+        }
+    }
+
+    fn program(&self, answer: &Answer, source: String) -> ProgramStarted {
+        let chance = CallId::of_program(answer.origin.answer, "chance");
+        ProgramStarted {
+            evaluation_id: self.evaluation,
+            turn: answer.origin.turn,
+            source: Some(source),
+            source_object: None,
+            now: answer.at,
+            seed: self.seed.rng_for(chance).next_u64(),
+            memory: self.left.memory_turn,
+            interpreter: INTERPRETER.to_owned(),
+            inputs: Some(self.prepared.inputs),
+            extra: Extra::default(),
+        }
+    }
+
+    fn inputs(&self, program: &ProgramStarted) -> Inputs {
+        Inputs {
+            data: self.prepared.data.clone(),
+            tools: self.prepared.tools.clone(),
+            memory: self.left.memory.clone(),
+            history: self.left.history.clone(),
+            journal: self.left.tasks.clone(),
+            limits: self.prepared.agent.options.limits.clone(),
+            now: i64::try_from(program.now.unix_millis()).unwrap_or(i64::MAX),
+            seed: program.seed,
+        }
+    }
+
+    /// Runs a program until something has to be done.
+    fn run(&mut self, mut run: Box<Run>, program: Box<ProgramStarted>) -> Option<Action> {
+        if !run.is_started() {
+            let inputs = self.inputs(&program);
+            if let Err(error) = run.start(&self.prepared, inputs) {
+                // What does not compile has called nothing, unless it did compile before.
+                match run.calls.is_empty() {
+                    true => self.settle_error(*run, &error, Vec::new()),
+                    false => {
+                        let error = feedback::diverged(&error.to_string());
+                        self.phase = Phase::Abandoned(run, error, false);
+                    }
+                }
+                return None;
+            }
+        }
+        match run.step(&self.prepared) {
+            Step::Act(action) => {
+                self.phase = Phase::Running(run, program);
+                Some(action)
+            }
+            Step::Finished(finished) => {
+                self.settle(*run, *finished);
+                None
+            }
+            Step::Diverged(diverged) => {
+                self.phase = Phase::Abandoned(run, feedback::diverged(&diverged.to_string()), false);
+                None
+            }
+        }
+    }
+
+    /// Ends a program that does not go on: calls without a result get one, then the turn has failed.
+    fn abandon(&mut self, run: Box<Run>, error: TurnError, is_told: bool) -> Option<Action> {
+        let refused: Vec<Wanted> = run.unfinished().map(|made| refused(made, run.origin.turn)).collect();
+        if !refused.is_empty() && !is_told {
+            self.phase = Phase::Abandoned(run, error, true);
+            return Some(Action::Call(refused));
+        }
+        let error = TurnError { message: feedback::with_calls(&error.message, &run.calls), ..error };
+        self.settle_failure(*run, error, Vec::new());
+        None
+    }
+
+    /// The turn has ended and is recorded next.
+    fn end_turn(&mut self, turn: Turn) {
+        let data = serde_json::to_value(&turn).unwrap_or_default();
+        let record = TurnFinished {
+            evaluation_id: self.evaluation,
+            turn: turn.number,
+            data,
+            data_object: None,
+            extra: Extra::default(),
+        };
+        self.phase = Phase::Ended(Box::new(turn), Box::new(record.into()));
+    }
+
+    /// What comes after a turn that is recorded.
+    fn after_turn(&mut self, turn: Arc<Turn>, ending: Option<Ending>) {
+        self.seen.push(turn);
+        let unheard = self.is_unheard() && self.may_ask();
+        self.phase = match ending.filter(|_| !unheard) {
+            Some(ending) => Phase::Finish(ending),
+            None => Phase::Ask,
+        };
+    }
+}
+
+fn refused(made: &Made, turn: u64) -> Wanted {
+    Wanted {
+        call_id: made.call_id,
+        name: made.name.clone(),
+        arguments: backstitch_core::message::Arguments::from_object(made.arguments.clone()),
+        turn,
+        step_num: Some(turn),
+        made_at: None,
+        refusal: Some(NOT_ANY_MORE.to_owned()),
+    }
+}
+
+impl Machine for LispMachine {
+    fn take_in(&mut self, event: Event) {
+        match event {
+            Event::Said(message) => self.said(&message),
+            Event::Answered { messages, .. } => self.answered(&messages),
+            Event::CallEnded { call, result } => {
+                let Some(result) = result.message.option_result() else { return };
+                match &mut self.phase {
+                    Phase::Running(run, _) | Phase::Abandoned(run, ..) => {
+                        run.call_ended(call, result);
+                    }
+                    Phase::Answered(_, calls) => calls.retain(|wanted| wanted.call_id != call),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn next(&mut self) -> Action {
+        loop {
+            let done = match std::mem::replace(&mut self.phase, Phase::Ask) {
+                Phase::Ask if self.may_ask() => Some(Action::Ask),
+                Phase::Ask => {
+                    let message = feedback::no_answer(self.turns);
+                    Some(Action::Finish(Ending::failed("max_turns", message)))
+                }
+                Phase::Answered(answer, calls) if calls.is_empty() => self.begin(answer),
+                Phase::Answered(answer, calls) => {
+                    self.phase = Phase::Answered(answer, calls.clone());
+                    Some(Action::Call(calls))
+                }
+                Phase::Running(run, program) => self.run(run, program),
+                Phase::Abandoned(run, error, is_told) => self.abandon(run, error, is_told),
+                Phase::Ended(turn, record) => {
+                    let turn = Arc::new(*turn);
+                    let ending = self.ending_of(&turn);
+                    self.after_turn(turn, ending);
+                    Some(Action::Record(vec![*record]))
+                }
+                Phase::Finish(ending) => {
+                    self.phase = Phase::Finish(ending.clone());
+                    Some(Action::Finish(ending))
+                }
+            };
+            if let Some(action) = done {
+                return action;
+            }
+        }
+    }
+
+    fn takes_long(&self) -> bool {
+        matches!(self.phase, Phase::Running(..))
+    }
+
+    fn show(&self) -> Option<Shown> {
+        Some(self.seen.show(&self.prepared, self.evaluation))
+    }
+}

@@ -1,0 +1,363 @@
+//! A program that runs: what it waits for is answered from the journal where it is recorded, and asked for where it is not.
+//!
+//! A program stops where it calls tools, perhaps in several branches at once. All that it waits for then is a *wave*, and it
+//! goes on only when every request of the wave has its answer. So a program that runs again after an interruption comes to
+//! the same waves, whatever part of one was recorded, and makes the same calls at the same places.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId, MessageId};
+use backstitch_core::journal::{ProgramStarted, RecordBody, TaskFinished};
+use backstitch_core::machine::{Action, Wanted};
+use backstitch_core::message::{Arguments, OptionResult};
+use backstitch_core::storable::check_object;
+use backstitch_lisp::{
+    CallPath, Error, ErrorKind, Finished, Inputs, Machine, Memory, Outcome, Request, TaskRecord, ToolCall,
+    Value, from_json, store_value, to_edn_within, to_json,
+};
+use serde_json::{Map as Object, Value as Json};
+
+use crate::agent::Prepared;
+
+/// The longest id of a task, in bytes.
+const LONGEST_TASK_ID: usize = 1024;
+
+/// A call that a program made.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    pub(crate) call_id: CallId,
+    pub(crate) path: String,
+    pub(crate) name: String,
+    pub(crate) arguments: Object<String, Json>,
+    /// What came of it, as soon as that is recorded.
+    pub(crate) result: Option<OptionResult>,
+    /// Whether somebody was told to run it.
+    pub(crate) is_wanted: bool,
+    /// Whether the program has come to it.
+    pub(crate) is_reached: bool,
+}
+
+/// A program that runs again does not do what it did before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the program was interrupted, and when it ran again it did not do what it had done before: {what}")]
+pub(crate) struct Diverged {
+    pub(crate) what: String,
+}
+
+/// What running a program comes to.
+pub(crate) enum Step {
+    /// This has to be done first.
+    Act(Action),
+    /// It is done.
+    Finished(Box<Finished>),
+    /// It does not do what it did before.
+    Diverged(Diverged),
+}
+
+/// Where a program comes from and belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    pub(crate) evaluation: EvaluationId,
+    pub(crate) turn: u64,
+    /// The answer that it was found in.
+    pub(crate) answer: MessageId,
+}
+
+/// A program that runs.
+pub(crate) struct Run {
+    pub(crate) origin: Origin,
+    pub(crate) source: String,
+    machine: Option<Machine>,
+    /// The calls, in the order in which they were made.
+    pub(crate) calls: Vec<Made>,
+    /// Tasks that this program has done, by the place where it did.
+    tasks: HashMap<String, (String, Value)>,
+    wave: Vec<Request>,
+    answers: HashMap<CallPath, Result<Value, String>>,
+}
+
+impl Run {
+    /// A program about to run, with the calls and tasks of it that are recorded already.
+    pub(crate) fn new(
+        origin: Origin,
+        source: String,
+        calls: Vec<Made>,
+        tasks: HashMap<String, (String, Value)>,
+    ) -> Self {
+        Self { origin, source, machine: None, calls, tasks, wave: Vec::new(), answers: HashMap::new() }
+    }
+
+    /// Compiles the program, from the beginning.
+    pub(crate) fn start(&mut self, prepared: &Prepared, inputs: Inputs) -> Result<(), Error> {
+        let program = prepared.engine.compile(&self.source, &inputs)?;
+        self.machine = Some(prepared.engine.start(&program, inputs));
+        Ok(())
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    /// Takes in the result of a call. Gives whether the call is one of this program.
+    pub(crate) fn call_ended(&mut self, call: CallId, result: &OptionResult) -> bool {
+        let made = self.calls.iter_mut().find(|made| made.call_id == call);
+        made.map(|made| made.result = Some(result.clone())).is_some()
+    }
+
+    /// Calls without a result.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Made> {
+        self.calls.iter().filter(|made| made.result.is_none())
+    }
+
+    /// The tasks that it has done.
+    pub(crate) fn done_tasks(&self) -> impl Iterator<Item = &(String, Value)> {
+        self.tasks.values()
+    }
+
+    /// Goes on until something has to be done, or the program is.
+    pub(crate) fn step(&mut self, prepared: &Prepared) -> Step {
+        loop {
+            if self.wave.is_empty() {
+                let Some(machine) = &mut self.machine else {
+                    return Step::Finished(broken("it was never started"));
+                };
+                // A bug of the interpreter must not make a session that nobody can open again.
+                match catch_unwind(AssertUnwindSafe(|| machine.run())) {
+                    Ok(Outcome::Finished(finished)) => return self.finished(finished),
+                    Ok(Outcome::Suspended(requests)) => self.wave = requests,
+                    Err(_) => return Step::Finished(broken("the interpreter has failed")),
+                }
+            }
+            match self.answer_wave(prepared) {
+                Ok(Some(action)) => return Step::Act(action),
+                Ok(None) => {}
+                Err(diverged) => return Step::Diverged(diverged),
+            }
+            let Some(machine) = &mut self.machine else { continue };
+            for request in std::mem::take(&mut self.wave) {
+                if let Some(answer) = self.answers.remove(request.path()) {
+                    machine.resume(request.path(), answer);
+                }
+            }
+        }
+    }
+
+    /// Finds answers for all that the program waits for. What is missing is an action.
+    fn answer_wave(&mut self, prepared: &Prepared) -> Result<Option<Action>, Diverged> {
+        let (mut wanted, mut records) = (Vec::new(), Vec::new());
+        for request in self.wave.clone() {
+            if self.answers.contains_key(request.path()) {
+                continue;
+            }
+            match request {
+                Request::Tool(call) => wanted.extend(self.answer_call(&call, prepared)?),
+                Request::Record(task) => records.extend(self.answer_task(&task, prepared)?),
+            }
+        }
+        if !records.is_empty() {
+            // Whoever is told to run a call is told so once: those that are wanted here are wanted again after this.
+            for one in &wanted {
+                self.unwant(one);
+            }
+            return Ok(Some(Action::Record(records)));
+        }
+        if !wanted.is_empty() {
+            return Ok(Some(Action::Call(wanted)));
+        }
+        let is_waiting = self.wave.iter().any(|request| !self.answers.contains_key(request.path()));
+        Ok(is_waiting.then_some(Action::Wait))
+    }
+
+    fn unwant(&mut self, wanted: &Wanted) {
+        if wanted.made_at.is_some() {
+            self.calls.retain(|made| made.call_id != wanted.call_id);
+        } else if let Some(made) = self.calls.iter_mut().find(|made| made.call_id == wanted.call_id) {
+            made.is_wanted = false;
+        }
+    }
+
+    fn answer_call(&mut self, call: &ToolCall, prepared: &Prepared) -> Result<Option<Wanted>, Diverged> {
+        let path = call.path.to_string();
+        let schema = prepared.spec(&call.name).map(|spec| &spec.parameters);
+        let arguments = match to_json(&call.arguments, schema) {
+            Ok(Json::Object(arguments)) => match check_object(&arguments) {
+                Ok(()) => arguments,
+                Err(problem) => {
+                    self.answers.insert(call.path.clone(), Err(problem.to_string()));
+                    return Ok(None);
+                }
+            },
+            Ok(_) => Object::new(),
+            Err(error) => {
+                let message = match error.advice() {
+                    Some(advice) => {
+                        format!("its arguments cannot be written as JSON: {} ({advice})", error.message())
+                    }
+                    None => format!("its arguments cannot be written as JSON: {}", error.message()),
+                };
+                self.answers.insert(call.path.clone(), Err(message));
+                return Ok(None);
+            }
+        };
+        let Origin { turn, answer, .. } = self.origin;
+        let wanted = |made: &Made, made_at| Wanted {
+            call_id: made.call_id,
+            name: made.name.clone(),
+            arguments: Arguments::from_object(made.arguments.clone()),
+            turn,
+            step_num: Some(turn),
+            made_at,
+            refusal: None,
+        };
+        if let Some(made) = self.calls.iter_mut().find(|made| made.path == path) {
+            if made.name != *call.name || made.arguments != arguments {
+                let what = format!(
+                    "at {path} it called {} with {}, and now it calls {} with {}",
+                    made.name,
+                    Json::Object(made.arguments.clone()),
+                    call.name,
+                    Json::Object(arguments),
+                );
+                return Err(Diverged { what });
+            }
+            made.is_reached = true;
+            return Ok(match &made.result {
+                Some(result) => {
+                    let result = value_of(result, prepared);
+                    self.answers.insert(call.path.clone(), result);
+                    None
+                }
+                None if made.is_wanted => None,
+                None => {
+                    made.is_wanted = true;
+                    Some(wanted(made, None))
+                }
+            });
+        }
+        let label = format!("{path} {} {}", call.name, Json::Object(arguments.clone()));
+        let made = Made {
+            call_id: CallId::of_program(answer, &label),
+            path: path.clone(),
+            name: call.name.to_string(),
+            arguments,
+            result: None,
+            is_wanted: true,
+            is_reached: true,
+        };
+        let wanted = wanted(&made, Some(path));
+        self.calls.push(made);
+        Ok(Some(wanted))
+    }
+
+    fn answer_task(
+        &mut self,
+        task: &TaskRecord,
+        prepared: &Prepared,
+    ) -> Result<Option<RecordBody>, Diverged> {
+        let path = task.path.to_string();
+        let id = match to_edn_within(&task.id, LONGEST_TASK_ID) {
+            Ok(id) => id,
+            Err(_) => {
+                let message = format!("the id of a task is longer than {LONGEST_TASK_ID} bytes");
+                self.answers.insert(task.path.clone(), Err(message));
+                return Ok(None);
+            }
+        };
+        if let Some((known, _)) = self.tasks.get(&path) {
+            if *known != id {
+                return Err(Diverged {
+                    what: format!("at {path} it did the task {known}, and now it does {id}"),
+                });
+            }
+            self.answers.insert(task.path.clone(), Ok(Value::Nil));
+            return Ok(None);
+        }
+        let value = match store_value(&task.value, &prepared.agent.options.limits) {
+            Ok(value) => value,
+            Err(error) => {
+                self.answers.insert(task.path.clone(), Err(error.message().to_owned()));
+                return Ok(None);
+            }
+        };
+        self.answers.insert(task.path.clone(), Ok(Value::Nil));
+        self.tasks.insert(path.clone(), (id.clone(), task.value.clone()));
+        let Origin { evaluation, turn, .. } = self.origin;
+        let record = TaskFinished {
+            evaluation_id: evaluation,
+            turn,
+            path,
+            task: id,
+            value,
+            value_object: None,
+            extra: Extra::default(),
+        };
+        Ok(Some(record.into()))
+    }
+
+    /// A program that ends without having come to all that it did before is not the same.
+    fn finished(&mut self, finished: Box<Finished>) -> Step {
+        match self.calls.iter().find(|made| !made.is_reached) {
+            Some(made) => Step::Diverged(Diverged {
+                what: format!("at {} it called {}, and now it ends without", made.path, made.name),
+            }),
+            None => Step::Finished(finished),
+        }
+    }
+}
+
+/// What the program is given for a result.
+pub(crate) fn value_of(result: &OptionResult, prepared: &Prepared) -> Result<Value, String> {
+    if result.is_error {
+        let kind = result.error_type.as_deref().unwrap_or("failed");
+        return Err(result.error_message.clone().unwrap_or_else(|| kind.to_owned()));
+    }
+    let Some(json) = result.result.inline() else { return Err("its result was not fetched".to_owned()) };
+    let json = match json.as_object() {
+        // A tool's sentence is for models that see results; a program works with the value.
+        Some(both) if is_sentence_and_value(both) && !declares_sentence(prepared, &result.option_name) => {
+            both.get("value").unwrap_or(json)
+        }
+        _ => json,
+    };
+    from_json(json, &prepared.agent.options.limits)
+        .map_err(|error| format!("its result: {}", error.message()))
+}
+
+fn is_sentence_and_value(object: &Object<String, Json>) -> bool {
+    object.len() == 2 && object.get("message").is_some_and(Json::is_string) && object.contains_key("value")
+}
+
+fn declares_sentence(prepared: &Prepared, tool: &str) -> bool {
+    let output = prepared.spec(tool).and_then(|spec| spec.output.as_ref());
+    output.and_then(|output| output.pointer("/properties/message")).is_some()
+}
+
+fn broken(what: &str) -> Box<Finished> {
+    Box::new(Finished {
+        result: Err(Error::new(ErrorKind::Internal, what)),
+        signal: None,
+        prints: Vec::new(),
+        memory: Memory::new(),
+        fuel_used: 0,
+        tool_calls: 0,
+    })
+}
+
+/// What the program that is recorded to have started starts from.
+pub(crate) fn same_inputs(program: &ProgramStarted, prepared: &Prepared) -> Result<(), String> {
+    if program.interpreter != backstitch_lisp::INTERPRETER {
+        return Err(format!(
+            "it was started by the interpreter {}, and this is {}",
+            program.interpreter,
+            backstitch_lisp::INTERPRETER
+        ));
+    }
+    match program.inputs {
+        Some(inputs) if inputs != prepared.inputs => {
+            Err("its data, its tools or its limits are no longer what they were".to_owned())
+        }
+        _ => Ok(()),
+    }
+}

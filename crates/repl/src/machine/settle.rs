@@ -1,0 +1,187 @@
+//! What a program that has ended comes to: a turn, and perhaps the end of the evaluation.
+
+use std::sync::Arc;
+
+use backstitch_core::machine::Ending;
+use backstitch_core::storable;
+use backstitch_lisp::{
+    Error, Finished, Inputs, Memory, Signal, Truncation, Value, from_json, restore_changes, store_changes,
+    to_clojure, to_json,
+};
+use serde_json::Value as Json;
+
+use super::LispMachine;
+use super::run::{Made, Run};
+use crate::feedback;
+use crate::mission::without_firewalled;
+use crate::signature::mismatches;
+use crate::turn::{
+    CallOutcome, Excerpt, Extent, MemoryChange, StoredMemory, Turn, TurnCall, TurnError, TurnSignal,
+};
+
+/// The kind of a turn's error when what it returned does not fit.
+const INVALID_ANSWER: &str = "invalid_answer";
+
+impl LispMachine {
+    /// A program has ended.
+    pub(super) fn settle(&mut self, run: Run, finished: Finished) {
+        for (id, value) in run.done_tasks() {
+            if let Ok(id) = backstitch_lisp::read_edn(id, &self.prepared.agent.options.limits) {
+                self.left.tasks.insert(id, value.clone());
+            }
+        }
+        let Finished { result, signal, prints, memory, .. } = finished;
+        let value = match result {
+            Ok(value) => value,
+            Err(error) => return self.settle_error(run, &error, prints),
+        };
+        let is_single = self.prepared.agent.options.most_turns() == 1;
+        let signal = match signal {
+            Some(Signal::Return) => Some(TurnSignal::Return),
+            Some(Signal::Fail) => Some(TurnSignal::Fail),
+            None => is_single.then_some(TurnSignal::Return),
+        };
+        if signal == Some(TurnSignal::Return)
+            && let Err(error) = self.answer_of(&value)
+        {
+            return self.settle_failure(run, error, prints);
+        }
+        let limits = &self.prepared.agent.options.limits;
+        let stored = store_changes(&self.left.memory, &memory, std::slice::from_ref(&value), limits);
+        let document = match stored {
+            Ok(document) => document,
+            Err(error) => return self.settle_error(run, &error, prints),
+        };
+        let sample = self.prepared.agent.options.compression.sample();
+        let mut change = MemoryChange::between(&self.left.memory, &memory, sample);
+        change.stored = Some(StoredMemory { extent: Extent::Delta, document, object: None });
+        let number = run.origin.turn;
+        let mut turn = self.turn_of(run, prints);
+        turn.success = true;
+        turn.signal = signal;
+        turn.result = Some(excerpt_of(&value, sample));
+        turn.memory = change;
+        self.leave(memory, number, value);
+        self.end_turn(turn);
+    }
+
+    /// What a turn that succeeded leaves behind for the next.
+    pub(super) fn leave(&mut self, memory: Memory, turn: u64, result: Value) {
+        self.left.memory = memory;
+        self.left.memory_turn = Some(turn);
+        self.left.remember(result);
+    }
+
+    /// Restores what a recorded turn left behind.
+    pub(super) fn restore(&mut self, turn: &Turn) -> Result<(), String> {
+        let Some(stored) = turn.memory.stored.as_ref().filter(|_| turn.success) else { return Ok(()) };
+        if stored.object.is_some() {
+            return Err("what it left in memory was not fetched".to_owned());
+        }
+        let mut inputs = Inputs {
+            data: self.prepared.data.clone(),
+            tools: self.prepared.tools.clone(),
+            memory: match stored.extent {
+                Extent::Delta => self.left.memory.clone(),
+                Extent::Whole => Memory::new(),
+            },
+            limits: self.prepared.agent.options.limits.clone(),
+            ..Inputs::default()
+        };
+        let values = restore_changes(&stored.document, &self.prepared.engine, &mut inputs)
+            .map_err(|error| error.message().to_owned())?;
+        let result = values.into_iter().next().unwrap_or_default();
+        self.leave(inputs.memory, turn.number, result);
+        Ok(())
+    }
+
+    pub(super) fn settle_error(&mut self, run: Run, error: &Error, prints: Vec<String>) {
+        let located = error.clone().locate(&run.source);
+        let kind = located.kind().name().to_owned();
+        // The text names the kind first.
+        let message = located.render();
+        self.settle_failure(run, TurnError { kind, message }, prints);
+    }
+
+    /// A turn has failed: what its program defined is gone, and what it called is not.
+    pub(super) fn settle_failure(&mut self, run: Run, error: TurnError, prints: Vec<String>) {
+        let mut turn = self.turn_of(run, prints);
+        turn.error = Some(error);
+        self.end_turn(turn);
+    }
+
+    fn turn_of(&mut self, run: Run, prints: Vec<String>) -> Turn {
+        let limits = &self.prepared.agent.options.limits;
+        let sample = self.prepared.agent.options.compression.sample();
+        let shown = |json: &Json| {
+            let json = without_firewalled(json);
+            let value = from_json(&json, limits).unwrap_or_default();
+            Excerpt::of(&json, &value, sample)
+        };
+        let call = |made: Made| TurnCall {
+            call_id: made.call_id,
+            path: Some(made.path),
+            name: made.name,
+            arguments: shown(&Json::Object(made.arguments)),
+            outcome: match made.result {
+                None => CallOutcome::Open,
+                Some(result) if result.is_error => {
+                    CallOutcome::Error(result.error_message.or(result.error_type).unwrap_or_default())
+                }
+                Some(result) => CallOutcome::Result(shown(result.result.inline().unwrap_or(&Json::Null))),
+            },
+        };
+        Turn {
+            number: run.origin.turn,
+            answer: self.seen.take_answer(),
+            program: Some(run.source),
+            prints,
+            tool_calls: run.calls.into_iter().map(call).collect(),
+            ..Turn::default()
+        }
+    }
+
+    /// How the evaluation ends with a turn, if it does.
+    pub(super) fn ending_of(&self, turn: &Arc<Turn>) -> Option<Ending> {
+        let value = self.left.history.last();
+        match (turn.signal?, value) {
+            (TurnSignal::Return, Some(value)) => {
+                // It was found fit before the turn was recorded. Under another signature it may not be.
+                Some(match self.answer_of(value) {
+                    Ok(output) => Ending::completed(Some(output)),
+                    Err(error) => Ending::failed(error.kind, error.message),
+                })
+            }
+            (TurnSignal::Fail, Some(value)) => {
+                let reason = match value {
+                    Value::String(text) => text.as_str().to_owned(),
+                    other => to_clojure(other, Truncation::SAMPLE.items, 500),
+                };
+                Some(Ending::failed("agent_failed", reason))
+            }
+            (_, None) => None,
+        }
+    }
+
+    /// The answer that a value is, if it fits.
+    fn answer_of(&self, value: &Value) -> Result<Json, TurnError> {
+        let invalid = |message: String| TurnError { kind: INVALID_ANSWER.to_owned(), message };
+        let json = to_json(value, self.prepared.schema.as_ref())
+            .map_err(|error| invalid(feedback::not_json(error.message(), error.advice())))?;
+        storable::check(&json).map_err(|problem| invalid(feedback::not_json(&problem.to_string(), None)))?;
+        match &self.prepared.agent.signature {
+            Some(signature) => match mismatches(&json, &signature.output) {
+                found if found.is_empty() => Ok(json),
+                found => Err(invalid(feedback::mismatched(signature, &found))),
+            },
+            None => Ok(json),
+        }
+    }
+}
+
+fn excerpt_of(value: &Value, sample: Truncation) -> Excerpt {
+    match to_json(value, None) {
+        Ok(json) if storable::check(&json).is_ok() => Excerpt::of(&without_firewalled(&json), value, sample),
+        _ => Excerpt::sample(value, sample),
+    }
+}

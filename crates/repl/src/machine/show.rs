@@ -1,0 +1,139 @@
+//! What the model is shown: what its strategy makes of the turns, as plain messages.
+
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{InnerMessage, Role};
+use backstitch_core::machine::Shown;
+use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
+
+use crate::agent::Prepared;
+use crate::compression::{History, Rendered, Scene};
+use crate::turn::Turn;
+
+/// What was said and done so far, as far as the model may be shown it.
+pub(super) struct Seen {
+    /// The system message, then what was said to the policy.
+    said: Vec<Arc<InnerMessage>>,
+    turns: History,
+    /// What stays the same from request to request.
+    scene: Scene,
+    /// The answer whose program runs.
+    answer: String,
+}
+
+impl Seen {
+    pub(super) fn new(prepared: &Prepared) -> Self {
+        let scene = scene(prepared, &[]);
+        Self { said: Vec::new(), turns: History::new(), scene, answer: String::new() }
+    }
+
+    /// Somebody says something. What is said after the mission is part of it from then on.
+    pub(super) fn said(&mut self, message: &Arc<InnerMessage>, prepared: &Prepared) {
+        self.said.push(message.clone());
+        self.scene = scene(prepared, &self.said);
+    }
+
+    pub(super) fn answer(&mut self, answer: String) {
+        self.answer = answer;
+    }
+
+    pub(super) fn take_answer(&mut self) -> String {
+        std::mem::take(&mut self.answer)
+    }
+
+    pub(super) fn push(&mut self, turn: Arc<Turn>) {
+        self.turns.push(turn);
+    }
+
+    pub(super) fn show(&self, prepared: &Prepared, evaluation: EvaluationId) -> Shown {
+        let compression = &prepared.agent.options.compression;
+        let rendered = compression.render(&self.turns, &self.scene);
+        let left_out = left_out(&rendered);
+        Shown {
+            messages: self.messages(rendered, evaluation),
+            renderer: Some(compression.renderer()),
+            left_out,
+            tools_in_text: true,
+        }
+    }
+
+    fn messages(&self, rendered: Rendered, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
+        let Some(first) = self.said.first() else { return Vec::new() };
+        let mut turn = 0;
+        let mut media = self.media();
+        let mut messages = Vec::with_capacity(rendered.messages.len());
+        for (place, shown) in rendered.messages.into_iter().enumerate() {
+            let hint = match shown.role {
+                Role::System => RoleHint::System,
+                Role::User | Role::Tool => RoleHint::User,
+                Role::Assistant => RoleHint::Assistant,
+            };
+            turn += u64::from(shown.role == Role::Assistant);
+            let mut parts = vec![Part::text(shown.text)];
+            if hint == RoleHint::User {
+                parts.append(&mut media);
+            }
+            let mut message = Message::new(speaker(shown.role), Content::Parts(parts.into()));
+            message.role_hint_for_llm = Some(hint);
+            messages.push(Arc::new(InnerMessage {
+                message_id: first.message_id.derived(&format!("shown {place}")),
+                evaluation_id: evaluation,
+                sequence: place as u64,
+                turn,
+                prompt_ns: first.prompt_ns.clone(),
+                prompt_key: first.prompt_key.clone(),
+                created_at: first.created_at,
+                message,
+                provider: None,
+                extra: Extra::default(),
+            }));
+        }
+        messages
+    }
+
+    /// What was said that is no text.
+    fn media(&self) -> Vec<Part> {
+        let said = self.said.iter().filter(|message| message.role() == Role::User);
+        let parts = said.filter_map(|message| message.message.parts()).flatten();
+        parts.filter(|part| !matches!(part, Part::Text(_))).cloned().collect()
+    }
+}
+
+/// What a render left out, a line each.
+fn left_out(rendered: &Rendered) -> Vec<String> {
+    let told = &rendered.statistics;
+    let dropped = [
+        ("turns", told.turns_dropped),
+        ("failed turns", told.failed_turns.dropped()),
+        ("prints", told.prints.dropped()),
+        ("calls", told.tool_calls.dropped()),
+        ("definitions", told.definitions.dropped()),
+    ];
+    let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
+    dropped.map(|(what, count)| format!("{count} {what}")).collect()
+}
+
+fn scene(prepared: &Prepared, said: &[Arc<InnerMessage>]) -> Scene {
+    let of = |role: Role| said.iter().filter(move |message| message.role() == role);
+    let mission: Vec<String> = of(Role::User).map(|message| message.content()).collect();
+    let agent = &prepared.agent;
+    let mut scene = Scene::new(mission.join("\n\n"))
+        .tools(agent.tools.iter().map(|tool| &**tool))
+        .data(&prepared.data, agent.options.compression.sample())
+        .max_turns(Some(agent.options.most_turns()));
+    if let Some(system) = of(Role::System).next() {
+        scene = scene.system(system.content());
+    }
+    scene
+}
+
+fn speaker(role: Role) -> PolicyName {
+    let name = match role {
+        Role::System => "prompt",
+        Role::Assistant => "assistant",
+        Role::User | Role::Tool => "user",
+    };
+    PolicyName::new(name).unwrap_or_else(|_| PolicyName::runtime())
+}

@@ -1,0 +1,130 @@
+//! Missions: what an agent is asked to do, as a template.
+//!
+//! `{{name}}` stands for a value that is given, `{{name.field.0}}` for a part of one; `\{{` is two braces. A text stands in
+//! the mission as it is, any other value as JSON. What is not given is an error that names what is, and so is a value that
+//! is firewalled, because a mission is shown to a model.
+
+use serde_json::{Map, Value as Json};
+
+use crate::signature::is_firewalled;
+
+/// A mission could not be made from its template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissionError {
+    /// Nothing of this name is given.
+    #[error("the mission needs {{{{{name}}}}}, and there is no such value; there are: {}", list(known))]
+    Missing {
+        /// The placeholder.
+        name: String,
+        /// What is given.
+        known: Vec<String>,
+    },
+    /// The value must not be shown to a model.
+    #[error(
+        "the mission shows {{{{{name}}}}}, which is firewalled: a name that begins with `_` is never part of a prompt"
+    )]
+    Firewalled {
+        /// The placeholder.
+        name: String,
+    },
+    /// A placeholder has no name.
+    #[error("the mission has a placeholder {{{{{text}}}}} that is no name; write \\{{{{ for two braces")]
+    NotAName {
+        /// What stands between the braces.
+        text: String,
+    },
+    /// A placeholder has no end.
+    #[error("the mission has {{{{ without }}}} after it, at byte {at}; write \\{{{{ for two braces")]
+    Unclosed {
+        /// Where.
+        at: usize,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The mission that a template makes of values.
+pub fn fill_mission(template: &str, values: &Map<String, Json>) -> Result<String, MissionError> {
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(at) = rest.find("{{") {
+        if rest[..at].ends_with('\\') {
+            text.push_str(&rest[..at - 1]);
+            text.push_str("{{");
+            rest = &rest[at + 2..];
+            continue;
+        }
+        text.push_str(&rest[..at]);
+        let inside = &rest[at + 2..];
+        let Some(end) = inside.find("}}") else {
+            return Err(MissionError::Unclosed { at: template.len() - rest.len() + at });
+        };
+        text.push_str(&value_of(inside[..end].trim(), values)?);
+        rest = &inside[end + 2..];
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+/// The names that a template's placeholders begin with, each once.
+pub fn placeholders(template: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = template;
+    while let Some(at) = rest.find("{{") {
+        let inside = &rest[at + 2..];
+        let is_escaped = rest[..at].ends_with('\\');
+        let Some(end) = inside.find("}}").filter(|_| !is_escaped) else {
+            rest = inside;
+            continue;
+        };
+        let name = inside[..end].trim().split('.').next().unwrap_or_default();
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+        rest = &inside[end + 2..];
+    }
+    names
+}
+
+fn value_of(placeholder: &str, values: &Map<String, Json>) -> Result<String, MissionError> {
+    let is_part = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
+    let parts: Vec<&str> = placeholder.split('.').collect();
+    if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_part)) {
+        return Err(MissionError::NotAName { text: placeholder.to_owned() });
+    }
+    if parts.iter().any(|part| is_firewalled(part)) {
+        return Err(MissionError::Firewalled { name: placeholder.to_owned() });
+    }
+    let known = || values.keys().filter(|name| !is_firewalled(name)).cloned().collect();
+    let missing = || MissionError::Missing { name: placeholder.to_owned(), known: known() };
+    let mut value = values.get(parts[0]).ok_or_else(missing)?;
+    for part in &parts[1..] {
+        let inner = match value {
+            Json::Object(fields) => fields.get(*part),
+            Json::Array(items) => part.parse::<usize>().ok().and_then(|index| items.get(index)),
+            _ => None,
+        };
+        value = inner.ok_or_else(missing)?;
+    }
+    Ok(match value {
+        Json::String(text) => text.clone(),
+        other => without_firewalled(other).to_string(),
+    })
+}
+
+/// A value without what is firewalled inside of it.
+pub(crate) fn without_firewalled(value: &Json) -> Json {
+    match value {
+        Json::Object(fields) => fields
+            .iter()
+            .filter(|(name, _)| !is_firewalled(name))
+            .map(|(name, value)| (name.clone(), without_firewalled(value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        Json::Array(items) => items.iter().map(without_firewalled).collect::<Vec<_>>().into(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,195 @@
+//! Seeing again what a request left out.
+//!
+//! A strategy leaves things out and the journal keeps them, so a tool can give them back. This is its pure part: given the
+//! turns of a Lisp agent or the transcript of a JSON agent, and the number of a turn or the id of a call, it gives a window of
+//! the full text. Windows are counted in characters and say where the next one begins.
+
+use std::sync::Arc;
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{InnerMessage, Role};
+use serde::{Deserialize, Serialize};
+
+use crate::compression::History;
+use crate::turn::{CallOutcome, Excerpt, Turn, TurnCall};
+
+/// The name under which the tool is offered, and which placeholders mention.
+pub const TOOL_NAME: &str = "recall";
+
+/// What is to be seen again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reference {
+    /// A turn, by its number.
+    Turn(u64),
+    /// A call of a tool, with its arguments and its result.
+    CallId(CallId),
+}
+
+/// Which part of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Window {
+    /// The first character, from 0.
+    pub from: usize,
+    /// How many characters at most.
+    pub limit: usize,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { from: 0, limit: 8_000 }
+    }
+}
+
+/// A part of a text that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recalled {
+    /// The part.
+    pub text: String,
+    /// The first character of it, in the whole.
+    pub from: usize,
+    /// How many characters the whole has.
+    pub total: usize,
+    /// Where the next part begins, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<usize>,
+}
+
+/// There is nothing to see.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecallError {
+    /// There is no such turn.
+    #[error("there is no turn {turn}; {}", known(*first, *last))]
+    NoTurn {
+        /// What was asked for.
+        turn: u64,
+        /// The first turn there is.
+        first: Option<u64>,
+        /// The last turn there is.
+        last: Option<u64>,
+    },
+    /// There is no such call.
+    #[error(
+        "there is no call {call} in this conversation; take the id from a placeholder or from the list of calls"
+    )]
+    NoCall {
+        /// What was asked for.
+        call: CallId,
+    },
+}
+
+fn known(first: Option<u64>, last: Option<u64>) -> String {
+    match (first, last) {
+        (Some(first), Some(last)) => format!("there are turns {first} to {last}"),
+        _ => "there are no turns yet".to_owned(),
+    }
+}
+
+/// A turn of a Lisp agent, or a call that one of its programs made.
+///
+/// Turns keep samples of large values. The whole of a call's result is in its message: recall it from the transcript.
+pub fn from_turns(history: &History, reference: Reference, window: Window) -> Result<Recalled, RecallError> {
+    match reference {
+        Reference::Turn(turn) => {
+            let found = history.turns().find(|candidate| candidate.number == turn);
+            let number = |turn: Option<&Arc<Turn>>| turn.map(|turn| turn.number);
+            let (first, last) = (number(history.turns().next()), number(history.turns().next_back()));
+            found.map(|turn| cut(&text_of_turn(turn), window)).ok_or(RecallError::NoTurn {
+                turn,
+                first,
+                last,
+            })
+        }
+        Reference::CallId(call) => {
+            let mut calls = history.turns().rev().flat_map(|turn| &turn.tool_calls);
+            let found = calls.find(|candidate| candidate.call_id == call);
+            found.map(|call| cut(&text_of_call(call), window)).ok_or(RecallError::NoCall { call })
+        }
+    }
+}
+
+/// An answer of a JSON agent with its calls and results, or one call. What lies in objects has to be hydrated first.
+pub fn from_transcript(
+    messages: &[Arc<InnerMessage>],
+    reference: Reference,
+    window: Window,
+) -> Result<Recalled, RecallError> {
+    let belongs = |message: &InnerMessage| match reference {
+        Reference::Turn(turn) => message.turn == turn,
+        Reference::CallId(call) => {
+            message.tool_call_id() == Some(call)
+                || message.message.option_call().is_some_and(|made| made.invocation_id == call)
+        }
+    };
+    let texts: Vec<String> =
+        messages.iter().filter(|message| belongs(message)).map(|message| text_of_message(message)).collect();
+    if !texts.is_empty() {
+        return Ok(cut(&texts.join("\n\n"), window));
+    }
+    Err(match reference {
+        Reference::CallId(call) => RecallError::NoCall { call },
+        Reference::Turn(turn) => {
+            let turns = || messages.iter().map(|message| message.turn);
+            RecallError::NoTurn { turn, first: turns().min(), last: turns().max() }
+        }
+    })
+}
+
+fn cut(text: &str, window: Window) -> Recalled {
+    let total = text.chars().count();
+    let from = window.from.min(total);
+    let shown: String = text.chars().skip(from).take(window.limit).collect();
+    let end = from + shown.chars().count();
+    // A window of nothing would have the same one after it for ever.
+    let next = (end < total && end > from).then_some(end);
+    Recalled { text: shown, from, total, next }
+}
+
+fn text_of_turn(turn: &Turn) -> String {
+    let mut parts = vec![format!("Turn {}", turn.number), turn.answer.clone()];
+    if let Some(error) = &turn.error {
+        parts.push(format!("Error: {}", error.message));
+    }
+    parts.extend(turn.tool_calls.iter().map(text_of_call));
+    if !turn.prints.is_empty() {
+        parts.push(format!("Output:\n{}", turn.prints.join("\n")));
+    }
+    if let Some(result) = &turn.result {
+        parts.push(format!("Result: {}", text_of_excerpt(result)));
+    }
+    parts.join("\n\n")
+}
+
+fn text_of_call(call: &TurnCall) -> String {
+    let outcome = match &call.outcome {
+        CallOutcome::Result(result) => text_of_excerpt(result),
+        CallOutcome::Error(message) => format!("Error: {message}"),
+        CallOutcome::Open => "(no result)".to_owned(),
+    };
+    format!("Call {} of {}\n{}\n{outcome}", call.call_id, call.name, text_of_excerpt(&call.arguments))
+}
+
+fn text_of_excerpt(excerpt: &Excerpt) -> String {
+    match excerpt {
+        Excerpt::Whole(json) => json.to_string(),
+        Excerpt::Sample { text, .. } => text.clone(),
+    }
+}
+
+fn text_of_message(message: &InnerMessage) -> String {
+    if let Some(call) = message.message.option_call() {
+        return format!("Call {} of {}\n{}", call.invocation_id, call.option_name, call.arguments.text());
+    }
+    let content = message.content();
+    match message.role() {
+        Role::System => format!("System:\n{content}"),
+        Role::User => format!("User:\n{content}"),
+        Role::Assistant => format!("Assistant:\n{content}"),
+        Role::Tool => match message.tool_call_id() {
+            Some(call) => format!("Result of call {call}\n{content}"),
+            None => content,
+        },
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether an answer fits its signature, told so that a model can act on it.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use super::{Field, Type, is_firewalled, key};
+
+/// More mismatches than this are not told.
+const MOST: usize = 20;
+
+/// How many characters of a value are shown.
+const SHOWN: usize = 40;
+
+/// A place where an answer is not what its signature says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Where, as `get-in` would be told: `[:items 0 :id]`.
+    pub path: String,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub got: String,
+    /// What to write instead.
+    pub advice: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: expected {}, got {}; {}", self.path, self.expected, self.got, self.advice)
+    }
+}
+
+/// Where a value does not fit a type, the first places of them.
+pub fn mismatches(value: &Json, wanted: &Type) -> Vec<Mismatch> {
+    let mut checker = Checker { path: Vec::new(), found: Vec::new() };
+    checker.check(value, wanted);
+    checker.found
+}
+
+struct Checker {
+    path: Vec<String>,
+    found: Vec<Mismatch>,
+}
+
+impl Checker {
+    fn check(&mut self, value: &Json, wanted: &Type) {
+        if self.found.len() >= MOST {
+            return;
+        }
+        let fits = match (wanted, value) {
+            (Type::Optional(_), Json::Null) | (Type::Any, _) => true,
+            (Type::Optional(inner), value) => return self.check(value, inner),
+            (Type::String | Type::Keyword, Json::String(_)) => true,
+            (Type::Int, Json::Number(number)) => number.is_i64() || number.is_u64(),
+            (Type::Float, Json::Number(_)) | (Type::Bool, Json::Bool(_)) | (Type::Map, Json::Object(_)) => {
+                true
+            }
+            (Type::List(items), Json::Array(values)) => {
+                for (index, value) in values.iter().enumerate() {
+                    self.at(index.to_string(), |checker| checker.check(value, items));
+                }
+                true
+            }
+            (Type::Object(fields), Json::Object(values)) => {
+                self.fields(values, fields);
+                true
+            }
+            _ => false,
+        };
+        if !fits {
+            let advice = advice(value, wanted);
+            self.add(wanted.words(), self.shown(value), advice);
+        }
+    }
+
+    fn fields(&mut self, values: &serde_json::Map<String, Json>, fields: &[Field]) {
+        for field in fields {
+            let name = key(&field.name);
+            match values.get(&field.name) {
+                Some(value) => self.at(name, |checker| checker.check(value, &field.holds)),
+                None if field.holds.is_optional() => {}
+                None => {
+                    let advice = format!("add it, for example `{name} {}`", field.holds.example());
+                    self.at(name, |checker| {
+                        checker.add(field.holds.words(), "nothing".to_owned(), advice);
+                    });
+                }
+            }
+        }
+        let known = |name: &String| fields.iter().any(|field| field.name == *name);
+        for (name, value) in values.iter().filter(|(name, _)| !known(name)) {
+            let names: Vec<String> = fields.iter().map(|field| key(&field.name)).collect();
+            let advice = format!("leave it out or spell it as one of {}", names.join(", "));
+            self.at(key(name), |checker| {
+                checker.add("no such field".to_owned(), checker.shown(value), advice);
+            });
+        }
+    }
+
+    fn at(&mut self, step: String, check: impl FnOnce(&mut Self)) {
+        self.path.push(step);
+        check(self);
+        self.path.pop();
+    }
+
+    fn add(&mut self, expected: String, got: String, advice: String) {
+        if self.found.len() < MOST {
+            self.found.push(Mismatch { path: format!("[{}]", self.path.join(" ")), expected, got, advice });
+        }
+    }
+
+    /// A value in a few words, or what kind of value it is where no prompt may show it.
+    fn shown(&self, value: &Json) -> String {
+        let is_hidden = |step: &String| is_firewalled(step.trim_start_matches([':', '"']));
+        match value {
+            Json::Null | Json::Array(_) => shown(value),
+            _ if !self.path.iter().any(is_hidden) => shown(value),
+            Json::Bool(_) => "a boolean".to_owned(),
+            Json::Number(_) => "a number".to_owned(),
+            Json::String(_) => "a string".to_owned(),
+            Json::Object(_) => "a map".to_owned(),
+        }
+    }
+}
+
+fn advice(value: &Json, wanted: &Type) -> String {
+    match (wanted.present(), value) {
+        (Type::Int, Json::String(_)) => "read it with `parse-long`".to_owned(),
+        (Type::Int, Json::Number(_)) => "make it an integer with `long` or `Math/round`".to_owned(),
+        (Type::Float, Json::String(_)) => "read it with `parse-double`".to_owned(),
+        (Type::String | Type::Keyword, Json::Number(_) | Json::Bool(_)) => {
+            "make it a string with `str`".to_owned()
+        }
+        (Type::List(_), _) => format!("put it into a vector: `{}`", wanted.example()),
+        _ => format!("write for example `{}`", wanted.example()),
+    }
+}
+
+/// A value in a few words.
+fn shown(value: &Json) -> String {
+    let cut = |text: String| match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    };
+    match value {
+        Json::Null => "nil".to_owned(),
+        Json::Bool(value) => value.to_string(),
+        Json::Number(number) => format!("the number {number}"),
+        Json::String(text) => format!("the string {:?}", cut(text.clone())),
+        Json::Array(items) => format!("a list of {} items", items.len()),
+        Json::Object(fields) => {
+            let names: Vec<String> = fields.keys().map(|name| key(name)).collect();
+            format!("a map with the keys {}", cut(names.join(" ")))
+        }
+    }
+}

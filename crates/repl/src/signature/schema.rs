@@ -1,0 +1,137 @@
+//! Signatures as JSON Schemas, and back.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{Field, Signature, Type};
+
+/// How deep schemas are looked into.
+const DEEPEST: usize = 32;
+
+impl Signature {
+    /// A signature whose answer is what a JSON Schema says, as far as a signature can say it.
+    pub fn from_schema(schema: &Json) -> Self {
+        Self { parameters: Vec::new(), output: Type::from_schema(schema) }
+    }
+
+    /// The JSON Schema of the answer.
+    pub fn to_schema(&self) -> Json {
+        self.output.to_schema()
+    }
+}
+
+impl Type {
+    /// The type as a JSON Schema.
+    pub fn to_schema(&self) -> Json {
+        match self {
+            Self::String | Self::Keyword => json!({"type": "string"}),
+            Self::Int => json!({"type": "integer"}),
+            Self::Float => json!({"type": "number"}),
+            Self::Bool => json!({"type": "boolean"}),
+            Self::Map => json!({"type": "object"}),
+            Self::Any => json!({}),
+            Self::List(items) => json!({"type": "array", "items": items.to_schema()}),
+            Self::Object(fields) => object_schema(fields),
+            Self::Optional(inner) => match inner.to_schema() {
+                Json::Object(mut schema) => match schema.get("type") {
+                    None => Json::Object(schema),
+                    Some(Json::String(one)) => {
+                        let either = json!([one, "null"]);
+                        schema.insert("type".to_owned(), either);
+                        Json::Object(schema)
+                    }
+                    Some(_) => Json::Object(schema),
+                },
+                other => other,
+            },
+        }
+    }
+
+    /// What a JSON Schema says, as far as a type can say it: what is not understood is anything.
+    pub fn from_schema(schema: &Json) -> Self {
+        read(schema, schema, 0)
+    }
+}
+
+fn object_schema(fields: &[Field]) -> Json {
+    let properties: Map<String, Json> =
+        fields.iter().map(|field| (field.name.clone(), field.holds.to_schema())).collect();
+    let required: Vec<&str> =
+        fields.iter().filter(|field| !field.holds.is_optional()).map(|field| field.name.as_str()).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn read(schema: &Json, root: &Json, depth: usize) -> Type {
+    if depth > DEEPEST {
+        return Type::Any;
+    }
+    let Some(object) = schema.as_object() else { return Type::Any };
+    if let Some(reference) = object.get("$ref").and_then(Json::as_str) {
+        let there = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+        return there.map_or(Type::Any, |there| read(there, root, depth + 1));
+    }
+    for word in ["anyOf", "oneOf"] {
+        if let Some(choices) = object.get(word).and_then(Json::as_array) {
+            return choice(choices, root, depth);
+        }
+    }
+    match object.get("type") {
+        Some(Json::String(word)) => named(word, object, root, depth),
+        Some(Json::Array(words)) => {
+            let mut present = words.iter().filter_map(Json::as_str).filter(|word| *word != "null");
+            let is_optional = words.iter().any(|word| word == "null");
+            match (present.next(), present.next()) {
+                (Some(word), None) => {
+                    let found = named(word, object, root, depth);
+                    if is_optional { Type::Optional(Box::new(found)) } else { found }
+                }
+                _ => Type::Any,
+            }
+        }
+        _ if object.contains_key("properties") => named("object", object, root, depth),
+        _ => Type::Any,
+    }
+}
+
+/// One type or none is an optional one; any other choice cannot be said.
+fn choice(choices: &[Json], root: &Json, depth: usize) -> Type {
+    let is_null = |choice: &&Json| choice.get("type").is_some_and(|word| word == "null");
+    let mut present = choices.iter().filter(|choice| !is_null(choice));
+    match (present.next(), present.next()) {
+        (Some(only), None) if choices.len() > 1 => Type::Optional(Box::new(read(only, root, depth + 1))),
+        (Some(only), None) => read(only, root, depth + 1),
+        _ => Type::Any,
+    }
+}
+
+fn named(word: &str, schema: &Map<String, Json>, root: &Json, depth: usize) -> Type {
+    match word {
+        "string" => Type::String,
+        "integer" => Type::Int,
+        "number" => Type::Float,
+        "boolean" => Type::Bool,
+        "array" => {
+            let items = schema.get("items").map_or(Type::Any, |items| read(items, root, depth + 1));
+            Type::List(Box::new(items))
+        }
+        "object" => match schema.get("properties").and_then(Json::as_object) {
+            Some(properties) if !properties.is_empty() => {
+                let required: Vec<&str> = schema
+                    .get("required")
+                    .and_then(Json::as_array)
+                    .map(|names| names.iter().filter_map(Json::as_str).collect())
+                    .unwrap_or_default();
+                let field = |(name, holds): (&String, &Json)| {
+                    let found = read(holds, root, depth + 1);
+                    let holds = match required.contains(&name.as_str()) || found.is_optional() {
+                        true => found,
+                        false => Type::Optional(Box::new(found)),
+                    };
+                    Field { name: name.clone(), holds }
+                };
+                Type::Object(properties.iter().map(field).collect())
+            }
+            _ => Type::Map,
+        },
+        _ => Type::Any,
+    }
+}

@@ -1,0 +1,112 @@
+//! What of a transcript a model is shown, for agents that call tools by JSON.
+//!
+//! A [`TranscriptCompression`] is a pure function from the messages of one evaluation to fewer or smaller ones, with
+//! [`TranscriptStatistics`] of what it left out. The journal keeps them all.
+//!
+//! Providers refuse a call without its result and a result without its call, and some refuse reasoning without what it led
+//! to. So a transcript is cut between [blocks](Blocks) only: an answer of the model with all of its calls and their results.
+//! Whatever a strategy does,
+//!
+//! - what was said before the first answer stays, in full: the system prompt and the first words of the user;
+//! - what people say later stays too, since it is short and instructs;
+//! - an answer with a call that has no result yet stays, with all that belongs to it;
+//! - of an answer that stays, its words, its calls and what only its provider understands (raw payloads, reasoning,
+//!   signatures) stay as they are, byte for byte; of one that goes, all of that goes with it.
+//!
+//! | strategy | leaves out |
+//! |---|---|
+//! | [`Trim`] | the oldest answers, with their calls and results |
+//! | [`Elide`] | the text of old and large results, which can be recalled |
+//! | [`Keep`] | nothing |
+//!
+//! What provider rules ask of this: an elided result still answers its call, under the same id and name, in the same place, so
+//! every pair is whole; and the arguments of calls are never shortened, because they are part of the raw payload that goes
+//! back to the provider that signed it.
+
+mod blocks;
+mod elide;
+mod statistics;
+mod trim;
+mod weight;
+
+use std::fmt;
+use std::sync::Arc;
+
+use backstitch_core::journal::InnerMessage;
+use serde_json::Value as Json;
+
+pub use blocks::{Block, Blocks};
+pub use elide::{Elide, ElideOptions};
+pub use statistics::TranscriptStatistics;
+pub use trim::{Trim, TrimOptions};
+pub(crate) use weight::Weight;
+
+use crate::compression::{Registry, configuration, parse, renderer};
+
+/// Messages of a request, and what is not in them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RenderedTranscript {
+    /// The messages, in the order in which they were said. Those that are whole are the very ones that were given.
+    pub messages: Vec<Arc<InnerMessage>>,
+    /// What was left out.
+    pub statistics: TranscriptStatistics,
+}
+
+/// A strategy: what of a transcript a model is shown.
+pub trait TranscriptCompression: fmt::Debug + Send + Sync {
+    /// Its name, by which a configuration chooses it.
+    fn name(&self) -> &'static str;
+
+    /// The strategy with all of its options, as [`Registry::normalize`] reads it.
+    fn configuration(&self) -> Json;
+
+    /// What rendered a request: name, version and a digest of the options.
+    fn renderer(&self) -> String;
+
+    /// The messages of the next request, of all messages of one evaluation in their order.
+    fn render(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript;
+}
+
+/// No compression.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keep;
+
+impl Keep {
+    /// Its name.
+    pub const NAME: &'static str = "none";
+}
+
+impl TranscriptCompression for Keep {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn configuration(&self) -> Json {
+        configuration(Self::NAME, &NoOptions {})
+    }
+
+    fn renderer(&self) -> String {
+        renderer(Self::NAME, 1, &NoOptions {})
+    }
+
+    fn render(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript {
+        let statistics = TranscriptStatistics::of(Self::NAME, messages, messages, 0);
+        RenderedTranscript { messages: messages.to_vec(), statistics }
+    }
+}
+
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+struct NoOptions {}
+
+impl Registry<dyn TranscriptCompression> {
+    /// The strategies of the house: `trim`, which is the default, `elide` and `none`.
+    pub fn standard() -> Self {
+        Self::new(Trim::NAME, Keep::NAME)
+            .with(Trim::NAME, |given| Ok(Arc::new(Trim::new(parse(Trim::NAME, given)?)) as _))
+            .with(Elide::NAME, |given| Ok(Arc::new(Elide::new(parse(Elide::NAME, given)?)) as _))
+            .with(Keep::NAME, |given| {
+                parse::<NoOptions>(Keep::NAME, given)?;
+                Ok(Arc::new(Keep) as _)
+            })
+    }
+}

@@ -1,0 +1,182 @@
+//! Which strategy a configuration means.
+
+use std::sync::Arc;
+
+use backstitch_lisp::Truncation;
+use backstitch_repl::compression::{
+    CoalescedOptions, Compression, ConfigurationError, Display, Errors, Fence, Full, FullOptions, Registry,
+    Samples, SingleUserCoalesced, ToolResults, Trim, TrimOptions,
+};
+use serde_json::{Value as Json, json};
+
+type Strategies = Registry<dyn Compression>;
+
+fn normalized(given: Json) -> Result<Json, ConfigurationError> {
+    Strategies::standard().normalize(&given).map(|strategy| strategy.configuration())
+}
+
+#[track_caller]
+fn means(given: Json, strategy: &dyn Compression) {
+    assert_eq!(normalized(given).unwrap(), strategy.configuration());
+}
+
+fn limit(println_limit: usize) -> SingleUserCoalesced {
+    let display = Display { println_limit, ..Display::default() };
+    SingleUserCoalesced::new(CoalescedOptions { display, ..CoalescedOptions::default() })
+}
+
+#[test]
+fn true_is_the_default_strategy_and_false_is_none() {
+    means(json!(true), &SingleUserCoalesced::default());
+    means(json!(false), &Full::default());
+    means(json!(null), &Full::default());
+}
+
+#[test]
+fn a_strategy_is_named_with_or_without_options() {
+    means(json!("single_user_coalesced"), &SingleUserCoalesced::default());
+    means(json!("SingleUserCoalesced"), &SingleUserCoalesced::default());
+    means(json!(["SingleUserCoalesced", {"println_limit": 10}]), &limit(10));
+    means(json!({"strategy": "single_user_coalesced", "println_limit": 10}), &limit(10));
+    means(json!({"println_limit": 10}), &limit(10));
+    means(json!({}), &SingleUserCoalesced::default());
+    means(json!(["trim"]), &Trim::default());
+    let options = TrimOptions { turns: 3, tokens: Some(9_000), ..TrimOptions::default() };
+    means(json!({"strategy": "Trim", "turns": 3, "tokens": 9000}), &Trim::new(options));
+}
+
+#[test]
+fn the_defaults_are_those_of_the_specification() {
+    assert_eq!(
+        normalized(json!(true)).unwrap(),
+        json!({
+            "strategy": "single_user_coalesced",
+            "errors": "keep",
+            "samples": "unless_printed",
+            "println_limit": 15,
+            "println_characters": 2000,
+            "tool_call_limit": 20,
+            "tool_results": "when_silent",
+            "sample_items": 3,
+            "sample_characters": 80,
+            "argument_items": 3,
+            "argument_characters": 60,
+            "doc_characters": 200,
+            "user_budget": 8000,
+            "fence": "auto",
+            "note_dropped": true,
+        })
+    );
+}
+
+#[test]
+fn every_option_can_be_set_and_comes_back() {
+    let display = Display {
+        println_limit: 1,
+        println_characters: 2,
+        tool_call_limit: 3,
+        tool_results: ToolResults::Never,
+        sample_items: 4,
+        sample_characters: 5,
+        argument_items: 6,
+        argument_characters: 7,
+        doc_characters: 8,
+        user_budget: 9,
+        fence: Fence::Always,
+        note_dropped: false,
+    };
+    let options = CoalescedOptions {
+        errors: Errors::UntilRecovered,
+        samples: Samples::Always,
+        display: display.clone(),
+    };
+    let strategy = SingleUserCoalesced::new(options);
+    means(strategy.configuration(), &strategy);
+    assert_eq!(strategy.sample(), Truncation { items: 4, characters: 5 });
+    means(json!({"strategy": "none", "fence": true}), &{
+        let display = Display { fence: Fence::Always, ..Display::default() };
+        Full::new(FullOptions { display })
+    });
+    means(json!({"strategy": "none", "fence": false}), &{
+        let display = Display { fence: Fence::Never, ..Display::default() };
+        Full::new(FullOptions { display })
+    });
+}
+
+#[test]
+fn what_is_not_known_is_an_error_that_names_what_is() {
+    let error = normalized(json!("zip")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no compression strategy \"zip\"; there are single_user_coalesced, trim, none"
+    );
+    assert!(
+        matches!(error, ConfigurationError::UnknownStrategy { name, known } if name == "zip" && known.len() == 3)
+    );
+
+    let error = normalized(json!({"strategy": "trim", "println_limt": 1})).unwrap_err();
+    assert!(error.to_string().starts_with(
+        "the compression strategy trim has no option \"println_limt\"; it has turns, tokens, println_limit,"
+    ));
+    assert!(
+        matches!(error, ConfigurationError::UnknownOption { known, .. } if !known.contains(&"println_limt".into()))
+    );
+
+    for (option, given) in [
+        ("println_limit", json!(-1)),
+        ("println_limit", json!("many")),
+        ("errors", json!("some")),
+        ("tool_results", json!(true)),
+        ("fence", json!("high")),
+        ("sample_items", json!(1.5)),
+    ] {
+        let error =
+            normalized(json!({"strategy": "single_user_coalesced", (option): given.clone()})).unwrap_err();
+        let expected = format!(
+            "the option {option} of the compression strategy single_user_coalesced cannot be {given}"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+    for given in [json!(1), json!(["trim", 1]), json!([]), json!({"strategy": 1}), json!(["trim", {}, 1])] {
+        let error = normalized(given).unwrap_err();
+        assert!(matches!(error, ConfigurationError::NotAConfiguration { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_sub_agent_has_its_own_strategy_or_its_parents() {
+    let strategies = Strategies::standard();
+    let parent: Arc<dyn Compression> = Arc::new(limit(3));
+    let child = |own: Option<Json>| strategies.inherit(&parent, own.as_ref()).unwrap().configuration();
+    assert_eq!(child(None), parent.configuration());
+    assert_eq!(child(Some(json!("trim"))), Trim::default().configuration());
+    assert_eq!(child(Some(json!(false))), Full::default().configuration());
+}
+
+#[test]
+fn an_agent_with_a_single_turn_compresses_nothing() {
+    let strategies = Strategies::standard();
+    assert_eq!(strategies.normalize_for(&json!(true), 1).unwrap().name(), "none");
+    assert_eq!(strategies.normalize_for(&json!(true), 2).unwrap().name(), "single_user_coalesced");
+    assert!(strategies.normalize_for(&json!("zip"), 1).is_err());
+}
+
+#[test]
+fn strategies_can_be_added() {
+    let strategies = Strategies::standard()
+        .with("mine", |given| Ok(Arc::new(limit(given.len() + 1)) as Arc<dyn Compression>));
+    let mine = strategies.normalize(&json!(["mine", {"whatever": 1}])).unwrap();
+    assert_eq!(mine.configuration(), limit(2).configuration());
+    assert_eq!(strategies.names().collect::<Vec<_>>(), ["single_user_coalesced", "trim", "none", "mine"]);
+}
+
+#[test]
+fn a_renderer_is_told_by_name_version_and_options() {
+    let default = SingleUserCoalesced::default().renderer();
+    // Requests that were recorded name it, so it stays what it is until the text changes.
+    assert_eq!(default, "single_user_coalesced/1 14f84550194e");
+    assert_eq!(limit(15).renderer(), default);
+    assert_ne!(limit(14).renderer(), default);
+    assert!(Trim::default().renderer().starts_with("trim/1 "));
+    assert!(Full::default().renderer().starts_with("none/1 "));
+}

@@ -1,0 +1,75 @@
+//! Finding programs in answers.
+
+use backstitch_repl::{NoProgram, extract};
+use proptest::prelude::*;
+
+#[test]
+fn a_program_is_found_whatever_stands_around_it() {
+    for (answer, program) in [
+        ("```clojure\n(return 1)\n```", "(return 1)"),
+        ("Let me look.\n\n```clojure\n(def x 1)\n(return x)\n```\nThat is all.", "(def x 1)\n(return x)"),
+        ("```clj\n(a)\n```\nthen\n```Lisp\n(b)\n```", "(a)\n(b)"),
+        ("```\n(return 1)\n```", "(return 1)"),
+        ("```text\n; first\n(return 1)\n```", "; first\n(return 1)"),
+        ("```json\n{\"a\": 1}\n```\n```clojure\n(b)\n```", "(b)"),
+        ("```clojure\n(return \"never closed", "(return \"never closed"),
+        ("~~~clojure\n(a)\n~~~", "(a)"),
+        ("````clojure\n(str \"\n```\n\")\n````", "(str \"\n```\n\")"),
+        ("  ```clojure\n  (a)\n  ```", "  (a)"),
+        ("> ```clojure\n(a)\n```", "(a)"),
+        ("(return 1)", "(return 1)"),
+        ("  (def x 1)\n\n(return x) ", "(def x 1)\n\n(return x)"),
+        ("; why\n(return 1)", "; why\n(return 1)"),
+        ("Here it is:\n(return (+ 1 2))\nDone.", "(return (+ 1 2))"),
+        ("Here it is:\n(def a 1)\n(return a)\nIt works (I think).", "(def a 1)\n(return a)"),
+        ("I will (perhaps) do this:\n  (return 1)", "(return 1)"),
+        ("(return (+ 1 2)", "(return (+ 1 2)"),
+        ("So:\n(def x [1 2\n", "(def x [1 2"),
+        ("```clojure\n```\n(return 2)", "(return 2)"),
+        ("```json\n(return 1)\n```\nand\n(return 2)", "(return 1)"),
+    ] {
+        assert_eq!(extract(answer).as_deref(), Ok(program), "{answer}");
+    }
+}
+
+#[test]
+fn words_alone_are_no_program() {
+    for answer in [
+        "I am done.",
+        "The answer (as far as I know) is 42.",
+        "(Well, that is hard.)",
+        "```json\n{\"a\": 1}\n```",
+        "```\nplain text\n```",
+        "42",
+        "Use `(return x)` to finish.",
+    ] {
+        assert_eq!(extract(answer), Err(NoProgram::None), "{answer}");
+    }
+    assert_eq!(extract(" \n\t"), Err(NoProgram::Empty));
+    assert_eq!(extract(&"x".repeat(5 << 20)), Err(NoProgram::TooLong));
+}
+
+#[test]
+fn hostile_answers_cost_little() {
+    for answer in ["(".repeat(1 << 20), "```\n".repeat(200_000), "(a\n".repeat(200_000), "`".repeat(1 << 20)]
+    {
+        let _ = extract(&answer);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn nothing_makes_it_fail(answer in "([`~]{3}[a-z]{0,8}\n|[()\\[\\]{}\"\\\\;#' a-zé\n]|\\(return 1\\)){0,80}") {
+        if let Ok(program) = extract(&answer) {
+            prop_assert!(!program.trim().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_fenced_program_is_found_among_any_words(before in "[ a-zA-Z.,!\n]{0,60}", after in "[ a-zA-Z.,!\n]{0,60}") {
+        let answer = format!("{before}\n```clojure\n(return {{:a [1 2]}})\n```\n{after}");
+        prop_assert_eq!(extract(&answer).unwrap(), "(return {:a [1 2]})");
+    }
+}

@@ -1,0 +1,170 @@
+//! An agent whose answers are given: real programs on the real language, and tools that are a function.
+
+use std::sync::{Arc, OnceLock};
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::Role;
+use backstitch_core::tool::{ToolName, ToolSpec};
+use backstitch_lisp::{
+    Engine, Inputs, Limits, Map, Outcome, Request, Tools, Truncation, Value, from_json, to_json,
+};
+use backstitch_repl::compression::{Compression, History, Rendered, Scene, SingleUserCoalesced};
+use backstitch_repl::{CallOutcome, Excerpt, MemoryChange, Turn, TurnCall, TurnError};
+use serde_json::{Value as Json, json};
+
+pub(crate) fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(Engine::new)
+}
+
+/// The id of the n-th call.
+pub(crate) fn call_id(number: usize) -> CallId {
+    format!("01900000-0000-7000-8000-{number:012x}").parse().unwrap()
+}
+
+pub(crate) fn search() -> ToolSpec {
+    let mut spec = ToolSpec::new(ToolName::new("search").unwrap(), "Searches items.\nBy title.");
+    spec.parameters = json!({
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query"],
+    });
+    spec.output = Some(json!({"type": "array", "items": {"type": "object", "properties": {
+        "id": {"type": "integer"}, "title": {"type": "string"}}, "required": ["id", "title"]}}));
+    spec
+}
+
+pub(crate) fn map(json: Json) -> Map {
+    match from_json(&json, &Limits::default()).unwrap() {
+        Value::Map(map) => map,
+        _ => panic!("an object"),
+    }
+}
+
+/// An agent and its turns.
+pub(crate) struct Agent {
+    pub(crate) inputs: Inputs,
+    pub(crate) turns: Vec<Turn>,
+    calls: usize,
+}
+
+impl Agent {
+    pub(crate) fn new() -> Self {
+        let tools = Tools::new().with("search", ["query", "limit"]).with("ping", [] as [&str; 0]);
+        Self { inputs: Inputs { tools, ..Inputs::default() }, turns: Vec::new(), calls: 0 }
+    }
+
+    /// An agent that has answered with these programs.
+    pub(crate) fn after(programs: &[&str]) -> Self {
+        let mut agent = Self::new();
+        programs.iter().for_each(|program| agent.turn(program));
+        agent
+    }
+
+    /// Answers with a program.
+    pub(crate) fn turn(&mut self, source: &str) {
+        let mut turn = Turn {
+            number: self.turns.len() as u64 + 1,
+            answer: format!("```clojure\n{source}\n```"),
+            program: Some(source.to_owned()),
+            ..Turn::default()
+        };
+        let failed = |error: backstitch_lisp::Error| {
+            Some(TurnError { kind: error.kind().name().to_owned(), message: error.render() })
+        };
+        match engine().compile(source, &self.inputs) {
+            Err(error) => turn.error = failed(error),
+            Ok(program) => {
+                let mut machine = engine().start(&program, self.inputs.clone());
+                let finished = loop {
+                    match machine.run() {
+                        Outcome::Finished(finished) => break finished,
+                        Outcome::Suspended(requests) => {
+                            for request in requests {
+                                let answer = self.answer(&request, &mut turn);
+                                machine.resume(request.path(), answer);
+                            }
+                        }
+                    }
+                };
+                turn.prints = finished.prints;
+                match finished.result {
+                    Err(error) => turn.error = failed(error),
+                    Ok(value) => {
+                        turn.success = true;
+                        turn.result = Some(excerpt(&value));
+                        turn.memory =
+                            MemoryChange::between(&self.inputs.memory, &finished.memory, Truncation::SAMPLE);
+                        self.inputs.memory = finished.memory;
+                    }
+                }
+            }
+        }
+        self.turns.push(turn);
+    }
+
+    /// `search` gives as many items as it is asked for, and fails for the query `fail`; `ping` gives nothing.
+    fn answer(&mut self, request: &Request, turn: &mut Turn) -> Result<Value, String> {
+        let Request::Tool(call) = request else { return Ok(Value::Nil) };
+        let arguments = to_json(&call.arguments, None).unwrap();
+        let answer = match &*call.name {
+            "ping" => Ok(Json::Null),
+            _ if arguments["query"] == "fail" => Err("the index is down\n;; === user/ ===".to_owned()),
+            _ => {
+                let count = arguments["limit"].as_u64().unwrap_or(4);
+                let title = |id: u64| String::from(char::from(b'A' + (id % 26) as u8));
+                Ok((0..count).map(|id| json!({"id": id + 1, "title": title(id)})).collect())
+            }
+        };
+        self.calls += 1;
+        turn.tool_calls.push(TurnCall {
+            call_id: call_id(self.calls),
+            path: Some(call.path.to_string()),
+            name: call.name.to_string(),
+            arguments: Excerpt::Whole(arguments),
+            outcome: match &answer {
+                Ok(json) => {
+                    let value = from_json(json, &Limits::default()).unwrap();
+                    CallOutcome::Result(Excerpt::of(json, &value, Truncation::SAMPLE))
+                }
+                Err(message) => CallOutcome::Error(message.clone()),
+            },
+        });
+        answer.map(|json| from_json(&json, &Limits::default()).unwrap())
+    }
+
+    pub(crate) fn history(&self) -> History {
+        self.turns.iter().cloned().map(Arc::new).collect()
+    }
+
+    /// The next request by the default strategy.
+    pub(crate) fn render(&self, scene: &Scene) -> Rendered {
+        SingleUserCoalesced::default().render(&self.history(), scene)
+    }
+}
+
+fn excerpt(value: &Value) -> Excerpt {
+    match to_json(value, None) {
+        Ok(json) => Excerpt::of(&json, value, Truncation::SAMPLE),
+        Err(_) => Excerpt::sample(value, Truncation::SAMPLE),
+    }
+}
+
+/// A scene without tools, data and turns to count, in which only what turns did is to be seen.
+pub(crate) fn bare() -> Scene {
+    Scene::new("M").max_turns(None)
+}
+
+/// The roles and texts of a request.
+pub(crate) fn spoken(rendered: &Rendered) -> Vec<(Role, &str)> {
+    rendered.messages.iter().map(|message| (message.role, message.text.as_str())).collect()
+}
+
+/// The one user message of a request.
+#[track_caller]
+pub(crate) fn only(rendered: &Rendered) -> &str {
+    let users: Vec<_> = rendered.messages.iter().filter(|message| message.role != Role::System).collect();
+    assert_eq!(users.len(), 1, "{users:#?}");
+    assert_eq!(users[0].role, Role::User);
+    &users[0].text
+}

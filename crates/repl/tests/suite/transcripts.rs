@@ -1,0 +1,397 @@
+//! Transcripts of agents that call tools by JSON: what is left out leaves a whole conversation.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use backstitch_core::id::CallId;
+use backstitch_core::journal::{InnerMessage, ProviderSidecar, Role};
+use backstitch_core::message::{
+    Arguments, Content, Message, OptionCall, OptionResult, Part, PolicyName, RoleHint,
+};
+use backstitch_repl::compression::Registry;
+use backstitch_repl::transcript::{
+    Elide, ElideOptions, Keep, RenderedTranscript, TranscriptCompression, Trim, TrimOptions,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::call_id;
+
+/// A transcript that is being written.
+#[derive(Default)]
+pub(crate) struct Writer {
+    pub(crate) messages: Vec<Arc<InnerMessage>>,
+    turn: u64,
+    calls: usize,
+}
+
+impl Writer {
+    pub(crate) fn new() -> Self {
+        let mut writer = Self::default();
+        writer.words(RoleHint::System, "Be brief.");
+        writer.words(RoleHint::User, "Do it.");
+        writer
+    }
+
+    fn push(&mut self, turn: u64, message: Message, provider: Option<ProviderSidecar>) {
+        let sequence = self.messages.len() as u64;
+        self.messages.push(Arc::new(InnerMessage {
+            message_id: format!("01900000-0000-7000-8001-{sequence:012x}").parse().unwrap(),
+            evaluation_id: "01900000-0000-7000-8002-000000000001".parse().unwrap(),
+            sequence,
+            turn,
+            prompt_ns: "tests".into(),
+            prompt_key: "sample".into(),
+            created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            message,
+            provider,
+            extra: Default::default(),
+        }));
+    }
+
+    pub(crate) fn words(&mut self, role: RoleHint, text: &str) {
+        let mut message =
+            Message::new(PolicyName::new("somebody").unwrap(), Content::Parts(vec![Part::text(text)].into()));
+        message.role_hint_for_llm = Some(role);
+        self.push(self.turn, message, None);
+    }
+
+    /// An answer with so many calls. Gives the calls.
+    pub(crate) fn answer(&mut self, text: &str, calls: usize) -> Vec<CallId> {
+        self.turn += 1;
+        let payload = format!("{{\"signed\":{}}}", self.turn);
+        let mut sidecar = Some(ProviderSidecar {
+            provider: "one".into(),
+            model: "m".into(),
+            payload: Some(payload.into()),
+            ..ProviderSidecar::default()
+        });
+        if !text.is_empty() {
+            let message = Message::new(
+                PolicyName::new("model").unwrap(),
+                Content::Parts(vec![Part::text(text)].into()),
+            );
+            self.push(self.turn, message, sidecar.take());
+        }
+        let mut made = Vec::new();
+        for _ in 0..calls {
+            self.calls += 1;
+            let id = call_id(self.calls);
+            let arguments = Arguments::from_object(json!({"n": self.calls}).as_object().unwrap().clone());
+            let call = Content::OptionCall(OptionCall::new(id, "look", arguments));
+            self.push(self.turn, Message::new(PolicyName::new("model").unwrap(), call), sidecar.take());
+            made.push(id);
+        }
+        made
+    }
+
+    pub(crate) fn result(&mut self, turn: u64, call: CallId, result: OptionResult) {
+        assert_eq!(result.invocation_id, call);
+        let message = Message::new(PolicyName::new("look").unwrap(), Content::OptionResult(result));
+        self.push(turn, message, None);
+    }
+
+    /// An answer with one call that has a result.
+    pub(crate) fn step(&mut self, result: &str) {
+        let call = self.answer("", 1)[0];
+        self.result(self.turn, call, OptionResult::new(call, "look", json!(result)));
+    }
+}
+
+fn calls(messages: &[Arc<InnerMessage>]) -> HashSet<CallId> {
+    messages.iter().filter_map(|message| Some(message.message.option_call()?.invocation_id)).collect()
+}
+
+fn results(messages: &[Arc<InnerMessage>]) -> HashSet<CallId> {
+    messages.iter().filter_map(|message| message.tool_call_id()).collect()
+}
+
+fn trim(turns: Option<usize>, tokens: Option<u64>) -> Trim {
+    Trim::new(TrimOptions { turns, tokens, note: true })
+}
+
+fn turns(rendered: &RenderedTranscript) -> Vec<u64> {
+    let mut turns: Vec<u64> = rendered.messages.iter().map(|message| message.turn).collect();
+    turns.dedup();
+    turns
+}
+
+#[test]
+fn the_last_answers_stay_and_what_is_gone_is_said() {
+    let mut writer = Writer::new();
+    for _ in 0..6 {
+        writer.step("found");
+    }
+    writer.answer("Done.", 0);
+    let rendered = trim(Some(3), None).render(&writer.messages);
+    assert_eq!(turns(&rendered), [0, 5, 6, 7]);
+    assert_eq!(rendered.messages[0], writer.messages[0]);
+    let said = "Do it.\n[4 answers, 1 to 4, with their calls and results, are not shown.]";
+    assert_eq!(rendered.messages[1].message.text(), said);
+    assert_eq!(rendered.messages[1].message_id, writer.messages[1].message_id);
+    let statistics = &rendered.statistics;
+    assert_eq!((statistics.turns.total, statistics.turns.shown), (7, 3));
+    assert_eq!((statistics.tool_calls.total, statistics.tool_calls.dropped()), (6, 4));
+    assert_eq!((statistics.sidecars.total, statistics.sidecars.shown), (7, 3));
+    assert!(statistics.bytes_after < statistics.bytes_before);
+
+    let silent = Trim::new(TrimOptions { turns: Some(6), note: false, ..TrimOptions::default() });
+    assert_eq!(silent.render(&writer.messages).messages[1], writer.messages[1]);
+    let all = trim(Some(7), None).render(&writer.messages);
+    assert_eq!(all.messages, writer.messages);
+}
+
+#[test]
+fn tokens_press_as_well_and_the_last_answer_always_stays() {
+    let mut writer = Writer::new();
+    for _ in 0..8 {
+        writer.step(&"x".repeat(4_000));
+    }
+    let rendered = trim(None, Some(4_200)).render(&writer.messages);
+    assert_eq!(turns(&rendered), [0, 5, 6, 7, 8]);
+    assert!(rendered.statistics.tokens_after <= 4_200, "{:?}", rendered.statistics);
+    assert_eq!(turns(&trim(None, Some(0)).render(&writer.messages)), [0, 8]);
+    assert_eq!(turns(&trim(Some(0), None).render(&writer.messages)), [0, 8]);
+}
+
+#[test]
+fn an_answer_with_an_open_call_and_the_words_of_people_stay() {
+    let mut writer = Writer::new();
+    let open = writer.answer("Two at once.", 2);
+    writer.result(1, open[0], OptionResult::new(open[0], "look", json!("one")));
+    writer.words(RoleHint::User, "Mind the gap.");
+    for _ in 0..5 {
+        writer.step("found");
+    }
+    let rendered = trim(Some(1), None).render(&writer.messages);
+    assert_eq!(turns(&rendered), [0, 1, 6]);
+    let texts: Vec<_> = rendered.messages.iter().map(|message| message.message.text().into_owned()).collect();
+    assert!(texts.contains(&"Mind the gap.".to_owned()) && texts.contains(&"Two at once.".to_owned()));
+    assert!(calls(&rendered.messages).contains(&open[1]));
+}
+
+#[test]
+fn most_requests_begin_as_the_one_before_them() {
+    let mut writer = Writer::new();
+    let (strategy, mut before, mut changed) = (trim(Some(8), None), Vec::new(), 0);
+    for _ in 0..40 {
+        writer.step("found");
+        let rendered = strategy.render(&writer.messages).messages;
+        changed += usize::from(!rendered.starts_with(&before));
+        before = rendered;
+    }
+    assert_eq!(changed, 16);
+}
+
+#[test]
+fn old_results_are_told_by_placeholders_that_name_the_call() {
+    let mut writer = Writer::new();
+    writer.step(&format!("Es war einmal. {}", "ä".repeat(500)));
+    writer.step("short");
+    let failed = writer.answer("", 1)[0];
+    let mut error = OptionResult::new(failed, "look", json!(null));
+    error.is_error = true;
+    error.error_message = Some("e".repeat(2_000));
+    writer.result(3, failed, error);
+    for _ in 0..4 {
+        writer.step(&"x".repeat(2_000));
+    }
+    let recall = Some(backstitch_repl::recall::TOOL_NAME.to_owned());
+    let strategy = Elide::new(ElideOptions { keep_turns: 2, preview: 14, recall, ..ElideOptions::default() });
+    let rendered = strategy.render(&writer.messages);
+    assert_eq!(rendered.messages.len(), writer.messages.len());
+    let first = rendered.messages.iter().find(|message| message.tool_call_id() == Some(call_id(1))).unwrap();
+    assert_eq!(
+        first.content(),
+        "[The result of look, 1015 bytes, is not shown. Call recall with call_id \
+         \"01900000-0000-7000-8000-000000000001\" to see it. It begins: Es war einmal....]"
+    );
+    let content = |call: usize| {
+        let result = rendered.messages.iter().find(|message| message.tool_call_id() == Some(call_id(call)));
+        result.unwrap().content()
+    };
+    assert_eq!(content(2), "short");
+    assert!(content(3).starts_with("[The result of look, 2"), "{}", content(3));
+    let error = rendered.messages.iter().find(|message| message.tool_call_id() == Some(failed)).unwrap();
+    assert!(error.message.option_result().unwrap().is_error);
+    assert!(content(5).starts_with('['));
+    assert_eq!(content(6).len(), 2_000);
+    assert_eq!(rendered.statistics.results_elided, 4);
+    assert!(rendered.statistics.tokens_after < rendered.statistics.tokens_before / 2);
+
+    let calm = Elide::new(ElideOptions { keep_turns: 0, tokens: Some(1_000_000), ..ElideOptions::default() });
+    assert_eq!(calm.render(&writer.messages).messages, writer.messages);
+    let nameless = Elide::new(ElideOptions { keep_turns: 2, preview: 0, ..ElideOptions::default() });
+    let rendered = nameless.render(&writer.messages);
+    let first = rendered.messages.iter().find(|message| message.tool_call_id() == Some(call_id(1))).unwrap();
+    let expected =
+        format!("[The result of look, 1015 bytes, is not shown. It is that of call {}.]", call_id(1));
+    assert_eq!(first.content(), expected);
+}
+
+#[test]
+fn strategies_are_chosen_by_name() {
+    let registry = Registry::<dyn TranscriptCompression>::standard();
+    assert_eq!(registry.normalize(&json!(true)).unwrap().name(), "trim");
+    assert_eq!(registry.normalize(&json!(null)).unwrap().name(), "none");
+    assert_eq!(registry.normalize(&json!(["elide", {"keep_turns": 3}])).unwrap().name(), "elide");
+    let error = registry.normalize(&json!({"strategy": "elide", "keep": 3})).unwrap_err().to_string();
+    let expected = "the compression strategy elide has no option \"keep\"; it has keep_turns, tokens, keep_bytes, preview, recall";
+    assert_eq!(error, expected);
+    assert!(registry.normalize(&json!({"strategy": "none", "x": 1})).is_err());
+    for name in registry.names() {
+        let strategy = registry.normalize(&json!(name)).unwrap();
+        let again = registry.normalize(&strategy.configuration()).unwrap();
+        assert_eq!(again.renderer(), strategy.renderer());
+        assert!(strategy.renderer().starts_with(&format!("{name}/1 ")), "{}", strategy.renderer());
+    }
+}
+
+/// What happens next in a random conversation.
+#[derive(Debug, Clone)]
+enum Step {
+    Answer { words: bool, calls: usize, answered: usize, size: usize, late: bool },
+    User,
+    System,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let answer = (any::<bool>(), 0usize..4, 0usize..5, 0usize..1_500, any::<bool>()).prop_map(
+        |(words, calls, answered, size, late)| Step::Answer {
+            words: words || calls == 0,
+            calls,
+            // Most answers have all of their results.
+            answered: if answered == 0 { calls.saturating_sub(1) } else { calls },
+            size,
+            late,
+        },
+    );
+    prop::collection::vec(prop_oneof![8 => answer, 1 => Just(Step::User), 1 => Just(Step::System)], 0..24)
+}
+
+fn written(steps: &[Step]) -> Vec<Arc<InnerMessage>> {
+    let mut writer = Writer::new();
+    let mut late_results = Vec::new();
+    for step in steps {
+        match step {
+            Step::User => writer.words(RoleHint::User, "And another thing."),
+            Step::System => writer.words(RoleHint::System, "Budget is low."),
+            Step::Answer { words, calls, answered, size, late } => {
+                let made = writer.answer(if *words { "Let me see." } else { "" }, *calls);
+                let turn = writer.turn;
+                for (turn, call, result) in late_results.drain(..) {
+                    writer.result(turn, call, result);
+                }
+                for call in made.into_iter().take(*answered) {
+                    let result = OptionResult::new(call, "look", json!({"text": "y".repeat(*size)}));
+                    if *late {
+                        late_results.push((turn, call, result));
+                    } else {
+                        writer.result(turn, call, result);
+                    }
+                }
+            }
+        }
+    }
+    for (turn, call, result) in late_results {
+        writer.result(turn, call, result);
+    }
+    writer.messages
+}
+
+/// What holds for whatever any strategy makes of a transcript.
+fn check(given: &[Arc<InnerMessage>], rendered: &RenderedTranscript) {
+    let kept = &rendered.messages;
+    // In order, and nothing twice.
+    assert!(kept.windows(2).all(|pair| pair[0].sequence < pair[1].sequence));
+    let of = |message: &InnerMessage| &given[message.sequence as usize];
+    // Pairs are whole, and what was open still is.
+    let (all_results, kept_calls, kept_results) = (results(given), calls(kept), results(kept));
+    assert!(kept_results.is_subset(&kept_calls));
+    assert!(kept_calls.iter().all(|call| kept_results.contains(call) == all_results.contains(call)));
+    let open = calls(given).into_iter().filter(|call| !all_results.contains(call));
+    assert!(open.into_iter().all(|call| kept_calls.contains(&call)));
+    // The beginning and the words of people and of the system stay.
+    assert_eq!(kept[0], given[0]);
+    assert!(kept[1].message.text().starts_with(&*given[1].message.text()));
+    let spoken = |messages: &[Arc<InnerMessage>]| -> Vec<u64> {
+        let said = messages.iter().filter(|message| matches!(message.role(), Role::System | Role::User));
+        said.map(|message| message.sequence).collect()
+    };
+    assert_eq!(spoken(kept), spoken(given));
+    // Of each answer all or nothing, and what stays is the very message.
+    for message in kept.iter().filter(|message| message.role() == Role::Assistant) {
+        assert!(Arc::ptr_eq(message, of(message)));
+        let whole =
+            given.iter().filter(|other| other.turn == message.turn && other.role() == Role::Assistant);
+        assert!(whole.into_iter().all(|other| kept.iter().any(|message| message.sequence == other.sequence)));
+    }
+    // The last answer stays.
+    let last = |messages: &[Arc<InnerMessage>]| messages.iter().map(|message| message.turn).max();
+    assert_eq!(last(kept), last(given));
+    // A result that stays answers its call as before.
+    for message in kept.iter().filter(|message| message.role() == Role::Tool) {
+        let (new, old) =
+            (message.message.option_result().unwrap(), of(message).message.option_result().unwrap());
+        assert_eq!(
+            (new.invocation_id, &new.option_name, new.is_error),
+            (old.invocation_id, &old.option_name, old.is_error)
+        );
+    }
+    assert!(
+        rendered.statistics.messages.shown == kept.len() && rendered.statistics.messages.total == given.len()
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn whatever_is_left_out_leaves_a_whole_conversation(
+        steps in steps(),
+        turns in prop::option::of(0usize..8),
+        tokens in prop::option::of(0u64..3_000),
+        keep_turns in 0usize..8,
+        keep_bytes in 0u64..800,
+    ) {
+        let given = written(&steps);
+        let elide = ElideOptions { keep_turns, tokens, keep_bytes, ..ElideOptions::default() };
+        let strategies: [Box<dyn TranscriptCompression>; 3] =
+            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(Keep)];
+        for strategy in &strategies {
+            let rendered = strategy.render(&given);
+            check(&given, &rendered);
+            prop_assert_eq!(strategy.render(&given), rendered.clone());
+            // One after the other is as good as one.
+            check_twice(&given, &rendered);
+        }
+        prop_assert_eq!(Keep.render(&given).messages, given.clone());
+    }
+
+    #[test]
+    fn what_is_not_shown_does_not_matter(steps in steps(), turns in 1usize..4) {
+        let given = written(&steps);
+        let strategy = trim(Some(turns), None);
+        let rendered = strategy.render(&given);
+        let kept: HashSet<u64> = rendered.messages.iter().map(|message| message.sequence).collect();
+        let mut other = given.clone();
+        for message in other.iter_mut().filter(|message| !kept.contains(&message.sequence)) {
+            let mut changed = InnerMessage::clone(message);
+            changed.provider = None;
+            if let Content::OptionResult(result) = &mut changed.message.content {
+                *result = OptionResult::new(result.invocation_id, "another", json!("z".repeat(9_999)));
+            }
+            *message = Arc::new(changed);
+        }
+        prop_assert_eq!(strategy.render(&other).messages, rendered.messages);
+    }
+}
+
+/// A rendered transcript is a transcript: rendering it again keeps it whole.
+fn check_twice(given: &[Arc<InnerMessage>], rendered: &RenderedTranscript) {
+    let again =
+        Elide::new(ElideOptions { keep_turns: 1, ..ElideOptions::default() }).render(&rendered.messages);
+    let (kept_calls, all_results) = (calls(&again.messages), results(given));
+    let kept_results = results(&again.messages);
+    assert!(kept_calls.iter().all(|call| kept_results.contains(call) == all_results.contains(call)));
+}

@@ -1,0 +1,72 @@
+//! Calls that programs make.
+//!
+//! A call that a program makes is an ordinary call: a message makes it, and that message says where in the program it stands.
+//! A program that runs again after the session went back makes its calls under the same ids. What one of them did outside
+//! before is not done again unasked: the session waits, with the recorded result on offer.
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Batch, Origin, RecordBody};
+use backstitch_core::machine::Wanted;
+use backstitch_core::message::{Content, Message, OptionCall, RoleHint};
+
+use super::Driver;
+use crate::error::RuntimeError;
+use crate::history::pauses_of;
+use crate::live::{Commit, Durable, push_changes};
+
+/// Whether calls may run.
+pub(super) enum Made {
+    /// They may.
+    May,
+    /// The session waits for a decision about some of them.
+    Waits,
+}
+
+impl Driver {
+    /// Records the messages of calls that no message makes yet.
+    pub(super) async fn make(
+        &self,
+        evaluation: EvaluationId,
+        wanted: &[Wanted],
+    ) -> Result<Made, RuntimeError> {
+        let new: Vec<&Wanted> = wanted.iter().filter(|one| one.made_at.is_some()).collect();
+        if new.is_empty() {
+            return Ok(Made::May);
+        }
+        let went_back = {
+            let state = self.live.state().await;
+            let is_fork = matches!(state.view.created().origin, Origin::Fork { .. });
+            is_fork || !state.view.lineage().rewinds().is_empty()
+        };
+        let pauses: Vec<RecordBody> = match went_back {
+            true => {
+                pauses_of(&**self.live.store(), self.live.id(), new.iter().map(|one| one.call_id)).await?
+            }
+            false => Vec::new(),
+        };
+        let made = if pauses.is_empty() { Made::May } else { Made::Waits };
+        let when = if pauses.is_empty() { Durable::WithNext } else { Durable::Now };
+        self.live
+            .commit(|state| {
+                let session = &state.execution.session;
+                let mut prepared = session.prepare(&session.draft())?;
+                for (offset, one) in new.iter().enumerate() {
+                    let mut call = OptionCall::new(one.call_id, &one.name, one.arguments.clone());
+                    call.path = one.made_at.clone();
+                    let policy = self.agent.policy.name().clone();
+                    let mut message = Message::new(policy, Content::OptionCall(call));
+                    message.role_hint_for_llm = Some(RoleHint::Assistant);
+                    message.step_num = one.step_num;
+                    let inner = state.inner_message(evaluation, one.turn, message, offset as u64)?;
+                    session.prepare_more(&mut prepared, inner)?;
+                }
+                let mut batch = Batch::at(self.live.clock().now());
+                push_changes(&mut batch, &prepared)?;
+                for pause in pauses {
+                    batch.push(pause);
+                }
+                Ok((Commit { batch, prepared: Some(prepared), when }, made))
+            })
+            .await
+    }
+}

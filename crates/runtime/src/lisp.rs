@@ -1,0 +1,59 @@
+//! Agents that answer with programs, and strategies that show less of long conversations.
+
+use std::sync::Arc;
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::machine::{MachineError, Rendering, Shown};
+use backstitch_core::ports::Policy;
+use backstitch_core::view::{JournalView, Transcript};
+use backstitch_repl::transcript::TranscriptCompression;
+use backstitch_repl::{AgentError, LispAgent, LispMachinery};
+use serde_json::json;
+
+use crate::agent::Agent;
+use crate::runner::Tools;
+
+/// Shows of an evaluation what a strategy leaves of it.
+#[derive(Debug)]
+pub(crate) struct Compressed(pub(crate) Arc<dyn TranscriptCompression>);
+
+impl Rendering for Compressed {
+    fn show(
+        &self,
+        _: &JournalView,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+    ) -> Result<Shown, MachineError> {
+        let rendered = self.0.render(&transcript.inner_messages(evaluation));
+        Ok(Shown { messages: rendered.messages, renderer: Some(self.0.renderer()), ..Shown::default() })
+    }
+}
+
+impl Agent {
+    /// An agent that answers with programs, which call these tools. It is driven, resumed and gone back with as any other;
+    /// each call that a program makes runs through the tool runner and is a transaction of its own.
+    pub fn lisp(
+        ns: impl Into<String>,
+        key: impl Into<String>,
+        policy: Arc<dyn Policy>,
+        lisp: LispAgent,
+        tools: Tools,
+    ) -> Result<Self, AgentError> {
+        let lisp = lisp.with_tools(tools.iter().map(|tool| tool.spec.clone()));
+        let definition = json!({
+            "mode": "lisp",
+            "max_turns": lisp.options.max_turns,
+            "turn_budget": lisp.options.turn_budget,
+            "signature": lisp.signature.as_ref().map(ToString::to_string),
+            "compression": lisp.options.compression.configuration(),
+            "data": lisp.data.keys().collect::<Vec<_>>(),
+        });
+        let system = lisp.system();
+        let machinery = LispMachinery::new(lisp)?;
+        Ok(Self::new(ns, key, policy)
+            .with_tools(tools)
+            .with_system(system)
+            .with_definition(definition)
+            .with_machinery(Arc::new(machinery)))
+    }
+}

@@ -1,0 +1,49 @@
+//! A model that reads its answers from a script, with requests as they would be sent to a real one.
+//!
+//! The request of each turn is rendered for a provider, validated and described, so that the journal says how long it is; then it is
+//! not sent, and the script answers.
+
+use std::sync::Arc;
+
+use backstitch::message::PolicyName;
+use backstitch::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch::providers::{HttpRequest, HttpResponse, ModelPolicy, Provider, Target, Transport, TransportError};
+use backstitch::{Script, ScriptedPolicy};
+
+/// A script behind the requests of a provider.
+pub(crate) struct Measured {
+    wire: ModelPolicy,
+    script: ScriptedPolicy,
+}
+
+impl Measured {
+    pub(crate) fn new(script: Script) -> Result<Self, Box<dyn std::error::Error>> {
+        let name = PolicyName::new("clerk")?;
+        let target = Target::new(Provider::OpenAiChat, "some-model");
+        let wire = ModelPolicy::new(name.clone(), target, None, Arc::new(Nowhere));
+        Ok(Self { wire, script: ScriptedPolicy::new(name, script) })
+    }
+}
+
+impl Policy for Measured {
+    fn name(&self) -> &PolicyName {
+        self.wire.name()
+    }
+
+    fn describe(&self, question: &Question) -> RequestInfo {
+        self.wire.describe(question)
+    }
+
+    fn decide(&self, question: Question, described: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        self.script.decide(question, described)
+    }
+}
+
+/// Sends nothing.
+struct Nowhere;
+
+impl Transport for Nowhere {
+    fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        Box::pin(async { Err(TransportError::broken("nothing is sent here")) })
+    }
+}
