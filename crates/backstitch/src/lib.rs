@@ -165,9 +165,9 @@ pub use backstitch_workspace as workspace;
 pub use backstitch_runtime::{
     Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
     Ended, Evaluator, Events, Fidelity, FunctionPolicy, Happening, LiveSession, Mission, Piece, Place,
-    PointSpec, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime, RuntimeError,
-    SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools, Watch, entropy,
-    find_call, load_view, locate, read_records,
+    PointSpec, Price, Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime,
+    RuntimeError, SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools,
+    Watch, entropy, find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "agent-file")]
