@@ -27,7 +27,7 @@
 //! assert_eq!(definition.name, "tailor");
 //!
 //! let wrong = AgentDefinition::from_toml("modle = 'openai:some-model'").unwrap_err();
-//! assert!(wrong.to_string().contains("line 1") && wrong.to_string().contains("did you mean `model`?"));
+//! assert!(wrong.to_string().contains("line 1") && wrong.to_string().contains("did you mean"));
 //! # Ok::<(), backstitch::agent_file::AgentFileError>(())
 //! ```
 
