@@ -14,6 +14,7 @@ mod request;
 mod say;
 mod show;
 mod travel;
+mod turns;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
