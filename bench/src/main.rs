@@ -12,6 +12,7 @@ mod core;
 mod lisp;
 mod measure;
 mod memory;
+mod render;
 mod report;
 mod store;
 mod tools;
@@ -34,6 +35,7 @@ const GROUPS: &[Group] = &[
         agent::run,
     ),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
+    ("render", "what a model is shown of the turns before", render::run),
     #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];

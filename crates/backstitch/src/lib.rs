@@ -163,11 +163,11 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Agent, Answered, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift, Driver,
-    Ended, Evaluator, Events, Fidelity, FunctionPolicy, Happening, LiveSession, Mission, Piece, Place,
-    PointSpec, Price, Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime,
-    RuntimeError, SessionOptions, Surroundings, SystemClock, Telemetry, TelemetryEvent, ToolRunner, Tools,
-    Watch, entropy, find_call, load_view, locate, read_records,
+    Agent, Answered, Backoff, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift,
+    Driver, Ended, Evaluator, Events, Fidelity, FunctionPolicy, Happening, HumanPolicy, LiveSession, Mission,
+    Piece, Place, PointSpec, Price, Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind,
+    Runtime, RuntimeError, SessionOptions, SubAgent, Surroundings, SystemClock, Task, Telemetry,
+    TelemetryEvent, ToolRunner, Tools, Watch, entropy, find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "agent-file")]

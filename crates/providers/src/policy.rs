@@ -100,7 +100,7 @@ impl ModelPolicy {
     }
 
     /// The body of the request that a question makes, and in what it departs from the conversation.
-    fn written(&self, question: &Question) -> Result<(Arc<str>, Report), Unsent> {
+    pub(crate) fn written(&self, question: &Question) -> Result<(Arc<str>, Report), Unsent> {
         let rendered = self.request(question)?;
         let body: Arc<str> = rendered.body.to_string().into();
         self.limits.check(self.target.provider, body.len(), 0)?;
@@ -138,7 +138,7 @@ impl ModelPolicy {
         }
     }
 
-    fn unsent(&self, unsent: Unsent) -> PolicyError {
+    pub(crate) fn unsent(&self, unsent: Unsent) -> PolicyError {
         let kind = match &unsent {
             Unsent::Render(RenderError::Media(_)) => "unsupported_media",
             Unsent::Render(_) => "not_rendered",

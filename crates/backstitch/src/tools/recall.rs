@@ -21,7 +21,11 @@ pub fn recall() -> Tool {
         .handler(|context: ToolContext, wanted: Wanted| async move {
             let reference = wanted.reference()?;
             let evaluation = context.evaluation_id();
-            let messages = context.session(|draft| Transcript::of(draft))??.inner_messages(evaluation);
+            let mut messages = context.session(|draft| Transcript::of(draft))??.inner_messages(evaluation);
+            // What is most worth leaving out is what is too large for its record.
+            for message in &mut messages {
+                *message = context.whole_message(message).await?;
+            }
             let window = Window { from: wanted.from.unwrap_or(0), ..Window::default() };
             let recalled = from_transcript(&messages, reference, window)
                 .map_err(|error| ToolError::Validation { message: error.to_string() })?;

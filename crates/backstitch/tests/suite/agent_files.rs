@@ -103,7 +103,8 @@ fn a_file_says_all_of_an_agent() {
     };
     assert_eq!(agent.budget, Some(limits));
     assert_eq!(agent.prices.0["anthropic:needle-1"], Price { input: 3_000_000, output: 15_000_000 });
-    let unpriced = AgentDefinition::from_toml(&WHOLE.replace("anthropic:needle-1\"]", "anthropic:other\"]")).unwrap();
+    let unpriced =
+        AgentDefinition::from_toml(&WHOLE.replace("anthropic:needle-1\"]", "anthropic:other\"]")).unwrap();
     let refused = unpriced.build_with(BuildOptions { key: Box::new(key), transport: None }).unwrap_err();
     assert!(refused.to_string().contains("budget.money: nobody knows"), "{refused}");
     assert_eq!(agent.deadline.unwrap().as_secs(), 600);

@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Shows in a minute what this is: an agent works, is killed, and goes on.
     Quickstart(quickstart::Quickstart),
     /// Starts a session and drives it to its answer.
-    Run(drive::Run),
+    Run(Box<drive::Run>),
     /// Goes on with a session, wherever it was interrupted.
     Resume(drive::Resume),
     /// Lists the sessions.

@@ -54,7 +54,8 @@ fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
 (return {:count 3})
 ```"#;
     let model = Model::new("anthropic", [Said::Text(program)]);
-    let more = ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
+    let more =
+        ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
     let mut child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
     wait_until("the third call", || stage.path("again").exists());
     child.kill().unwrap();
@@ -69,7 +70,8 @@ fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
 fn compression_leaves_out_what_recall_brings_back() {
     for strategy in ["trim", "elide"] {
         let stage = Stage::new();
-        std::fs::write(stage.path("files").join("long.txt"), "a long line of the file\n".repeat(400)).unwrap();
+        std::fs::write(stage.path("files").join("long.txt"), "a long line of the file\n".repeat(400))
+            .unwrap();
         let read = || Said::Call("I read.", "read_file", json!({"path": "long.txt"}));
         let again = Said::Call("What was it?", "recall", json!({"turn": 1}));
         let mut answers: Vec<Said> = (0..9).map(|_| read()).collect();
@@ -92,7 +94,8 @@ fn compression_leaves_out_what_recall_brings_back() {
 fn an_agent_file_has_the_same_keys() {
     let stage = Stage::new();
     stage.write("orders.json", ORDERS);
-    stage.write("script.toml", &format!("[[reply]]\ntext = '''{LOOK}'''\n[[reply]]\ntext = '''{RETURN}'''\n"));
+    stage
+        .write("script.toml", &format!("[[reply]]\ntext = '''{LOOK}'''\n[[reply]]\ntext = '''{RETURN}'''\n"));
     let file = stage.write(
         "agent.toml",
         r#"

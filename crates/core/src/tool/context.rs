@@ -4,6 +4,7 @@
 //! resources, time and chance. It can be *revoked*: from then on every use of it fails. That is how a call that was stopped
 //! is kept from doing more while it ends.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,8 @@ use super::spec::WorkspaceUse;
 use crate::budget::Limits;
 use crate::execution::{CallResources, ResourceError};
 use crate::id::{CallId, EvaluationId, SessionId};
-use crate::journal::IdempotencyKey;
+use crate::journal::{IdempotencyKey, InnerMessage};
+use crate::object::{Object, ObjectId};
 use crate::ports::{BoxFuture, Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
 use crate::rng::Rng;
 use crate::session::{BoxError, Draft};
@@ -37,6 +39,12 @@ pub trait ToolHost: Send + Sync {
 
     /// What is left of the budget, of each kind that is limited; none without a budget.
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>>;
+
+    /// An object that messages of the session refer to, if there is one.
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, BoxError>> {
+        let _ = id;
+        Box::pin(async { Ok(None) })
+    }
 
     /// Runs a program to its end. Where there are no processes this is refused.
     fn run_process(
@@ -93,6 +101,13 @@ pub enum ContextError {
         /// Where the two disagree.
         #[source]
         source: serde_json::Error,
+    },
+    /// The content of a message could not be fetched.
+    #[error("the content of a message could not be fetched")]
+    Object {
+        /// What happened.
+        #[source]
+        source: BoxError,
     },
     /// A step could not be recorded.
     #[error("step {step:?} could not be recorded")]
@@ -240,6 +255,29 @@ impl ToolContext {
     /// What is left of the budget, of each kind that is limited; none without a budget.
     pub async fn budget_left(&self) -> Option<Limits> {
         self.inner.parts.host.budget_left(self.evaluation_id()).await
+    }
+
+    /// A message with all of its content, also where it is so large that the session holds only its name.
+    pub async fn whole_message(
+        &self,
+        message: &Arc<InnerMessage>,
+    ) -> Result<Arc<InnerMessage>, ContextError> {
+        self.check()?;
+        let wanted = message.object_refs();
+        if wanted.is_empty() {
+            return Ok(message.clone());
+        }
+        let mut contents = HashMap::new();
+        for id in wanted {
+            let object =
+                self.inner.parts.host.object(id).await.map_err(|source| ContextError::Object { source })?;
+            contents.extend(object.map(|object| (id, object.bytes().clone())));
+        }
+        let mut whole = InnerMessage::clone(message);
+        whole
+            .hydrate(|reference| contents.get(&reference.object).cloned())
+            .map_err(|error| ContextError::Object { source: error.into() })?;
+        Ok(Arc::new(whole))
     }
 
     /// Draws from the call's own chance, which a call that runs again draws from again.

@@ -12,6 +12,10 @@ use backstitch_core::ports::{Answer, BoxFuture, Delta, Deltas, Policy, PolicyErr
 use serde_json::json;
 
 use super::{Failure, Reply, Script};
+use crate::options::RequestOptions;
+use crate::policy::ModelPolicy;
+use crate::provider::{Provider, Target};
+use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 
 /// The name under which it stands in journals and on the command line.
 const SCRIPTED: &str = "scripted";
@@ -22,6 +26,8 @@ pub struct ScriptedPolicy {
     name: PolicyName,
     model: String,
     script: Arc<Script>,
+    /// Makes the requests that would have been sent.
+    wire: Option<Arc<ModelPolicy>>,
     /// How often replies that fail were asked for, by session and place.
     attempts: Arc<Mutex<HashMap<(SessionId, usize), u64>>>,
 }
@@ -30,13 +36,23 @@ impl ScriptedPolicy {
     /// A policy that gives these replies.
     pub fn new(name: PolicyName, script: Script) -> Self {
         let model = name.to_string();
-        Self { name, model, script: Arc::new(script), attempts: Arc::default() }
+        Self { name, model, script: Arc::new(script), wire: None, attempts: Arc::default() }
     }
 
     /// The same policy under another name of a model; without this, it has that of the policy.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = model.into();
+        self
+    }
+
+    /// Makes each request as if it went to a model of this provider: it is described by its digest, and what the provider would
+    /// refuse is refused. Nothing is sent.
+    #[must_use]
+    pub fn rendered_for(mut self, provider: Provider, options: RequestOptions) -> Self {
+        let target = Target::new(provider, SCRIPTED);
+        let wire = ModelPolicy::new(self.name.clone(), target, None, Arc::new(Nobody));
+        self.wire = Some(Arc::new(wire.with_options(options)));
         self
     }
 
@@ -108,12 +124,20 @@ impl Policy for ScriptedPolicy {
         &self.name
     }
 
-    fn describe(&self, _: &Question) -> RequestInfo {
-        RequestInfo { provider: SCRIPTED.to_owned(), model: self.model.clone(), ..RequestInfo::default() }
+    fn describe(&self, question: &Question) -> RequestInfo {
+        let described = self.wire.as_ref().map(|wire| wire.describe(question)).unwrap_or_default();
+        RequestInfo { provider: SCRIPTED.to_owned(), model: self.model.clone(), ..described }
     }
 
-    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(
+        &self,
+        question: Question,
+        described: RequestInfo,
+    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
         Box::pin(async move {
+            if let Some(wire) = self.wire.as_ref().filter(|_| described.body.is_none()) {
+                wire.written(&question).map_err(|unsent| wire.unsent(unsent))?;
+            }
             let place = answers_so_far(&question);
             let reply = self.script.replies.get(place).ok_or_else(|| self.ended())?;
             if !reply.failures.is_empty() {
@@ -124,6 +148,15 @@ impl Policy for ScriptedPolicy {
             }
             Ok(self.given(reply, &question.deltas).await)
         })
+    }
+}
+
+/// Whom a script asks.
+struct Nobody;
+
+impl Transport for Nobody {
+    fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        Box::pin(async { Err(TransportError::broken("a script asks nobody")) })
     }
 }
 

@@ -194,10 +194,10 @@ fn cache_marks(request: &Value) -> Result<(), String> {
 }
 
 fn empty_text(request: &Value) -> Result<(), String> {
-    let results = |block: &Value| items(block, "content").to_vec();
     for (index, message) in messages(request).iter().enumerate() {
-        for block in blocks(message).iter().cloned().chain(blocks(message).iter().flat_map(results)) {
-            let is_empty = text(&block, "type") == "text" && text(&block, "text").trim().is_empty();
+        let of_results = blocks(message).iter().flat_map(|block| items(block, "content"));
+        for block in blocks(message).iter().chain(of_results) {
+            let is_empty = text(block, "type") == "text" && text(block, "text").trim().is_empty();
             ensure(!is_empty, || format!("messages[{index}]"))?;
         }
     }

@@ -1,5 +1,7 @@
 //! What OpenAI Responses refuses, when it keeps no state.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::Rule;
@@ -67,19 +69,25 @@ fn asks(request: &Value) -> Result<(), String> {
 }
 
 fn answered(request: &Value) -> Result<(), String> {
+    let outputs = of_kind(request, "function_call_output").map(|(at, output)| (text(output, "call_id"), at));
+    // Of several, the last counts.
+    let last: HashMap<&str, usize> = outputs.collect();
     for (index, call) in of_kind(request, "function_call") {
         let id = text(call, "call_id");
-        let answers = |(at, output): (usize, &Value)| at > index && text(output, "call_id") == id;
-        ensure(of_kind(request, "function_call_output").any(answers), || format!("input[{index}]: {id}"))?;
+        ensure(last.get(id).is_some_and(|at| *at > index), || format!("input[{index}]: {id}"))?;
     }
     Ok(())
 }
 
 fn output_has_call(request: &Value) -> Result<(), String> {
-    for (index, output) in of_kind(request, "function_call_output") {
-        let id = text(output, "call_id");
-        let asked = |(at, call): (usize, &Value)| at < index && text(call, "call_id") == id;
-        ensure(of_kind(request, "function_call").any(asked), || format!("input[{index}]: {id}"))?;
+    let mut asked: HashSet<&str> = HashSet::new();
+    for (index, item) in input_of(request).iter().enumerate() {
+        let id = text(item, "call_id");
+        match text(item, "type") {
+            "function_call" => drop(asked.insert(id)),
+            "function_call_output" => ensure(asked.contains(id), || format!("input[{index}]: {id}"))?,
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -182,8 +182,14 @@ fn sample_journals_ask_replay_fork_and_interrupt() {
     Checker::new(&sample::every_kind(), 2, 1).check();
 }
 
+/// How many journals are made. `BACKSTITCH_PREFIX_CASES` makes them more.
+fn cases() -> u32 {
+    let told = std::env::var("BACKSTITCH_PREFIX_CASES").ok().and_then(|told| told.parse().ok());
+    told.unwrap_or(24)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_prefix_of_any_journal_gives_another_action_or_a_valid_request(

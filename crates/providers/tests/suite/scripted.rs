@@ -3,9 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use backstitch_core::message::PolicyName;
+use backstitch_core::digest::Digest;
+use backstitch_core::message::{MediaPart, MediaUrl, Modality, PolicyName, RoleHint};
 use backstitch_core::ports::{Answer, Delta, Deltas, Policy, PolicyError, Question};
-use backstitch_providers::{ErrorKind, Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedPolicy};
+use backstitch_providers::validate::validate;
+use backstitch_providers::{
+    ErrorKind, Failure, Provider, Reply, RequestOptions, Script, ScriptError, ScriptFormat, ScriptedPolicy,
+};
 use serde_json::json;
 
 use super::support::Talk;
@@ -127,6 +131,27 @@ fn every_kind_of_error_can_be_scripted() {
             let error = ask(&policy, Talk::new().question()).unwrap_err();
             assert_eq!((error.kind.as_str(), error.retryable), (kind.as_str(), kind.is_retryable()));
             assert_eq!(error.message, "so");
+        }
+    }
+}
+
+#[test]
+fn requests_can_be_made_as_if_they_were_sent() {
+    let video = MediaPart::new(Modality::Video, MediaUrl::new("https://example.org/sewing.mp4").unwrap());
+    let script = Script { replies: vec![Reply::text("Done.")] };
+    for provider in Provider::ALL {
+        let policy = policy(script.clone()).rendered_for(provider, RequestOptions::default());
+        let question = Talk::new().system("Be brief.").user("Look").question();
+        let described = policy.describe(&question);
+        assert_eq!((described.provider.as_str(), described.model.as_str()), ("scripted", "tailor"));
+        let body = described.body.unwrap();
+        assert_eq!(described.digest, Some(Digest::of(body.as_bytes())));
+        validate(provider, &serde_json::from_str(&body).unwrap()).unwrap();
+        assert_eq!(ask(&policy, question).unwrap(), Answer::text("Done."));
+        let question = Talk::new().say(RoleHint::User, vec![video.clone().into()]).question();
+        match ask(&policy, question) {
+            Ok(_) => assert_eq!(provider, Provider::Gemini),
+            Err(error) => assert_eq!(error.kind, "unsupported_media"),
         }
     }
 }

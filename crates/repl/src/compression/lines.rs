@@ -14,6 +14,9 @@ use crate::turn::{CallOutcome, Defined, DefinedAs, Excerpt, TurnCall};
 /// Where comments begin, if what stands before them is short enough.
 pub(super) const COLUMN: usize = 30;
 
+/// What pads a name.
+const SPACES: &str = "                              ";
+
 /// The most characters that the parameters of a function take.
 const PARAMETER_CHARACTERS: usize = 120;
 
@@ -22,21 +25,32 @@ pub(super) fn write_entry(out: &mut String, left: &str, comment: &str) {
     out.push_str(left);
     if !comment.is_empty() {
         let width = left.chars().count();
-        out.extend(std::iter::repeat_n(' ', COLUMN.saturating_sub(width).max(1)));
+        out.push_str(&SPACES[..COLUMN.saturating_sub(width).max(1)]);
         out.push_str("; ");
         out.push_str(comment);
     }
     out.push('\n');
 }
 
+/// Whether a text is printable ASCII, as nearly all texts are: there is nothing to look for in it, and that is quickly seen.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// A text as one line: each line break is a space.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
     let breaks = |character: char| character.is_control() || LINE_BREAKS.contains(&character);
     if text.contains(breaks) { Cow::Owned(text.replace(breaks, " ")) } else { Cow::Borrowed(text) }
 }
 
 /// A name as one word. Names that can be written stay as they are; one that was made otherwise may hold anything.
 pub(super) fn name(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b'!'..=b'}') && byte != b';' && byte != b'"') {
+        return Cow::Borrowed(text);
+    }
     let foreign = |character: char| {
         character.is_whitespace() || character.is_control() || matches!(character, ';' | '~' | '"')
     };

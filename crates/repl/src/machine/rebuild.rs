@@ -11,6 +11,7 @@ use backstitch_lisp::{Inputs, Value, read_edn, restore_value};
 use super::run::{Made, Run, same_inputs};
 use super::{LispMachine, Phase};
 use crate::agent::Prepared;
+use crate::extract::extract;
 use crate::feedback;
 use crate::turn::Turn;
 
@@ -82,15 +83,6 @@ impl LispMachine {
             .filter_map(|message| message.message.option_result())
             .map(|result| (result.invocation_id, result))
             .collect();
-        let Some(program) = past.programs.iter().rfind(|program| program.turn == turn) else {
-            if let Phase::Answered(_, calls) = &mut self.phase {
-                calls.retain(|wanted| !results.contains_key(&wanted.call_id));
-            }
-            return Ok(());
-        };
-        let Phase::Answered(answer, _) = std::mem::replace(&mut self.phase, Phase::Ask) else {
-            return Ok(());
-        };
         let mut calls = Vec::new();
         for message in messages {
             let Content::OptionCall(call) = &message.message.content else { continue };
@@ -108,6 +100,25 @@ impl LispMachine {
                 is_reached: false,
             });
         }
+        let program = past.programs.iter().rfind(|program| program.turn == turn);
+        if program.is_none() && calls.is_empty() {
+            if let Phase::Answered(_, calls) = &mut self.phase {
+                calls.retain(|wanted| !results.contains_key(&wanted.call_id));
+            }
+            return Ok(());
+        }
+        let Phase::Answered(answer, _) = std::mem::replace(&mut self.phase, Phase::Ask) else {
+            return Ok(());
+        };
+        let Some(program) = program else {
+            // A conversation that was taken from elsewhere tells of calls, and not of how their program was started.
+            let source = extract(&answer.text).unwrap_or_default();
+            let run = Box::new(Run::new(answer.origin, source, calls, HashMap::new()));
+            self.seen.answer(answer.text);
+            let error = feedback::not_run_again("nothing tells what it was started with");
+            self.phase = Phase::Abandoned(run, error, false);
+            return Ok(());
+        };
         let mut tasks = HashMap::new();
         for task in past.tasks.iter().filter(|task| task.turn == turn) {
             let (_, value) = self.task(task).map_err(|reason| damaged("a task", reason))?;

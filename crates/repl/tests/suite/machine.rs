@@ -411,6 +411,28 @@ fn another_interpreter_does_not_run_a_program_again() {
 }
 
 #[test]
+fn a_program_that_nothing_tells_the_start_of_is_not_run_again() {
+    let answers = [fenced("(tool/twice 1) (tool/twice 2)"), fenced("(return 2)")];
+    let mut simulation = Simulation::new(agent(), &[&answers[0], &answers[1]]);
+    while simulation.ran.is_empty() {
+        let action = simulation.next();
+        simulation.act(action, None);
+    }
+    // As a conversation is that comes without its journal.
+    let gone = |record: &Record| matches!(record.body, RecordBody::ProgramStarted(_));
+    let at = simulation.records.iter().position(gone).unwrap();
+    simulation.records.remove(at);
+    for (place, record) in simulation.records.iter_mut().enumerate() {
+        record.position = Position::new(place as u64);
+    }
+    simulation.rebuild();
+    let ending = simulation.drive();
+    assert_eq!(ending.output, Some(json!(2)));
+    assert_eq!(simulation.finished_turns()[0].error.as_ref().unwrap().kind, "program_interrupted");
+    assert_eq!(simulation.ran.len(), 1);
+}
+
+#[test]
 fn calls_that_an_answer_makes_itself_are_refused() {
     let mut simulation = Simulation::new(agent(), &["", &fenced("(return 1)")]);
     assert_eq!(simulation.next(), Action::Ask);

@@ -6,6 +6,7 @@ use backstitch_core::budget::Limits;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{RecordBody, StepFinished};
+use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
 use backstitch_core::session::BoxError;
 use backstitch_core::tool::{Progress, ToolHost};
@@ -62,6 +63,10 @@ impl ToolHost for Host {
             let limits = state.view.evaluation(evaluation)?.budget?;
             Some(limits.left_after(state.view.ledger().committed()))
         })
+    }
+
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, BoxError>> {
+        Box::pin(async move { self.live.object(id).await.map_err(Into::into) })
     }
 
     fn run_process(

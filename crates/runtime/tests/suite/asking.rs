@@ -95,7 +95,7 @@ impl Rendering for Last {
         evaluation: EvaluationId,
     ) -> Result<Shown, MachineError> {
         let messages = transcript.inner_messages(evaluation).pop().into_iter().collect();
-        Ok(Shown { messages, renderer: Some("last/1".into()), left_out: Vec::new() })
+        Ok(Shown { messages, renderer: Some("last/1".into()), ..Shown::default() })
     }
 }
 

@@ -73,8 +73,7 @@ async fn heard(telemetry: Telemetry) -> Vec<(String, Fields)> {
     let runtime = Runtime::new(Arc::new(MemoryStore::new())).with_telemetry(telemetry);
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap().answer().unwrap();
-    let heard = listener.0.lock().unwrap().clone();
-    heard
+    std::mem::take(&mut listener.0.lock().unwrap())
 }
 
 #[tokio::test]

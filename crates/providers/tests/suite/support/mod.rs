@@ -128,7 +128,6 @@ impl Talk {
             evaluation_id: self.evaluation,
             turn: self.turn + 1,
             transcript: self.transcript(),
-            shown: None,
             options: tools().into_iter().map(Arc::new).collect(),
             session: Session::new(self.ids.next(), sample::clock()),
         }
