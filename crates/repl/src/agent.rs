@@ -18,7 +18,7 @@ pub const MAX_TURNS: u64 = 5;
 /// How many answers an agent and all agents below it may have together, unless it is said.
 pub const TURN_BUDGET: u64 = 20;
 
-/// How many agents may be below each other, unless it is said.
+/// How deep agents that work for agents may be nested, unless it is said.
 pub const MAX_DEPTH: u32 = 3;
 
 /// What an agent may use up and how it is shown its past. An agent that another one calls inherits it.
@@ -28,7 +28,7 @@ pub struct LispOptions {
     pub max_turns: u64,
     /// How many answers this agent and all agents below it may have together.
     pub turn_budget: u64,
-    /// How many agents may still be below this one.
+    /// How deep agents that work for agents may be nested, from the one that a person asked.
     pub max_depth: u32,
     /// What one program may use up.
     pub limits: Limits,
@@ -48,27 +48,20 @@ impl Default for LispOptions {
     }
 }
 
-/// An agent may have no agent below it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoMoreAgents {
-    /// Agents are below each other as deep as they may be.
-    #[error("agents may not be nested any deeper; raise max_depth, or let this agent do the work itself")]
-    TooDeep,
-    /// All answers are used up.
-    #[error("the turn budget of the agents is used up; raise turn_budget")]
-    NoTurnsLeft,
-}
+/// All answers that an agent and those below it may have are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the turn budget of the agents is used up; raise turn_budget")]
+pub struct NoTurnsLeft;
 
 impl LispOptions {
-    /// What an agent below inherits when so many answers have been used.
-    pub fn inherited(&self, turns_used: u64) -> Result<Self, NoMoreAgents> {
-        let max_depth = self.max_depth.checked_sub(1).ok_or(NoMoreAgents::TooDeep)?;
+    /// What an agent below inherits when so many answers have been used. How deep agents may be nested is counted from the one
+    /// that a person asked, so that stays as it is.
+    pub fn inherited(&self, turns_used: u64) -> Result<Self, NoTurnsLeft> {
         let turn_budget = self.turn_budget.saturating_sub(turns_used);
         if turn_budget == 0 {
-            return Err(NoMoreAgents::NoTurnsLeft);
+            return Err(NoTurnsLeft);
         }
-        Ok(Self { max_depth, turn_budget, ..self.clone() })
+        Ok(Self { turn_budget, ..self.clone() })
     }
 
     /// How many answers an evaluation may have.

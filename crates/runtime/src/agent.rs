@@ -11,6 +11,7 @@ use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
+use backstitch_repl::LispOptions;
 use backstitch_repl::transcript::TranscriptCompression;
 use serde_json::Value;
 
@@ -57,6 +58,7 @@ pub struct Agent {
     pub output: Option<Arc<Contract>>,
     /// What its system message was rendered from, where it was.
     pub(crate) prompt: Option<Arc<PromptSource>>,
+    pub(crate) lisp: Option<Arc<LispOptions>>,
     loops: ToolLoops,
     /// The definition of the agent as data, without secrets: it is recorded with a new session.
     pub definition: Value,
@@ -92,6 +94,7 @@ impl Agent {
             max_depth: 3,
             output: None,
             prompt: None,
+            lisp: None,
             loops: LOOPS,
             definition: Value::Null,
             set_up: Arc::new(|_| {}),

@@ -7,7 +7,7 @@ use backstitch_core::machine::{MachineError, Rendering, Shown};
 use backstitch_core::ports::Policy;
 use backstitch_core::view::{JournalView, Transcript};
 use backstitch_repl::transcript::TranscriptCompression;
-use backstitch_repl::{AgentError, LispAgent, LispMachinery};
+use backstitch_repl::{AgentError, LispAgent, LispMachinery, LispOptions};
 use serde_json::json;
 
 use crate::agent::Agent;
@@ -49,11 +49,21 @@ impl Agent {
             "data": lisp.data.keys().collect::<Vec<_>>(),
         });
         let system = lisp.system();
+        let options = Arc::new(lisp.options.clone());
         let machinery = LispMachinery::new(lisp)?;
-        Ok(Self::new(ns, key, policy)
+        let mut agent = Self::new(ns, key, policy)
             .with_tools(tools)
             .with_system(system)
             .with_definition(definition)
-            .with_machinery(Arc::new(machinery)))
+            .with_max_depth(options.max_depth)
+            .with_machinery(Arc::new(machinery));
+        agent.lisp = Some(options);
+        Ok(agent)
+    }
+
+    /// What an agent that answers with programs may use up and how it is shown its past, for those that work for it to inherit
+    /// ([`LispOptions::inherited`]); none for other agents.
+    pub fn lisp_options(&self) -> Option<&LispOptions> {
+        self.lisp.as_deref()
     }
 }

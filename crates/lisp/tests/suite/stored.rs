@@ -1,8 +1,8 @@
 //! Values, functions and memories that outlive a process.
 
 use backstitch_lisp::{
-    Engine, ErrorKind, Finished, Inputs, Limits, Memory, Outcome, Value, read_edn, restore_memory,
-    restore_value, store_memory, store_value, to_edn,
+    Engine, ErrorKind, Finished, Inputs, Limits, Memory, Outcome, Value, read_edn, restore_changes,
+    restore_memory, restore_value, store_changes, store_memory, store_value, to_edn,
 };
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};

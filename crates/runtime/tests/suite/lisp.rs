@@ -15,7 +15,7 @@ use backstitch_repl::LispAgent;
 use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::transcript::{Trim, TrimOptions};
 use backstitch_runtime::{
-    Agent, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, SessionOptions, Tools,
+    Agent, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, SessionOptions, SubAgent, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -115,9 +115,12 @@ async fn a_mission_is_driven_to_its_answer() {
     assert_eq!(again.output.unwrap()["total"], 6);
 }
 
+/// What was said in a question, and how many options it has.
+type Heard = (usize, Vec<(Role, String)>);
+
 #[tokio::test]
 async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
-    let asked: Arc<Mutex<Vec<(usize, Vec<(Role, String)>)>>> = Arc::default();
+    let asked: Arc<Mutex<Vec<Heard>>> = Arc::default();
     let heard = asked.clone();
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
         let heard = heard.clone();
@@ -283,6 +286,30 @@ async fn a_program_that_computes_for_long_keeps_nobody_waiting() {
     ticking.abort();
     assert_eq!(answered.output, Some(json!(8_999_955_000_050_000_i64)));
     assert!(ticks.load(Ordering::SeqCst) > 100);
+}
+
+#[tokio::test]
+async fn a_program_may_call_an_agent_that_inherits_its_options() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let helper = SubAgent::inheriting("helper", "Doubles.", move |caller: &Agent| {
+        let options = caller.lisp_options().unwrap().inherited(1).unwrap();
+        assert_eq!((options.max_turns, options.turn_budget), (2, 19));
+        let tools = Tools::new([twice(Effect::Workspace, counted.clone())]).unwrap();
+        let lisp = LispAgent::new().with_options(options);
+        Agent::lisp("tests", "helper", answers(&["(def x (tool/twice 4))", "(return x)"]), lisp, tools)
+            .unwrap()
+    });
+    let helper =
+        helper.unwrap().described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
+    let programs = ["(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2]))"];
+    let tools = Tools::new([helper.into_tool()]).unwrap();
+    let lisp = LispAgent::new().with_max_turns(2);
+    let agent = Agent::lisp("tests", "lisp", answers(&programs), lisp, tools).unwrap();
+    let (_, driver) = created(agent).await;
+    let answered = driver.start("Double.").await.unwrap().answer().unwrap();
+    assert_eq!(answered.output, Some(json!([8, 8])));
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ async fn another_mission_finds_the_files_of_the_one_before() {
             std::fs::remove_dir_all(stage.file("")).unwrap();
         }
         let opened = stage.open();
-        let replies = vec![reply("done", &[("read", json!({"path": "notes.txt"}))]); 9];
+        let replies = vec![reply("done", &[("read", json!({"path": "notes.txt"}))]); 11];
         let agent = scripted([replies, vec![reply("read", &[])]].concat()).with_tools(tools(&stage));
         let driver = opened.runtime.open(session::id(), agent, opened.options()).await.unwrap();
         let _ = driver.start("read").await.unwrap();
