@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::measured::Measured;
+use crate::measured::{Measured, Requests};
 use crate::orders::{self, COUNT};
 
 type Failed = Box<dyn std::error::Error>;
@@ -46,7 +46,7 @@ fn list_orders() -> Result<Tool, Failed> {
 }
 
 /// An agent that calls tools by JSON: it reads page after page and keeps a running sum in what it says.
-pub(crate) fn with_tools(compression: &str) -> Result<Agent, Failed> {
+pub(crate) fn with_tools(compression: &Value, requests: Requests) -> Result<Agent, Failed> {
     let all = orders::all();
     let mut replies = Vec::new();
     for offset in (0..COUNT).step_by(PAGE as usize) {
@@ -57,8 +57,8 @@ pub(crate) fn with_tools(compression: &str) -> Result<Agent, Failed> {
     }
     let (count, total) = orders::answer(&all);
     replies.push(Reply::text(json!({ "count": count, "total": total }).to_string()));
-    let policy = Arc::new(Measured::new(Script { replies })?);
-    let strategy = Registry::<dyn TranscriptCompression>::standard().normalize(&json!(compression))?;
+    let policy = Arc::new(Measured::new(Script { replies }, requests)?);
+    let strategy = Registry::<dyn TranscriptCompression>::standard().normalize(compression)?;
     Ok(Agent::new("examples", "clerk", policy)
         .with_system("You answer questions about the orders of a shop.")
         .with_tools(Tools::new([list_orders()?, recall()])?)
@@ -70,15 +70,17 @@ pub(crate) fn with_tools(compression: &str) -> Result<Agent, Failed> {
 pub(crate) enum Way {
     /// It answers at once.
     Straight,
+    /// It asks how many there are, and answers.
+    Short,
     /// It looks at the data from many sides first.
     Around,
 }
 
 /// An agent that answers with programs: the orders are `data/orders`, and never in a request.
-pub(crate) fn with_programs(way: Way, compression: &str) -> Result<Agent, Failed> {
+pub(crate) fn with_programs(way: Way, compression: &Value, requests: Requests) -> Result<Agent, Failed> {
     let replies = programs(way).into_iter().map(|program| Reply::text(format!("```clojure\n{program}\n```")));
-    let policy = Arc::new(Measured::new(Script { replies: replies.collect() })?);
-    let strategy = Registry::<dyn Compression>::standard().normalize(&json!(compression))?;
+    let policy = Arc::new(Measured::new(Script { replies: replies.collect() }, requests)?);
+    let strategy = Registry::<dyn Compression>::standard().normalize(compression)?;
     let lisp = LispAgent::new()
         .with_data("orders", serde_json::to_value(orders::all())?)
         .with_signature("{count :int, total :int}".parse()?)
@@ -90,8 +92,10 @@ pub(crate) fn with_programs(way: Way, compression: &str) -> Result<Agent, Failed
 fn programs(way: Way) -> Vec<String> {
     let answer = r#"(def wanted "the paid orders of the north" (filter #(and (:paid %) (= "north" (:region %))) data/orders))
 (return {:count (count wanted) :total (reduce + (map :total wanted))})"#;
-    if way == Way::Straight {
-        return vec![answer.to_owned()];
+    match way {
+        Way::Straight => return vec![answer.to_owned()],
+        Way::Short => return vec!["(println (count data/orders))".to_owned(), answer.to_owned()],
+        Way::Around => {}
     }
     let mut programs = vec![
         "(println (count data/orders))\n(println (take 3 data/orders))".to_owned(),

@@ -9,19 +9,53 @@ mod clerks;
 mod measured;
 mod orders;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use backstitch::journal::{Position, RecordBody};
 use backstitch::store::MemoryStore;
 use backstitch::{Agent, Runtime, SessionOptions, read_records};
-
 use clerks::{MISSION, Way};
+use measured::Requests;
+use serde_json::{Value, json};
+
+/// How an agent answers.
+#[derive(Clone, Copy)]
+enum Kind {
+    Tools,
+    Programs(Way),
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "calls tools, 15 pages",
+            Self::Programs(Way::Straight) => "one program",
+            Self::Programs(Way::Short) => "two programs",
+            Self::Programs(Way::Around) => "twelve programs",
+        }
+    }
+
+    fn agent(self, compression: &Value, requests: Requests) -> Result<Agent, Box<dyn std::error::Error>> {
+        match self {
+            Self::Tools => clerks::with_tools(compression, requests),
+            Self::Programs(way) => clerks::with_programs(way, compression, requests),
+        }
+    }
+}
 
 /// What the requests of a session were.
 struct Cost {
     requests: usize,
     bytes: u64,
-    largest: u64,
+    /// What does not begin as the request before it did, so that no provider can have kept it.
+    fresh: u64,
+}
+
+impl Cost {
+    /// What they cost, in bytes at full price, where a provider takes a tenth for what it has kept.
+    fn with_cache(&self) -> f64 {
+        self.fresh as f64 + (self.bytes - self.fresh) as f64 / 10.0
+    }
 }
 
 #[tokio::main]
@@ -30,53 +64,73 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let raw = serde_json::to_string(&orders)?.len();
     println!("{} orders, {} KiB as JSON. {MISSION}\n", orders.len(), raw / 1024);
     println!(
-        "{:<32} {:<24} {:>8} {:>10} {:>12} {:>12} {:>9}",
-        "agent", "compression", "requests", "bytes", "tokens, ~", "largest", "saved"
+        "{:<22} {:<22} {:>8} {:>9} {:>8} {:>7}   {:>9} {:>7}",
+        "agent", "compression", "requests", "bytes", "tokens", "saved", "new bytes", "saved"
     );
+    let trim = json!({ "strategy": "trim", "turns": 3 });
+    let elide = json!({ "strategy": "elide", "keep_turns": 1, "recall": "recall" });
+    let (none, coalesced) = (json!("none"), json!("single_user_coalesced"));
+    let for_programs = [&none, &coalesced, &trim];
     let mut dearer = Vec::new();
-    for (name, compressions) in [
-        ("calls tools by JSON", ["none", "trim", "elide"].as_slice()),
-        ("writes programs, straight", &["none", "single_user_coalesced", "trim"]),
-        ("writes programs, looks around", &["none", "single_user_coalesced", "trim"]),
+    for (kind, compressions) in [
+        (Kind::Tools, [&none, &trim, &elide]),
+        (Kind::Programs(Way::Straight), for_programs),
+        (Kind::Programs(Way::Short), for_programs),
+        (Kind::Programs(Way::Around), for_programs),
     ] {
-        let mut plain = None;
+        let mut plain: Option<Cost> = None;
         for compression in compressions {
-            let agent = match name {
-                "calls tools by JSON" => clerks::with_tools(compression)?,
-                "writes programs, straight" => clerks::with_programs(Way::Straight, compression)?,
-                _ => clerks::with_programs(Way::Around, compression)?,
-            };
-            let cost = cost(agent).await?;
-            let before = *plain.get_or_insert(cost.bytes);
-            let saved = 100.0 * (1.0 - cost.bytes as f64 / before as f64);
+            let requests = Requests::default();
+            let cost = cost(kind.agent(compression, requests.clone())?, &requests).await?;
+            let before = plain.as_ref().unwrap_or(&cost);
+            let saved = |now: f64, before: f64| 100.0 * (1.0 - now / before);
+            let whole = saved(cost.bytes as f64, before.bytes as f64);
+            let cached = saved(cost.with_cache(), before.with_cache());
+            let (name, strategy) = (kind.name(), written(compression));
             println!(
-                "{name:<32} {compression:<24} {:>8} {:>10} {:>12} {:>12} {:>8.1}%",
+                "{name:<22} {strategy:<22} {:>8} {:>9} {:>8} {whole:>6.1}%   {:>9} {cached:>6.1}%",
                 cost.requests,
                 cost.bytes,
                 cost.bytes / 4,
-                cost.largest,
-                saved
+                cost.fresh,
             );
-            if cost.bytes > before {
-                dearer.push(format!("{name}, {compression}: {} bytes more", cost.bytes - before));
+            if whole < 0.0 {
+                dearer.push(format!("{name}, {strategy}: {:.1} % more", -whole));
+            } else if cached < 0.0 {
+                dearer.push(format!("{name}, {strategy}: {:.1} % more, with a cache", -cached));
             }
+            plain.get_or_insert(cost);
         }
     }
     println!(
-        "\nFour bytes are taken for a token. Records that are data never stand in a request; pages that a tool gives do."
+        "\nFour bytes are taken for a token. Pages that a tool gives stand in requests; data of programs never does."
     );
+    println!(
+        "New bytes are those after the beginning that a request shares with the one before it. The second saving is that"
+    );
+    println!("where the provider keeps that beginning and takes a tenth of the price for it.");
     match dearer.is_empty() {
-        true => println!("Compression costs more than it saves nowhere here."),
+        true => println!("\nCompression costs more than it saves nowhere here."),
         false => {
-            println!("Compression costs more than it saves where there is little to leave out:");
+            println!("\nCompression costs more than it saves here:");
             dearer.iter().for_each(|line| println!("  {line}"));
         }
     }
     Ok(())
 }
 
+/// A compression as a table has room for it.
+fn written(compression: &Value) -> String {
+    let kept = compression.get("turns").or_else(|| compression.get("keep_turns"));
+    match (compression, kept) {
+        (Value::String(name), _) => name.clone(),
+        (table, Some(kept)) => format!("{}, last {kept}", table["strategy"].as_str().unwrap_or_default()),
+        (table, None) => table.to_string(),
+    }
+}
+
 /// Drives an agent to its answer, which has to be right, and adds up its requests.
-async fn cost(agent: Agent) -> Result<Cost, Box<dyn std::error::Error>> {
+async fn cost(agent: Agent, requests: &Requests) -> Result<Cost, Box<dyn std::error::Error>> {
     let store = Arc::new(MemoryStore::new());
     let runtime = Runtime::new(store.clone());
     let driver = runtime.create(agent, SessionOptions::default()).await?;
@@ -86,7 +140,7 @@ async fn cost(agent: Agent) -> Result<Cost, Box<dyn std::error::Error>> {
     if clerks::answered(&answer) != Some(orders::answer(&orders::all())) {
         return Err(format!("this is not the answer: {answer:?}").into());
     }
-    let mut cost = Cost { requests: 0, bytes: 0, largest: 0 };
+    let mut cost = Cost { requests: 0, bytes: 0, fresh: 0 };
     for record in read_records(&*store, session, Position::START, None).await? {
         if let RecordBody::RequestStarted(request) = &record.body {
             if request.digest.is_none() {
@@ -94,8 +148,14 @@ async fn cost(agent: Agent) -> Result<Cost, Box<dyn std::error::Error>> {
             }
             cost.requests += 1;
             cost.bytes += request.length;
-            cost.largest = cost.largest.max(request.length);
         }
+    }
+    let requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before: &str = "";
+    for request in requests.iter() {
+        let shared = before.bytes().zip(request.bytes()).take_while(|(one, other)| one == other).count();
+        cost.fresh += (request.len() - shared) as u64;
+        before = request;
     }
     Ok(cost)
 }

@@ -3,7 +3,7 @@
 //! The request of each turn is rendered for a provider, validated and described, so that the journal says how long it is; then it is
 //! not sent, and the script answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch::message::PolicyName;
 use backstitch::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
@@ -12,18 +12,22 @@ use backstitch::providers::{
 };
 use backstitch::{Script, ScriptedPolicy};
 
+/// The requests that would have been sent.
+pub(crate) type Requests = Arc<Mutex<Vec<Arc<str>>>>;
+
 /// A script behind the requests of a provider.
 pub(crate) struct Measured {
     wire: ModelPolicy,
     script: ScriptedPolicy,
+    requests: Requests,
 }
 
 impl Measured {
-    pub(crate) fn new(script: Script) -> Result<Self, Box<dyn std::error::Error>> {
+    pub(crate) fn new(script: Script, requests: Requests) -> Result<Self, Box<dyn std::error::Error>> {
         let name = PolicyName::new("clerk")?;
         let target = Target::new(Provider::OpenAiChat, "some-model");
         let wire = ModelPolicy::new(name.clone(), target, None, Arc::new(Nowhere));
-        Ok(Self { wire, script: ScriptedPolicy::new(name, script) })
+        Ok(Self { wire, script: ScriptedPolicy::new(name, script), requests })
     }
 }
 
@@ -41,6 +45,7 @@ impl Policy for Measured {
         question: Question,
         described: RequestInfo,
     ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).extend(described.body.clone());
         self.script.decide(question, described)
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use backstitch_repl::compression::{Compression, Registry};
-use backstitch_repl::transcript::{Keep, TranscriptCompression};
+use backstitch_repl::recall::TOOL_NAME;
+use backstitch_repl::transcript::{Elide, Keep, TranscriptCompression};
 use backstitch_repl::{LispAgent, Signature};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,8 +75,15 @@ impl AgentDefinition {
     /// What is shown of an evaluation to an agent that answers with calls; none when it is shown all of it.
     pub(super) fn transcript_compression(&self) -> Result<Option<Arc<dyn TranscriptCompression>>, Problem> {
         let Some(given) = &self.compression else { return Ok(None) };
-        let chosen = Registry::<dyn TranscriptCompression>::standard().normalize(given);
-        let chosen = chosen.map_err(|error| Problem::new(["compression"], error))?;
+        let known = Registry::<dyn TranscriptCompression>::standard();
+        let wrong = |error| Problem::new(["compression"], error);
+        let mut chosen = known.normalize(given).map_err(wrong)?;
+        let mut configuration = chosen.configuration();
+        if chosen.name() == Elide::NAME && configuration["recall"].is_null() {
+            // The tool is offered wherever something is left out, and so it is named where that is.
+            configuration["recall"] = TOOL_NAME.into();
+            chosen = known.normalize(&configuration).map_err(wrong)?;
+        }
         Ok((chosen.name() != Keep::NAME).then_some(chosen))
     }
 

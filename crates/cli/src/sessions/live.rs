@@ -14,6 +14,7 @@ use backstitch::journal::{InnerMessage, Role};
 use backstitch::ports::Delta;
 use backstitch::session::Session;
 use backstitch::slices::ToolInvoked;
+use backstitch::tool::Progress;
 use backstitch::{Agent, Evaluator, Happening, LiveSession, Piece, Retrying, Telemetry, TelemetryEvent};
 use serde_json::{Value, json};
 
@@ -82,7 +83,7 @@ impl Live {
         let (live, of_pieces) = (self.clone(), self.clone());
         telemetry.subscribe(move |event| match event {
             TelemetryEvent::ToolInvoked(invoked) => live.invoked(invoked),
-            TelemetryEvent::Progress { call, progress } => live.progress(*call, &format!("{progress:?}")),
+            TelemetryEvent::Progress { call, progress } => live.progress(*call, progress),
             _ => {}
         });
         evaluator.with_telemetry(telemetry).on_delta(move |piece| of_pieces.piece(piece))
@@ -200,9 +201,13 @@ impl Live {
         self.status(&format!("{mark} {}: {}", invoked.name, line(&invoked.rendered_output, 90)));
     }
 
-    fn progress(&self, call: CallId, text: &str) {
-        self.event(json!({"v": 1, "event": "progress", "call": call, "text": text}));
-        self.status(&format!("… {text}"));
+    fn progress(&self, call: CallId, progress: &Progress) {
+        let Progress { message, fraction } = progress;
+        self.event(json!({
+            "v": 1, "event": "progress", "call": call, "text": message, "fraction": fraction,
+        }));
+        let share = fraction.map(|share| format!(" ({:.0} %)", share * 100.0)).unwrap_or_default();
+        self.status(&format!("… {message}{share}"));
     }
 
     fn sign_of_life(&self) {

@@ -187,6 +187,34 @@ fn a_key_is_nowhere_even_when_a_provider_repeats_it() {
 }
 
 #[test]
+fn what_is_said_meanwhile_reaches_the_model() {
+    let stage = Stage::new();
+    let command = "touch ../begun; while [ ! -e ../heard ]; do sleep 0.05; done";
+    let call = Said::Call("I wait.", "shell", json!({"command": command}));
+    let model = Model::new("openai", [call, Said::Text("With wool, then.")]);
+    let child = stage.command(&as_slices(&Stage::asking("openai", &model, &[]))).spawn().unwrap();
+    wait_until("the call", || stage.path("begun").exists());
+    stage.run(&["send", stage.json(&["ls"])["session"].as_str().unwrap(), "Use wool"]).worked();
+    stage.write("heard", "");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "With wool, then.\n");
+    assert!(model.asked()[1].body.contains("Use wool"));
+}
+
+#[test]
+fn a_model_that_does_not_answer_at_once_is_asked_again_and_that_is_told() {
+    let stage = Stage::new();
+    let body = json!({"error": {"message": "too much to do", "type": "overloaded_error"}}).to_string();
+    let model = Model::new("anthropic", [Said::Refused("529 Overloaded", body), Said::Text("Done.")]);
+    let ran = start(&stage, "anthropic", &model, &["--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let events: Vec<Value> = ran.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let retry = events.iter().find(|event| event["event"] == "retry").unwrap();
+    assert_eq!((&retry["attempt"], &retry["kind"]), (&json!(1), &json!("overloaded")), "{retry}");
+    assert_eq!(last_line(&ran.output)["text"], "Done.");
+}
+
+#[test]
 fn commands_do_not_see_keys() {
     let stage = Stage::new().with_variable("OPENAI_API_KEY", KEY);
     let call = Said::Call("I look.", "shell", json!({"command": "env > env.txt"}));

@@ -51,6 +51,27 @@ fn help_of_each_command_names_its_options() {
 }
 
 #[test]
+fn help_of_run_names_what_an_agent_is() {
+    let output = backstitch(&["run", "--help"]).worked();
+    for words in [
+        "--model <PROVIDER:MODEL>",
+        "--base-url <URL>",
+        "--agent <FILE>",
+        "--system <TEXT>",
+        "--tools <NAMES>",
+        "--approve <WHICH>",
+        "--max-turns <N>",
+        "--budget <LIMITS>",
+        "--mode <MODE>",
+        "--data <NAME=FILE.json>",
+        "--signature <TEXT>",
+        "--compression <NAME|off>",
+    ] {
+        assert!(output.contains(words), "{words}: {output}");
+    }
+}
+
+#[test]
 fn the_version_is_known() {
     let output = backstitch(&["--version"]).worked();
     assert_eq!(output, format!("backstitch {}\n", env!("CARGO_PKG_VERSION")));
