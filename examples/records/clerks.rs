@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use backstitch::prelude::*;
+use backstitch::repl::LispAgent;
 use backstitch::repl::compression::{Compression, Registry};
 use backstitch::repl::transcript::TranscriptCompression;
-use backstitch::repl::LispAgent;
 use backstitch::tools::recall;
 use backstitch::{Agent, Reply, Script, ScriptedCall, Tools};
 use schemars::JsonSchema;

@@ -62,7 +62,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    println!("\nFour bytes are taken for a token. Records that are data never stand in a request; pages that a tool gives do.");
+    println!(
+        "\nFour bytes are taken for a token. Records that are data never stand in a request; pages that a tool gives do."
+    );
     match dearer.is_empty() {
         true => println!("Compression costs more than it saves nowhere here."),
         false => {

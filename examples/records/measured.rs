@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use backstitch::message::PolicyName;
 use backstitch::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
-use backstitch::providers::{HttpRequest, HttpResponse, ModelPolicy, Provider, Target, Transport, TransportError};
+use backstitch::providers::{
+    HttpRequest, HttpResponse, ModelPolicy, Provider, Target, Transport, TransportError,
+};
 use backstitch::{Script, ScriptedPolicy};
 
 /// A script behind the requests of a provider.
@@ -34,7 +36,11 @@ impl Policy for Measured {
         self.wire.describe(question)
     }
 
-    fn decide(&self, question: Question, described: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(
+        &self,
+        question: Question,
+        described: RequestInfo,
+    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
         self.script.decide(question, described)
     }
 }

@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 const REGIONS: [&str; 4] = ["north", "east", "south", "west"];
-const CUSTOMERS: [&str; 12] = [
-    "Adler", "Berger", "Conrad", "Dorn", "Ebner", "Falk", "Gruber", "Hahn", "Ilg", "Jost", "Kern", "Lang",
-];
+const CUSTOMERS: [&str; 12] =
+    ["Adler", "Berger", "Conrad", "Dorn", "Ebner", "Falk", "Gruber", "Hahn", "Ilg", "Jost", "Kern", "Lang"];
 
 /// How many there are.
 pub(crate) const COUNT: u64 = 3_000;

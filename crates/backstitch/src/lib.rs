@@ -164,10 +164,11 @@ pub use backstitch_workspace as workspace;
 #[doc(inline)]
 pub use backstitch_runtime::{
     Agent, Answered, Backoff, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift,
-    Driver, Ended, Evaluator, Events, Fidelity, FunctionPolicy, Happening, HumanPolicy, LiveSession, Mission,
-    Piece, Place, PointSpec, Price, Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind,
-    Runtime, RuntimeError, SessionOptions, SubAgent, Surroundings, SystemClock, Task, Telemetry,
-    TelemetryEvent, ToolRunner, Tools, Watch, entropy, find_call, load_view, locate, read_records,
+    Driver, Ended, Evaluator, Events, Fidelity, FileCheckpointHandler, FunctionPolicy, Happening,
+    HumanPolicy, LiveSession, MainLoop, MainLoopError, Mission, Piece, Place, PointSpec, Price, Prices,
+    Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime, RuntimeError, SessionOptions,
+    SubAgent, Surroundings, SystemClock, Task, Telemetry, TelemetryEvent, ToolRunner, Tools, Watch, entropy,
+    find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "agent-file")]

@@ -43,18 +43,25 @@ pub struct DataDefinition {
 impl AgentDefinition {
     /// Refuses what does not belong to the way in which the agent answers.
     pub(super) fn check_mode(&self) -> Result<(), Problem> {
-        let first_of = |keys: &[(&'static str, bool)]| keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key);
+        let first_of =
+            |keys: &[(&'static str, bool)]| keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key);
         match self.mode {
             AnswerMode::Tools => {
                 let only_lisp = [("data", !self.data.is_empty()), ("signature", self.signature.is_some())];
                 match first_of(&only_lisp) {
-                    Some(key) => Err(Problem::new([key], "this is for agents that answer with programs: say `mode = \"lisp\"`")),
+                    Some(key) => Err(Problem::new(
+                        [key],
+                        "this is for agents that answer with programs: say `mode = \"lisp\"`",
+                    )),
                     None => self.transcript_compression().map(|_| ()),
                 }
             }
             AnswerMode::Lisp => {
                 if !self.sections.is_empty() {
-                    return Err(Problem::new(["section"], "an agent that answers with programs is told `system`, and has no sections"));
+                    return Err(Problem::new(
+                        ["section"],
+                        "an agent that answers with programs is told `system`, and has no sections",
+                    ));
                 }
                 if self.output.is_some() {
                     return Err(Problem::new(["output"], "what a program answers is said by `signature`"));

@@ -6,7 +6,8 @@ use backstitch_providers::{
     ApiKey, CacheMarks, ModelPolicy, RequestOptions, Target, Thinking as AskedThinking, Transport,
 };
 
-use super::definition::{AgentDefinition, OutputDefinition};
+use super::answering::AnswerMode;
+use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
 use super::error::{AgentFileError, KeyOf, Problem};
 use super::keys::{checked_url, is_loopback, key_variables};
 use super::model::{ModelName, ModelProvider};
@@ -14,9 +15,10 @@ use super::offered::{Offered, below};
 use super::values::Thinking;
 use crate::message::PolicyName;
 use crate::ports::Policy;
-use crate::prompt::{BoundPrompt, Output, Prompt, PromptError};
+use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
 use crate::tool::WorkspaceUse;
-use crate::{Agent, Contract, Evaluator, ScriptedPolicy, Tools};
+use crate::tools::recall;
+use crate::{Agent, Contract, Evaluator, LispAgent, Price, Prices, ScriptedPolicy, Tools};
 
 type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -41,11 +43,22 @@ impl Default for BuildOptions<'_> {
 pub struct BuiltAgent {
     /// The agent.
     pub agent: Agent,
-    /// The prompt. What is to be done is said with [`BoundPrompt::asking`].
+    /// The prompt. What is to be done is said with [`BuiltAgent::asking`].
     pub prompt: BoundPrompt,
+    /// What it is, when it answers with programs.
+    pub lisp: Option<LispAgent>,
 }
 
 impl BuiltAgent {
+    /// The prompt with what is to be done. For an agent that answers with programs, `{{name}}` stands for its data.
+    pub fn asking(&self, mission: &str) -> Result<BoundPrompt, AgentFileError> {
+        let mission = match &self.lisp {
+            Some(lisp) => lisp.mission(mission).map_err(|error| Problem::new(["mission"], error))?,
+            None => mission.to_owned(),
+        };
+        Ok(self.prompt.clone().asking(mission))
+    }
+
     /// What evaluates the prompt.
     pub fn evaluator(&self) -> Evaluator {
         Evaluator::of(self.agent.clone())
@@ -60,19 +73,69 @@ impl AgentDefinition {
 
     /// The agent.
     pub fn build_with(&self, options: BuildOptions<'_>) -> Result<BuiltAgent, AgentFileError> {
+        self.check()?;
         let (tools, prompt) = self.parts()?;
+        self.check_prices()?;
         let policy = self.policy(options)?;
-        let mut agent =
-            Agent::new(&self.ns, &self.name, policy).with_tools(tools).with_definition(self.to_recorded());
+        let (mut agent, lisp) = match self.mode {
+            AnswerMode::Tools => (self.with_calls(policy, tools)?, None),
+            AnswerMode::Lisp => {
+                let lisp = self.lisp()?;
+                let agent = Agent::lisp(&self.ns, &self.name, policy, lisp.clone(), tools)
+                    .map_err(|error| Problem::new(["data"], error))?;
+                (agent, Some(lisp))
+            }
+        };
+        let prompt = match &agent.system {
+            // What an agent that answers with programs is told is made of its tools and data.
+            Some(system) if lisp.is_some() => {
+                self.bound(Prompt::builder(&self.ns, &self.name).preamble(system))?
+            }
+            _ => prompt,
+        };
         agent.budget = self.budget.limits();
         agent.deadline = self.deadline.map(|deadline| deadline.0);
+        agent.prices = self.known_prices();
+        let agent = agent.with_definition(self.to_recorded());
+        Ok(BuiltAgent { agent, prompt, lisp })
+    }
+
+    /// An agent that answers with words and calls.
+    fn with_calls(&self, policy: Arc<dyn Policy>, tools: Tools) -> Result<Agent, AgentFileError> {
+        let mut agent = Agent::new(&self.ns, &self.name, policy).with_tools(tools);
         if let Some(turns) = self.max_turns {
             agent = agent.with_max_turns(turns);
         }
         if let Some(repeats) = self.max_repeats {
             agent = agent.with_max_repeats(repeats);
         }
-        Ok(BuiltAgent { agent, prompt })
+        if let Some(strategy) = self.transcript_compression()? {
+            agent = agent.with_compression(strategy);
+        }
+        Ok(agent)
+    }
+
+    /// What models cost.
+    fn known_prices(&self) -> Prices {
+        let price =
+            |price: &PriceDefinition| Price { input: price.input.micros(), output: price.output.micros() };
+        Prices(self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect())
+    }
+
+    /// Refuses a budget of money where nobody knows what is spent.
+    fn check_prices(&self) -> Result<(), Problem> {
+        match &self.model {
+            Some(model) if self.budget.money.is_some() && model.provider != ModelProvider::Scripted => {
+                match self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model) {
+                    true => Ok(()),
+                    false => {
+                        let message = format!("nobody knows what {model} costs: say so in `prices`");
+                        Err(Problem::new(["budget", "money"], message))
+                    }
+                }
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether any tool that may be offered uses files.
@@ -90,13 +153,17 @@ impl AgentDefinition {
         if let Some(url) = &self.base_url {
             checked_url(url)?;
         }
+        self.check_mode()?;
         self.parts().map(|_| ())
     }
 
     fn parts(&self) -> Result<(Tools, BoundPrompt), AgentFileError> {
         let offered = Offered::new(self)?;
-        let tools =
-            Tools::new(offered.chosen(&self.tools)?).map_err(|error| Problem::new(["tools"], error))?;
+        let mut chosen = offered.chosen(&self.tools)?;
+        if self.mode == AnswerMode::Tools && self.transcript_compression()?.is_some() {
+            chosen.push(recall());
+        }
+        let tools = Tools::new(chosen).map_err(|error| Problem::new(["tools"], error))?;
         let mut prompt = Prompt::builder(&self.ns, &self.name);
         if let Some(system) = &self.system {
             prompt = prompt.preamble(system);
@@ -107,8 +174,7 @@ impl AgentDefinition {
         if let Some(output) = &self.output {
             prompt = prompt.output(schema_of(output)?);
         }
-        let prompt = prompt.build().map_err(|error| self.in_prompt(&error))?;
-        let bound = prompt.bind(&self.parameters).map_err(|error| self.in_prompt(&error))?;
+        let bound = self.bound(prompt)?;
         for tool in tools.iter() {
             if self.sections.iter().any(|section| section.any_tool(&|name| name == tool.name().as_str())) {
                 let message = format!(
@@ -119,6 +185,11 @@ impl AgentDefinition {
             }
         }
         Ok((tools, bound))
+    }
+
+    fn bound(&self, prompt: PromptBuilder) -> Result<BoundPrompt, AgentFileError> {
+        let prompt = prompt.build().map_err(|error| self.in_prompt(&error))?;
+        Ok(prompt.bind(&self.parameters).map_err(|error| self.in_prompt(&error))?)
     }
 
     /// An error of the prompt, with the key that it is about.

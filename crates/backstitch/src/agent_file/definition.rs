@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::answering::{AnswerMode, DataDefinition};
 use super::model::ModelName;
 use super::values::{Money, Span, Thinking, ToolChoice};
 use crate::Script;
@@ -39,6 +40,18 @@ pub struct AgentDefinition {
     /// What `$field` stands for in the texts of sections.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
+    /// How it answers.
+    #[serde(skip_serializing_if = "AnswerMode::is_default")]
+    pub mode: AnswerMode,
+    /// What `data/name` reads in programs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub data: BTreeMap<String, DataDefinition>,
+    /// What a program's answer looks like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// How it is shown what was said before: `true`, `false`, the name of a strategy, or a table with `strategy` and its options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Value>,
     /// The tools that are offered beside those of sections.
     pub tools: ToolChoice,
     /// Which calls a person has to approve, by the name of the tool; `default` stands for every tool that changes something and
@@ -54,6 +67,9 @@ pub struct AgentDefinition {
     /// What an evaluation may spend.
     #[serde(skip_serializing_if = "BudgetDefinition::is_default")]
     pub budget: BudgetDefinition,
+    /// What models cost, by `PROVIDER:MODEL`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, PriceDefinition>,
     /// How much active time an evaluation has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Span>,
@@ -82,11 +98,16 @@ impl Default for AgentDefinition {
             system: None,
             sections: Vec::new(),
             parameters: Map::new(),
+            mode: AnswerMode::default(),
+            data: BTreeMap::new(),
+            signature: None,
+            compression: None,
             tools: ToolChoice::All,
             approval: BTreeMap::new(),
             shell: ShellDefinition::default(),
             workspace: WorkspaceDefinition::default(),
             budget: BudgetDefinition::default(),
+            prices: BTreeMap::new(),
             deadline: None,
             max_turns: None,
             max_repeats: None,
@@ -202,6 +223,16 @@ impl BudgetDefinition {
         };
         (limits != Limits::default()).then_some(limits)
     }
+}
+
+/// What a model costs, for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceDefinition {
+    /// Of what is sent to it.
+    pub input: Money,
+    /// Of what it answers.
+    pub output: Money,
 }
 
 /// What the answer looks like: a JSON Schema, in place or in a file.

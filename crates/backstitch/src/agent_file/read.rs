@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
+use super::answering::DataDefinition;
 use super::definition::{AgentDefinition, OutputDefinition};
 use super::error::{AgentFileError, Place, Problem, near};
 use super::locate;
@@ -74,7 +75,23 @@ impl AgentDefinition {
             let schema = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
             self.output = Some(OutputDefinition { schema: Some(schema), file: None });
         }
+        for (name, data) in &mut self.data {
+            let Some(file) = data.file.take() else { continue };
+            *data = DataDefinition::read(name, &directory.join(file))?;
+        }
         Ok(())
+    }
+}
+
+impl DataDefinition {
+    /// Reads what a name stands for from a file of JSON.
+    pub fn read(name: &str, path: &Path) -> Result<Self, AgentFileError> {
+        let wrong = |problem: &dyn std::fmt::Display| {
+            Problem::new(["data", name], format_args!("{}: {problem}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        Ok(Self { value: Some(value), file: None })
     }
 }
 

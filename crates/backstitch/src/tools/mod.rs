@@ -16,6 +16,7 @@
 //! | [`delete_file`], [`make_directory`], [`rename`] | workspace | arrange files |
 //! | [`setup_plan`], [`add_plan_step`], [`update_plan_step`] | workspace | write the plan of the session |
 //! | [`read_plan`] | pure | gives the plan |
+//! | [`recall`] | pure | shows what a compression left out of the conversation |
 //! | [`shell`](fn@shell) | external, or as [`Shell`] says | runs a command |
 //!
 //! Results are small: what is long is cut, and a `note` says so and how to go on. Errors say what is wrong and what to do,
@@ -27,6 +28,7 @@ mod find;
 mod grep;
 mod plan;
 mod read;
+mod recall;
 mod shell;
 mod write;
 
@@ -35,6 +37,7 @@ pub use find::{glob, list_files};
 pub use grep::grep;
 pub use plan::{add_plan_step, read_plan, setup_plan, update_plan_step};
 pub use read::{read_file, stat};
+pub use recall::recall;
 pub use shell::{Shell, shell};
 pub use write::{edit_file, write_file};
 

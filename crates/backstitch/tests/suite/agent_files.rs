@@ -10,7 +10,7 @@ use backstitch::journal::Effect;
 use backstitch::providers::Provider;
 use backstitch::store::MemoryStore;
 use backstitch::tool::Approval;
-use backstitch::{Ended, Evaluator, Runtime, SessionOptions};
+use backstitch::{Ended, Evaluator, Price, Runtime, SessionOptions};
 use serde_json::json;
 
 const WHOLE: &str = r#"
@@ -60,6 +60,10 @@ money = 2.5
 calls = 50
 time = "1h"
 
+[prices."anthropic:needle-1"]
+input = 3.0
+output = 15.0
+
 [output.schema]
 type = "object"
 required = ["done"]
@@ -98,6 +102,11 @@ fn a_file_says_all_of_an_agent() {
         ..Limits::default()
     };
     assert_eq!(agent.budget, Some(limits));
+    assert_eq!(agent.prices.0["anthropic:needle-1"], Price { input: 3_000_000, output: 15_000_000 });
+    let unpriced =
+        AgentDefinition::from_toml(&WHOLE.replace("anthropic:needle-1\"]", "anthropic:other\"]")).unwrap();
+    let refused = unpriced.build_with(BuildOptions { key: Box::new(key), transport: None }).unwrap_err();
+    assert!(refused.to_string().contains("budget.money: nobody knows"), "{refused}");
     assert_eq!(agent.deadline.unwrap().as_secs(), 600);
     let shell = agent.tools.get("shell").unwrap();
     assert_eq!((shell.spec.effect, shell.spec.approval), (Effect::Workspace, Approval::Needed));
@@ -138,7 +147,7 @@ fn what_older_versions_recorded_is_read() {
 fn errors_name_line_and_key_and_what_was_meant() {
     let cases: &[(&str, &[&str])] = &[
         ("model = ", &["line 1: "]),
-        ("\nmodle = 'openai:m'", &["line 2: modle: ", "did you mean `model`?"]),
+        ("\nmodle = 'openai:m'", &["line 2: modle: ", "did you mean", "`model`?"]),
         ("model = 'opnai:m'", &["line 1: model: ", "did you mean `openai`"]),
         ("model = 7", &["line 1: model: ", "expected"]),
         ("max_turns = -1", &["line 1: max_turns: "]),

@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
-use backstitch::agent_file::{AgentDefinition, Approve, BudgetDefinition, ModelName, Span, ToolChoice};
+use backstitch::agent_file::{
+    AgentDefinition, AnswerMode, Approve, BudgetDefinition, DataDefinition, ModelName, Span, ToolChoice,
+};
 use backstitch::extra::Extra;
 use backstitch::id::SessionId;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
@@ -30,6 +32,15 @@ enum ShellEffect {
     External,
     /// Only the files of the workspace: after a crash they are put back, and the command runs again.
     Workspace,
+}
+
+/// How an agent answers.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Mode {
+    /// With words and calls of tools.
+    Tools,
+    /// With programs of the agent language, which call tools.
+    Lisp,
 }
 
 /// Who decides, and within which limits.
@@ -60,6 +71,18 @@ pub(super) struct AgentFlags {
     /// What the model is told first.
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
+    /// How the agent answers: with calls of tools, or with programs.
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// Gives programs data/NAME, from a file of JSON. May be given more than once.
+    #[arg(long, value_name = "NAME=FILE.json")]
+    data: Vec<String>,
+    /// What a program's answer looks like, such as {count :int, items [{id :int}]}.
+    #[arg(long, value_name = "TEXT")]
+    signature: Option<String>,
+    /// How the model is shown what was said before: on, off, or the name of a strategy.
+    #[arg(long, value_name = "NAME|off")]
+    compression: Option<String>,
     /// The tools: all, none, or names with commas between them.
     #[arg(long, value_name = "NAMES")]
     tools: Option<String>,
@@ -116,6 +139,7 @@ impl AgentFlags {
         if let Some(system) = &self.system {
             definition.system = Some(system.clone());
         }
+        self.answering(&mut definition)?;
         if let Some(tools) = &self.tools {
             definition.tools = ToolChoice::of_list(tools);
         }
@@ -144,6 +168,35 @@ impl AgentFlags {
             *directory = directory.canonicalize()?;
         }
         Ok(definition)
+    }
+}
+
+impl AgentFlags {
+    /// How the agent answers, and what it is shown.
+    fn answering(&self, definition: &mut AgentDefinition) -> anyhow::Result<()> {
+        if let Some(mode) = self.mode {
+            definition.mode = match mode {
+                Mode::Tools => AnswerMode::Tools,
+                Mode::Lisp => AnswerMode::Lisp,
+            };
+        }
+        for given in &self.data {
+            let Some((name, path)) = given.split_once('=') else {
+                return Err(Usage(format!("{given:?} names no data: write --data NAME=FILE.json")).into());
+            };
+            let data = DataDefinition::read(name, path.as_ref())?;
+            definition.data.insert(name.to_owned(), data);
+        }
+        if let Some(signature) = &self.signature {
+            definition.signature = Some(signature.clone());
+        }
+        definition.compression = match self.compression.as_deref() {
+            None => definition.compression.take(),
+            Some("off") => Some(Value::Bool(false)),
+            Some("on") => Some(Value::Bool(true)),
+            Some(name) => Some(Value::String(name.to_owned())),
+        };
+        Ok(())
     }
 }
 

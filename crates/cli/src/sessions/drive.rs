@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use backstitch::agent_file::AgentDefinition;
+use backstitch::agent_file::{AgentDefinition, AnswerMode};
 use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
@@ -38,6 +38,7 @@ impl Run {
         // What cannot be put together is said before anything is made.
         let built = definition.build()?;
         let live = Live::new(common.json);
+        let prompt = built.asking(&self.mission)?;
         let evaluator = live.follow(Evaluator::of(live.watch(built.agent)));
         let here = std::env::current_dir()?;
         let place = Place::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
@@ -53,7 +54,6 @@ impl Run {
         if let Some(paths) = workspace.as_deref().and_then(uncovered) {
             live.status(&format!("not covered, and so neither kept nor put back: {paths}"));
         }
-        let prompt = built.prompt.asking(self.mission);
         let driving = evaluator.evaluate(&prompt, &session, false);
         let driven = driven(&evaluator, &live, &session, driving).await;
         finish(&live, &definition, &session, driven).await
@@ -228,8 +228,10 @@ fn say(live: &Live, definition: &AgentDefinition, id: &str, ended: &Ended) {
     let waits = |session: &Option<SessionId>| session.map_or_else(|| id.to_owned(), short);
     match ended {
         // An answer that has to be data is printed as data, whatever was said around it.
-        Ended::Completed(answered) => match (&answered.output, &definition.output) {
-            (Some(output), Some(_)) => live.answer(&format!("{output:#}"), false),
+        Ended::Completed(answered) => match &answered.output {
+            Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
+                live.answer(&format!("{output:#}"), false);
+            }
             _ => live.answer(&answered.text, true),
         },
         Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, session, .. } => {

@@ -14,6 +14,7 @@ mod request;
 mod say;
 mod show;
 mod travel;
+mod turns;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ pub(crate) enum Command {
     /// Shows in a minute what this is: an agent works, is killed, and goes on.
     Quickstart(quickstart::Quickstart),
     /// Starts a session and drives it to its answer.
-    Run(drive::Run),
+    Run(Box<drive::Run>),
     /// Goes on with a session, wherever it was interrupted.
     Resume(drive::Resume),
     /// Lists the sessions.

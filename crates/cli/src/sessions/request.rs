@@ -39,7 +39,7 @@ impl Request {
         let view = place.view(session).await?;
         let at = self.find(&place, &view).await?;
         let definition = definition_of(&place, &view, Some(at)).await?;
-        let BuiltAgent { agent, prompt } = definition.build_with(BuildOptions {
+        let BuiltAgent { agent, prompt, .. } = definition.build_with(BuildOptions {
             // Keys stand in no request, and nothing is sent.
             key: Box::new(|_| Some("unused".to_owned())),
             transport: Some(Arc::new(Nowhere)),

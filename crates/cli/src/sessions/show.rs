@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::list::{line, word};
 use super::place::{Place, short};
+use super::turns;
 
 #[derive(Args)]
 pub(crate) struct Show {
@@ -27,6 +28,9 @@ pub(crate) struct Show {
     /// Lists the files.
     #[arg(long)]
     files: bool,
+    /// Shows the turns of an agent that answers with programs: programs, calls, what they printed, results.
+    #[arg(long)]
+    turns: bool,
 }
 
 impl Show {
@@ -45,8 +49,15 @@ impl Show {
             Some(_) => Driver::Present,
             None => Driver::Absent,
         };
+        let turns = if self.turns { turns::of(&place, &view).await? } else { Vec::new() };
         if common.json {
-            println!("{}", self.as_json(&place, &view, driver)?);
+            let mut shown = self.as_json(&place, &view, driver)?;
+            if self.turns {
+                shown["turns"] = serde_json::to_value(&turns)?;
+            }
+            println!("{shown}");
+        } else if self.turns {
+            turns::print(&turns);
         } else {
             self.print(&place, &view, driver)?;
         }

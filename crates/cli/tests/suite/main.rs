@@ -4,6 +4,7 @@
 mod agents;
 mod command;
 mod help;
+mod lisp_agents;
 mod lisp_eval;
 mod lisp_repl;
 mod lisp_run;

@@ -1,7 +1,8 @@
 //! Any journal, cut at any record, wants something else than to ask, or leads to a request that each validator accepts.
 //!
 //! Journals are samples in which everything may happen, made [awkward](super::support::journals). At each cut, and at forks from
-//! there, the real machine is rebuilt from the real view, and the real policies of all four providers make their requests.
+//! there, the real machine is rebuilt from the real view, and the real policies of all four providers make their requests: of the
+//! whole conversation, or of what a strategy leaves of it.
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use backstitch_providers::{
     CacheMarks, HttpRequest, HttpResponse, ModelPolicy, OpenCalls, Provider, RequestOptions,
     StructuredOutput, Target, Thinking, Transport, TransportError, Unsupported,
 };
+use backstitch_repl::transcript::{Elide, ElideOptions, Keep, TranscriptCompression, Trim, TrimOptions};
 use backstitch_testkit::{fold, sample};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -62,6 +64,20 @@ struct Counted {
     replayed: usize,
     forks: usize,
     interrupted: usize,
+    compressed: usize,
+}
+
+/// What of a conversation is shown: all of it, the last answers, or all but old results.
+fn strategy(variant: usize) -> Box<dyn TranscriptCompression> {
+    match variant % 11 {
+        1 | 4 => Box::new(Trim::new(TrimOptions { turns: Some(1 + variant % 3), ..TrimOptions::default() })),
+        2 | 5 => {
+            let options = ElideOptions { keep_turns: variant % 2, keep_bytes: 16, ..ElideOptions::default() };
+            Box::new(Elide::new(options))
+        }
+        7 => Box::new(Trim::new(TrimOptions { turns: None, tokens: Some(200), note: false })),
+        _ => Box::new(Keep),
+    }
 }
 
 struct Checker {
@@ -101,12 +117,15 @@ impl Checker {
             let action = ToolLoops::default().rebuild(&Past::of(view, id).unwrap()).unwrap().next();
             self.counted.asked += usize::from(action == Action::Ask);
             let shown = AsSaid.show(view, &transcript, id).unwrap();
+            let strategy = strategy(self.variant);
+            let rendered = strategy.render(&shown.messages);
+            self.counted.compressed += usize::from(rendered.messages != shown.messages);
             let question = Question {
                 session_id: view.created().session_id,
                 evaluation_id: id,
                 turn: evaluation.turns + 1,
-                shown: shown.messages,
-                renderer: shown.renderer,
+                shown: rendered.messages,
+                renderer: Some(strategy.renderer()),
                 transcript: transcript.clone(),
                 media: self.sampled.media.clone(),
                 options: tools().into_iter().map(Arc::new).collect(),
@@ -177,9 +196,13 @@ fn said(
 #[test]
 fn sample_journals_ask_replay_fork_and_interrupt() {
     let counted = Checker::new(&sample::journal(3, 25), 1, 0).check();
-    let Counted { asked, replayed, forks, interrupted } = counted;
+    let Counted { asked, replayed, forks, interrupted, .. } = counted;
     assert!(asked > 20 && replayed > 20 && forks > 5 && interrupted > 20, "{counted:?}");
     Checker::new(&sample::every_kind(), 2, 1).check();
+    for variant in [1, 2, 7] {
+        let counted = Checker::new(&sample::journal(4, 12), 1, variant).check();
+        assert!(counted.compressed > 20, "variant {variant}: {counted:?}");
+    }
 }
 
 /// How many journals are made. `BACKSTITCH_PREFIX_CASES` makes them more.

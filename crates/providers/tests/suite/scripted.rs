@@ -4,12 +4,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use backstitch_core::digest::Digest;
+use backstitch_core::journal::{Effect, Role};
 use backstitch_core::message::{MediaPart, MediaUrl, Modality, PolicyName, RoleHint};
 use backstitch_core::ports::{Answer, Delta, Deltas, Policy, PolicyError, Question};
+use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::validate::validate;
 use backstitch_providers::{
-    ErrorKind, Failure, Provider, Reply, RequestOptions, Script, ScriptError, ScriptFormat, ScriptedPolicy,
+    ErrorKind, Failure, Provider, Reply, RequestOptions, Script, ScriptError, ScriptFormat, ScriptedCall,
+    ScriptedPolicy,
 };
+use backstitch_runtime::{Agent, ResumeOptions, Runtime, SessionOptions, Tools};
+use backstitch_store::MemoryStore;
 use serde_json::json;
 
 use super::support::Talk;
@@ -197,4 +202,45 @@ fn errors_name_file_line_and_key() {
     }
     let error = Script::load("there/is/none.toml").unwrap_err();
     assert!(error.to_string().contains("there/is/none.toml"), "{error}");
+}
+
+/// An agent with a tool that looks.
+fn agent(script: Script) -> Agent {
+    let look = Tool::builder("look", "Looks around.").unwrap();
+    let look = look.effect(Effect::Pure).workspace(WorkspaceUse::None);
+    let look = look.handler(|_, (): ()| async { Ok(ToolResult::ok("a seam")) });
+    Agent::new("tests", "tailor", Arc::new(policy(script))).with_tools(Tools::new([look]).unwrap())
+}
+
+#[tokio::test]
+async fn another_process_goes_on_with_the_reply_that_was_not_recorded() {
+    let call = |id: &str, text: Option<&str>| ScriptedCall {
+        id: Some(id.to_owned()),
+        arguments_text: text.map(str::to_owned),
+        ..ScriptedCall::new("look", serde_json::Map::new())
+    };
+    let again = |kind| Failure { retry_after_ms: Some(0), said: Some("I l".into()), ..Failure::new(kind) };
+    let first = Reply::text("I look.").call(call("call_1", None)).call(call("call_2", Some("{\"torn\": ")));
+    let first = first.fail(again(ErrorKind::CutStream).times(2)).fail(again(ErrorKind::Overloaded));
+    let last = Reply::text("A seam.");
+    let broken = last.clone().fail(Failure::new(ErrorKind::Auth).times(9));
+
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let script = Script { replies: vec![first.clone(), broken] };
+    let driver = runtime.create(agent(script), SessionOptions::default()).await.unwrap();
+    driver.start("What is there?").await.unwrap_err();
+    let session = driver.session().id();
+    driver.session().release().await.unwrap();
+
+    // The first reply would fail more often than anybody asks again, and is not asked for.
+    let never = first.fail(Failure::new(ErrorKind::Server).times(99));
+    let script = Script { replies: vec![never, last] };
+    let driver = runtime.open(session, agent(script), SessionOptions::default()).await.unwrap();
+    let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "A seam.");
+    let transcript = runtime.view(session).await.unwrap().transcript().unwrap();
+    let said: Vec<_> = transcript.all().iter().map(|message| (message.role(), message.turn)).collect();
+    let (user, model, tool) = (Role::User, Role::Assistant, Role::Tool);
+    // What was asked again was recorded once, and both of its calls have their results.
+    assert_eq!(said, [(user, 0), (model, 1), (model, 1), (model, 1), (tool, 1), (tool, 1), (model, 2)]);
 }

@@ -11,7 +11,7 @@ use backstitch_core::view::{Call, JournalView, Transcript};
 use serde_json::{Map, Value};
 
 use super::ask::out_of_time;
-use super::drive::{Next, paused_by};
+use super::drive::Next;
 use super::hydrate::fetch_json;
 use super::program::Made;
 use super::{Driver, Ended};
@@ -101,9 +101,9 @@ impl Driver {
 
     /// What the session waits for, as the end of driving.
     pub(super) async fn waiting(&self, evaluation: EvaluationId) -> Ended {
-        let state = self.live.state().await;
-        match state.view.pause() {
-            Some(pause) => paused_by(evaluation, pause),
+        let pause = self.live.state().await.view.pause().cloned();
+        match pause {
+            Some(pause) => self.paused_by(evaluation, &pause).await,
             None => Ended::Paused {
                 evaluation,
                 reason: PauseReason::Asked,

@@ -1,26 +1,21 @@
 //! The loop: what the machine wants is done, and what was done is told to it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{
-    Batch, Decision, EvaluationFinished, EvaluationStarted, Outcome, PauseReason, Paused, RecordBody,
-};
+use backstitch_core::journal::{Batch, EvaluationStarted, PauseReason, Paused, RecordBody};
 use backstitch_core::machine::{Action, Ending, Event, Machine};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
-use backstitch_core::view::Transcript;
 use tracing::Instrument as _;
 
-use super::hydrate::fetch_json;
 use super::output::Judged;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
-use crate::live::{Commit, Durable, push_changes};
+use crate::live::{Commit, Durable, load_view, push_changes};
 use crate::spans;
 use crate::telemetry::TelemetryEvent;
 
@@ -237,85 +232,6 @@ impl Driver {
         }
     }
 
-    /// Records that the evaluation ended.
-    pub(super) async fn finish(
-        &self,
-        evaluation: EvaluationId,
-        ending: Ending,
-    ) -> Result<Ended, RuntimeError> {
-        self.give_up_calls(evaluation).await?;
-        let cancels = match ending.outcome {
-            Outcome::Cancelled => self.waiting_cancels().await?,
-            _ => Vec::new(),
-        };
-        let executed = self
-            .live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let (draft, ending) = self.with_output(session, ending);
-                let mut prepared = session.prepare(&draft)?;
-                let executed =
-                    (ending.outcome == Outcome::Completed).then(|| self.executed(state, evaluation, &ending));
-                if let Some(executed) = &executed {
-                    session.prepare_more(&mut prepared, executed.clone())?;
-                }
-                let mut batch = Batch::at(self.live.clock().now());
-                push_changes(&mut batch, &prepared)?;
-                batch.push(EvaluationFinished {
-                    evaluation_id: evaluation,
-                    outcome: ending.outcome,
-                    output: ending.output,
-                    output_object: None,
-                    error: ending.error,
-                    extra: Extra::default(),
-                });
-                for item in cancels {
-                    batch.take(item);
-                }
-                Ok((Commit::now(batch, Some(prepared)), executed))
-            })
-            .await?;
-        if let Some(executed) = executed {
-            self.runner.telemetry().tell(&TelemetryEvent::PromptExecuted(Box::new(executed)));
-        }
-        self.keep_snapshot().await;
-        self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
-    }
-
-    /// Gives up the calls that sessions still work for when the evaluation ends: what they did is put back.
-    async fn give_up_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
-        let open: Vec<_> = {
-            let state = self.live.state().await;
-            let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
-            let continued = open.filter(|call| self.continued(&state.view, call).is_some());
-            continued.map(|call| call.call_id).collect()
-        };
-        for call in open {
-            let reason = Some("its evaluation ended before it did".to_owned());
-            self.live.resolve(Some(call), Decision::Fail { reason }, None).await?;
-        }
-        Ok(())
-    }
-
-    /// What the journal says of an evaluation, once it has ended.
-    pub(super) async fn recorded(&self, evaluation: EvaluationId) -> Result<Option<Ended>, RuntimeError> {
-        let (known, transcript) = {
-            let state = self.live.state().await;
-            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            (known.clone(), Transcript::of(&state.execution.session)?)
-        };
-        let Some(finished) = known.finished.as_ref().map(|finished| &finished.record) else {
-            return Ok(None);
-        };
-        let store = &**self.live.store();
-        let transcript = self.hydrated.transcript(store, transcript).await?;
-        let output = match finished.output_object {
-            Some(large) => Some(fetch_json(store, large).await?),
-            None => finished.output.clone(),
-        };
-        Ok(Some(Ended::recorded(evaluation, finished, &transcript, output)))
-    }
-
     /// Records that the session waits.
     pub(super) async fn pause_for(
         &self,
@@ -336,28 +252,17 @@ impl Driver {
         Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None })
     }
 
-    /// Keeps the state beside the journal, so that it can be read without folding all of it. It is kept anew once the journal is
-    /// twice as long as at the last time, so that all snapshots together cost no more than the journal. Failing to is no harm.
-    pub(super) async fn keep_snapshot(&self) {
-        let kept = match self.live.store().snapshot(self.live.id()).await {
-            Ok(kept) => kept.map_or(0, |kept| kept.position.number()),
-            Err(_) => 0,
+    /// A pause, as the end of driving. What is waited for in a session that works for a call is about a call of that session.
+    pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &Paused) -> Ended {
+        let call = match pause.session {
+            Some(child) => match load_view(&**self.live.store(), child, None).await {
+                Ok(view) => view.pause().and_then(|pause| pause.call_id),
+                Err(_) => None,
+            },
+            None => pause.call_id,
         };
-        let (position, json) = {
-            let state = self.live.state().await;
-            if state.view.head().number() < kept.saturating_mul(2) {
-                return;
-            }
-            (state.view.head(), state.execution.session.snapshot().to_json())
-        };
-        let Ok(json) = json else { return };
-        backstitch_core::crash_point!("snapshot.before");
-        let (store, lease) = (self.live.store(), self.live.lease());
-        let saved = store.save_snapshot(self.live.id(), lease.fence, position, json.into_bytes()).await;
-        if let Err(error) = saved {
-            tracing::warn!(session = %self.live.id(), %error, "the snapshot of the session could not be kept");
-        }
-        backstitch_core::crash_point!("snapshot.after");
+        let detail = pause.detail.clone().unwrap_or_default();
+        Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session }
     }
 }
 
@@ -373,17 +278,6 @@ pub(super) fn said_by_user(
         builder.add_part(part);
     }
     Ok(builder.to_message()?)
-}
-
-/// A pause that a call asked for, as the end of driving.
-pub(super) fn paused_by(evaluation: EvaluationId, pause: &Arc<Paused>) -> Ended {
-    Ended::Paused {
-        evaluation,
-        reason: pause.reason,
-        call: pause.call_id,
-        detail: pause.detail.clone().unwrap_or_default(),
-        session: pause.session,
-    }
 }
 
 /// A time in milliseconds, as records have it.

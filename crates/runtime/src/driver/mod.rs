@@ -8,6 +8,7 @@ mod ask;
 mod attend;
 mod calls;
 mod drive;
+mod finish;
 mod hydrate;
 mod logs;
 mod outcome;

@@ -20,7 +20,7 @@ pub enum Ended {
         evaluation: EvaluationId,
         /// What it waits for.
         reason: PauseReason,
-        /// The call that it is about.
+        /// The call that it is about, in the session that waits.
         call: Option<CallId>,
         /// More about it, for a person.
         detail: String,

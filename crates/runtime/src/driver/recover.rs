@@ -15,7 +15,7 @@ use backstitch_core::message::Arguments;
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::{Call, CallStatus};
 
-use super::drive::{millis, paused_by};
+use super::drive::millis;
 use super::{Drift, Driver, Ended, Fidelity, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::Durable;
@@ -142,7 +142,7 @@ impl Driver {
                 PauseReason::Approval | PauseReason::EffectUnknown | PauseReason::Poisoned => false,
             };
             if !goes_on {
-                return Ok(Some(paused_by(evaluation, &pause)));
+                return Ok(Some(self.paused_by(evaluation, &pause).await));
             }
             let resolved = Resolved {
                 call_id: pause.call_id,

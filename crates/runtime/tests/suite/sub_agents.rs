@@ -287,13 +287,12 @@ async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_g
         assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap(), ended);
         assert_eq!(shop.kinds(session).await.len(), before);
         // The caller does not decide for it.
-        let refused = driver.session().resolve(*call, Decision::Approve, None).await.unwrap_err();
+        let own = shop.runtime.view(session).await.unwrap().calls().next().unwrap().call_id;
+        let refused = driver.session().resolve(Some(own), Decision::Approve, None).await.unwrap_err();
         assert!(refused.to_string().contains(&waiting.to_string()), "{refused}");
         driver.session().release().await.unwrap();
 
-        let child = shop.runtime.view(*waiting).await.unwrap();
-        let asked = child.pauses().next().unwrap().call_id;
-        shop.runtime.decide(*waiting, asked, decision, Some("ada".into())).await.unwrap();
+        shop.runtime.decide(*waiting, *call, decision, Some("ada".into())).await.unwrap();
         let driver = shop.runtime.open(session, caller, (shop.options)()).await.unwrap();
         driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
         assert_eq!(results(&driver).await, ["as you like"]);
@@ -363,8 +362,10 @@ async fn an_agent_has_no_more_time_than_its_caller() {
     let is_late = matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "deadline_exceeded");
     assert!(is_late, "{ended:?}");
     assert_eq!(shop.file("coat"), None);
-    let child = shop.runtime.view(shop.children(driver.session().id()).await[0]).await.unwrap();
-    assert!(child.latest_evaluation().is_none());
+    // On a slow machine the time may be over before the agent begins.
+    for child in shop.children(driver.session().id()).await {
+        assert!(shop.runtime.view(child).await.unwrap().latest_evaluation().is_none());
+    }
 }
 
 async fn until_it_runs(shop: &Shop) {
@@ -483,11 +484,11 @@ async fn a_person_may_fail_a_call_that_waits_and_its_session_goes_back() {
         scripted(replies).with_tools(Tools::new([write(Effect::Workspace, &shop.ran), tool]).unwrap());
     let caller = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(tailor));
     let driver = shop.create(caller).await;
-    let Ended::Paused { call: Some(call), session: Some(child), .. } = driver.start("sew").await.unwrap()
-    else {
+    let Ended::Paused { session: Some(child), .. } = driver.start("sew").await.unwrap() else {
         panic!("it waits")
     };
     assert_eq!(shop.file("coat").as_deref(), Some("half"));
+    let call = shop.runtime.view(driver.session().id()).await.unwrap().calls().next().unwrap().call_id;
     let fail = Decision::Fail { reason: Some("enough".into()) };
     driver.session().resolve(Some(call), fail, None).await.unwrap();
     assert_eq!(shop.file("coat"), None);

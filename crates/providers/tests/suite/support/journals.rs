@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{InnerMessage, Record, RecordBody, Role};
-use backstitch_core::message::{Content, MediaPart, MediaUrl, Modality, Part};
+use backstitch_core::message::{Content, Large, MediaPart, MediaUrl, Modality, Part};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::view::Transcript;
@@ -50,6 +50,10 @@ impl Sampled {
                 Content::OptionResult(result) => {
                     if let Some(name) = names.get(&result.invocation_id) {
                         result.option_name = name.as_str().into();
+                    }
+                    // Long enough that something can be gained by not showing it.
+                    if !result.is_error && result.result.inline().is_some() && rng.below(2) == 0 {
+                        result.result = Large::Inline(Value::from("a long seam ".repeat(60)));
                     }
                 }
                 Content::Parts(content) if role == Role::User && rng.below(3) == 0 => {

@@ -1,0 +1,127 @@
+//! Agents that answer with programs, and what long conversations are shown as: the real binary.
+
+use serde_json::{Value, json};
+
+use crate::model::{MODEL, Model, PROVIDERS, Said};
+use crate::stage::{Stage, as_slices, wait_until};
+
+const ORDERS: &str = r#"[{"id": 1, "total": 20}, {"id": 2, "total": 5}, {"id": 3, "total": 7}]"#;
+
+const LOOK: &str = "I look.\n```clojure\n(def large \"orders worth more than 6\" (filter #(> (:total %) 6) data/orders))\n(println (count large))\n```";
+const RETURN: &str = "```clojure\n(return {:count (count large)})\n```";
+
+fn lisp<'a>(data: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let first = ["--mode", "lisp", "--data", data, "--signature", "{count :int}", "--tools", "none"];
+    first.into_iter().chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn every_provider_is_asked_for_programs_and_its_requests_can_be_made_again() {
+    for (provider, _) in PROVIDERS {
+        let stage = Stage::new();
+        let data = format!("orders={}", stage.write("orders.json", ORDERS));
+        let model = Model::new(provider, [Said::Text(LOOK), Said::Text(RETURN)]);
+        let arguments = Stage::asking(provider, &model, &lisp(&data, &[]));
+        let answer = stage.run(&as_slices(&arguments)).worked_quietly();
+        assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 2}), "{provider}");
+        let asked = model.asked();
+        assert_eq!(asked.len(), 2, "{provider}");
+        assert!(asked[0].body.contains("data/orders") && !asked[0].body.contains("\"tools\""), "{provider}");
+
+        let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+        for (turn, asked) in ["1", "2"].into_iter().zip(&asked) {
+            let ran = stage.run(&["request", &session, turn, "--raw"]);
+            assert!(ran.errors.contains("it is the request that was sent"), "{provider}: {}", ran.errors);
+            assert_eq!(ran.output, asked.body, "{provider}, turn {turn}");
+        }
+        let shown = stage.run(&["show", &session, "--turns"]).worked();
+        for words in ["turn 1: ok", "(def large", "  | 2", "turn 2: returned", "{\"count\":2}"] {
+            assert!(shown.contains(words), "{provider}, {words}: {shown}");
+        }
+        assert_eq!(stage.json(&["show", &session, "--turns"])["turns"].as_array().unwrap().len(), 2);
+        // The data is recorded with the session: what comes after needs no file.
+        std::fs::remove_file(stage.path("orders.json")).unwrap();
+        assert_eq!(stage.json(&["resume", &session])["output"], json!({"count": 2}), "{provider}");
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
+    let stage = Stage::new();
+    let program = r#"```clojure
+(doseq [n [1 2]] (tool/shell {:command (str "echo " n " >> log.txt")}))
+(tool/shell {:command "echo 3 >> log.txt; if [ ! -e ../again ]; then touch ../again; sleep 60; fi"})
+(return {:count 3})
+```"#;
+    let model = Model::new("anthropic", [Said::Text(program)]);
+    let more =
+        ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
+    let mut child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
+    wait_until("the third call", || stage.path("again").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let answer = stage.run(&["resume"]).worked_quietly();
+    assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 3}));
+    assert_eq!(stage.file("log.txt").unwrap(), "1\n2\n3\n", "no call was made twice");
+    assert_eq!(model.asked().len(), 1, "and nobody was asked again");
+}
+
+#[test]
+fn compression_leaves_out_what_recall_brings_back() {
+    for strategy in ["trim", "elide"] {
+        let stage = Stage::new();
+        std::fs::write(stage.path("files").join("long.txt"), "a long line of the file\n".repeat(400))
+            .unwrap();
+        let read = || Said::Call("I read.", "read_file", json!({"path": "long.txt"}));
+        let again = Said::Call("What was it?", "recall", json!({"turn": 1}));
+        let mut answers: Vec<Said> = (0..9).map(|_| read()).collect();
+        answers.extend([again, Said::Text("Done.")]);
+        let model = Model::new("openai-chat", answers);
+        let arguments = Stage::asking("openai-chat", &model, &["--compression", strategy]);
+        assert_eq!(stage.run(&as_slices(&arguments)).worked_quietly(), "Done.\n", "{strategy}");
+        let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+        let asked = model.asked();
+        for (index, asked) in asked.iter().enumerate() {
+            let turn = (index + 1).to_string();
+            let request = stage.json(&["request", &session, &turn]);
+            assert_eq!(request["agrees"], true, "{strategy}: {request}");
+            assert_eq!(request["recorded"]["length"], asked.body.len(), "{strategy}");
+        }
+    }
+}
+
+#[test]
+fn an_agent_file_has_the_same_keys() {
+    let stage = Stage::new();
+    stage.write("orders.json", ORDERS);
+    stage
+        .write("script.toml", &format!("[[reply]]\ntext = '''{LOOK}'''\n[[reply]]\ntext = '''{RETURN}'''\n"));
+    let file = stage.write(
+        "agent.toml",
+        r#"
+model = "scripted:script.toml"
+mode = "lisp"
+signature = "{count :int}"
+compression = { strategy = "single_user_coalesced", println_limit = 5 }
+tools = []
+[data]
+orders = { file = "orders.json" }
+"#,
+    );
+    let answer = stage.run(&["run", "Count the large of {{orders.0.id}}", "--agent", &file]).worked_quietly();
+    assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 2}));
+    let wrong: &[(&str, &str)] = &[
+        ("mode = 'lips'", "did you mean `lisp`?"),
+        ("signature = '{count :int}'", "signature: this is for agents that answer with programs"),
+        ("mode = 'lisp'\nsignature = '{count'", "agent.toml:2: signature: "),
+        ("mode = 'lisp'\ncompression = 'tirm'", "agent.toml:2: compression: "),
+        ("mode = 'lisp'\n[data]\norders = { file = 'none.json' }", "agent.toml:3: data.orders: "),
+        ("compression = 'single_user_coalesced'", "compression: "),
+    ];
+    for (text, words) in wrong {
+        let file = stage.write("agent.toml", text);
+        let model = format!("openai:{MODEL}");
+        let said = stage.run(&["run", "x", "--agent", &file, "--model", &model]).called_wrongly();
+        assert!(said.contains(words), "{text}: {said}");
+    }
+}
