@@ -151,9 +151,11 @@ impl Limits {
         let (mut input, mut output) =
             (self.input_tokens.unwrap_or_default(), self.output_tokens.unwrap_or_default());
         if let Some(total) = self.total_tokens {
-            let known = input.saturating_add(output);
             match (self.input_tokens, self.output_tokens) {
-                (Some(_), Some(_)) => output = output.saturating_sub(known.saturating_sub(total)),
+                (Some(_), Some(_)) => {
+                    input = input.min(total);
+                    output = output.min(total - input);
+                }
                 (Some(_), None) => (input, output) = (input.min(total), total.saturating_sub(input)),
                 (None, _) => (input, output) = (total.saturating_sub(output), output.min(total)),
             }

@@ -83,11 +83,19 @@ fn mission(view: &JournalView) -> String {
     first.map(|message| line(&message.content(), 60)).unwrap_or_default()
 }
 
-/// The first line of a text, cut to so many characters.
+/// The beginning of a text on one line: so many characters of it, with a space for each break.
 pub(super) fn line(text: &str, most: usize) -> String {
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    match first.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &first[..end]),
-        None => first.to_owned(),
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if let Some((end, _)) = line.char_indices().nth(most) {
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
     }
+    line
 }

@@ -69,9 +69,6 @@ async fn kinds(runtime: &Runtime, session: SessionId) -> Vec<&'static str> {
     kinds
 }
 
-/// How many tools were offered with a question, and what was said in it.
-type Asked = (usize, Vec<(Role, String)>);
-
 /// The conversation that a policy is shown.
 fn shown_in(question: &Question) -> ConversationState {
     let shown = Transcript::new(question.shown.iter().cloned().collect());
@@ -120,7 +117,11 @@ async fn a_mission_is_driven_to_its_answer() {
 
 #[tokio::test]
 async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
+<<<<<<< HEAD
     let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+=======
+    let asked: Arc<Mutex<Vec<Heard>>> = Arc::default();
+>>>>>>> repl
     let heard = asked.clone();
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
         let heard = heard.clone();
