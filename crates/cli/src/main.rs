@@ -33,6 +33,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    end_quietly_when_nobody_reads();
     let arguments = Arguments::parse();
     let done = match arguments.command {
         Command::Lisp(command) => lisp::run(command),
@@ -46,3 +47,19 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// Whoever reads what is printed may have had enough, as `head` has. That is no reason to speak of a panic; but a session that is
+/// driven ends there as it would by a kill, and can be resumed.
+fn end_quietly_when_nobody_reads() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload_as_str().unwrap_or_default();
+        if said.starts_with("failed printing to") && said.contains("Broken pipe") {
+            std::process::exit(BROKEN_PIPE);
+        }
+        usual(panic);
+    }));
+}
+
+/// What a shell says of a program that a closed pipe ended.
+const BROKEN_PIPE: i32 = 141;

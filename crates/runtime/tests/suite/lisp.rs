@@ -115,13 +115,12 @@ async fn a_mission_is_driven_to_its_answer() {
     assert_eq!(again.output.unwrap()["total"], 6);
 }
 
+/// What was said in a question, and how many options it has.
+type Heard = (usize, Vec<(Role, String)>);
+
 #[tokio::test]
 async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
-<<<<<<< HEAD
-    let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-=======
     let asked: Arc<Mutex<Vec<Heard>>> = Arc::default();
->>>>>>> repl
     let heard = asked.clone();
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
         let heard = heard.clone();
