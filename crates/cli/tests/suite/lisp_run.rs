@@ -125,3 +125,18 @@ fn an_empty_program_is_nil() {
     assert_eq!(run("", &[]).worked(), "nil\n");
     assert_eq!(run("; nothing but a comment", &[]).worked(), "nil\n");
 }
+
+#[test]
+fn who_stops_reading_ends_the_command_quietly() {
+    let program = TemporaryFile::new("long.clj", "(dotimes [n 1000] (println n)) (range 1000)");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"))
+        .args(["lisp", "run", program.path()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(ended.stderr).unwrap(), "");
+    assert_eq!(ended.status.code(), Some(141));
+}
