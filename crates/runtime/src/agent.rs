@@ -40,8 +40,8 @@ pub struct Agent {
     pub policy: Arc<dyn Policy>,
     /// What may be called.
     pub tools: Tools,
-    /// What makes an evaluation of answers and results.
-    pub machinery: Arc<dyn Machinery>,
+    /// What makes an evaluation of answers and results, where that is not the loop of calls.
+    machinery: Option<Arc<dyn Machinery>>,
     /// What whoever decides is shown of an evaluation.
     pub rendering: Arc<dyn Rendering>,
     /// What an evaluation may spend.
@@ -85,7 +85,7 @@ impl Agent {
             system: None,
             policy,
             tools: Tools::default(),
-            machinery: Arc::new(LOOPS),
+            machinery: None,
             rendering: Arc::new(AsSaid),
             budget: None,
             prices: Prices::default(),
@@ -136,12 +136,12 @@ impl Agent {
         self
     }
 
-    /// Limits how many answers an evaluation may have.
+    /// Limits how many answers an evaluation may have. An agent with a machinery of its own, as one that answers with programs,
+    /// has its own limit.
     #[must_use]
     pub fn with_max_turns(mut self, turns: u64) -> Self {
         self.loops.max_turns = Some(turns);
-        let loops = Arc::new(self.loops);
-        self.with_machinery(loops)
+        self
     }
 
     /// Ends an evaluation when so many answers in a row make the same calls with the same arguments: 12 unless something else is
@@ -149,8 +149,7 @@ impl Agent {
     #[must_use]
     pub fn with_max_repeats(mut self, repeats: impl Into<Option<u64>>) -> Self {
         self.loops.max_repeats = repeats.into();
-        let loops = Arc::new(self.loops);
-        self.with_machinery(loops)
+        self
     }
 
     /// Says how often, and after which waits, a policy that could not answer is asked again.
@@ -201,7 +200,7 @@ impl Agent {
     /// Makes evaluations of answers and results in another way.
     #[must_use]
     pub fn with_machinery(mut self, machinery: Arc<dyn Machinery>) -> Self {
-        self.machinery = machinery;
+        self.machinery = Some(machinery);
         self
     }
 
@@ -235,6 +234,10 @@ impl Agent {
     pub fn with_definition(mut self, definition: Value) -> Self {
         self.definition = definition;
         self
+    }
+
+    pub(crate) fn machinery(&self) -> &dyn Machinery {
+        self.machinery.as_deref().unwrap_or(&self.loops)
     }
 
     pub(crate) fn set_up(&self, session: &mut Session) {

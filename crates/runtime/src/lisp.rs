@@ -25,7 +25,19 @@ impl Rendering for Compressed {
         evaluation: EvaluationId,
     ) -> Result<Shown, MachineError> {
         let rendered = self.0.render(&transcript.inner_messages(evaluation));
-        Ok(Shown { messages: rendered.messages, renderer: Some(self.0.renderer()), ..Shown::default() })
+        let told = rendered.statistics;
+        let dropped = [
+            ("answers", told.turns.dropped()),
+            ("calls", told.tool_calls.dropped()),
+            ("results", told.results_elided),
+        ];
+        let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
+        Ok(Shown {
+            messages: rendered.messages,
+            renderer: Some(self.0.renderer()),
+            left_out: dropped.map(|(what, count)| format!("{count} {what}")).collect(),
+            ..Shown::default()
+        })
     }
 }
 

@@ -6,6 +6,8 @@ use backstitch_providers::{
     ApiKey, CacheMarks, ModelPolicy, RequestOptions, Target, Thinking as AskedThinking, Transport,
 };
 
+use backstitch_repl::recall::TOOL_NAME;
+
 use super::answering::AnswerMode;
 use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
 use super::error::{AgentFileError, KeyOf, Problem};
@@ -160,7 +162,8 @@ impl AgentDefinition {
     fn parts(&self) -> Result<(Tools, BoundPrompt), AgentFileError> {
         let offered = Offered::new(self)?;
         let mut chosen = offered.chosen(&self.tools)?;
-        if self.mode == AnswerMode::Tools && self.transcript_compression()?.is_some() {
+        let is_recalled = chosen.iter().any(|tool| tool.name().as_str() == TOOL_NAME);
+        if self.mode == AnswerMode::Tools && self.transcript_compression()?.is_some() && !is_recalled {
             chosen.push(recall());
         }
         let tools = Tools::new(chosen).map_err(|error| Problem::new(["tools"], error))?;

@@ -10,7 +10,7 @@ use super::values::ToolChoice;
 use crate::journal::Effect;
 use crate::prompt::Section;
 use crate::tool::{Approval, Tool, WorkspaceUse};
-use crate::tools::{Shell, file_tools, plan_tools};
+use crate::tools::{Shell, file_tools, plan_tools, recall};
 
 /// The word for every tool that changes something and is not named.
 const DEFAULT: &str = "default";
@@ -30,7 +30,7 @@ impl Offered {
             shell = shell.timeout(timeout.0, timeout.0.max(LONGEST_COMMAND));
         }
         let shell = KEY_VARIABLES.into_iter().fold(shell, Shell::without_env).tool();
-        let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).collect();
+        let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect();
         let mut offered = Self { all };
         for name in definition.approval.keys().filter(|name| *name != DEFAULT) {
             offered.get(name, || vec!["approval".to_owned(), name.clone()])?;
@@ -49,8 +49,10 @@ impl Offered {
     pub(super) fn chosen(&self, choice: &ToolChoice) -> Result<Vec<Tool>, Problem> {
         match choice {
             ToolChoice::All => {
-                let plan: Vec<_> = plan_tools().iter().map(|tool| tool.name().clone()).collect();
-                Ok(self.all.iter().filter(|tool| !plan.contains(tool.name())).cloned().collect())
+                // A plan and a memory of the conversation are for those who ask for them.
+                let others: Vec<_> =
+                    plan_tools().into_iter().chain([recall()]).map(|tool| tool.name().clone()).collect();
+                Ok(self.all.iter().filter(|tool| !others.contains(tool.name())).cloned().collect())
             }
             ToolChoice::Named(names) => {
                 let key = |index: usize| vec!["tools".to_owned(), index.to_string()];

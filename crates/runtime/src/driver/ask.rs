@@ -44,10 +44,11 @@ impl Driver {
         if self.is_out_of_time(evaluation) {
             return Ok(Next::Finish(out_of_time()));
         }
-        let question = self.question(evaluation, machine.show()).await?;
+        let (question, left_out) = self.question(evaluation, machine.show()).await?;
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
         info.renderer = info.renderer.or_else(|| question.renderer.clone());
+        info.departures.extend(left_out.into_iter().map(|what| format!("not shown: {what}")));
         info.estimate = self.agent.prices.priced(info.estimate, &info.provider, &info.model);
         let described = (info.provider.clone(), info.model.clone());
         let reservation = match self.announce(evaluation, turn, &info).await? {
@@ -86,11 +87,12 @@ impl Driver {
         }
     }
 
+    /// The question, and what it does not show.
     async fn question(
         &self,
         evaluation: EvaluationId,
         shown: Option<Shown>,
-    ) -> Result<Question, RuntimeError> {
+    ) -> Result<(Question, Vec<String>), RuntimeError> {
         let (transcript, session, turns) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
@@ -99,7 +101,7 @@ impl Driver {
         };
         let store = &**self.live.store();
         let transcript = self.hydrated.transcript(store, transcript).await?;
-        let shown = match shown {
+        let mut shown = match shown {
             Some(shown) => shown,
             None => {
                 let state = self.live.state().await;
@@ -109,7 +111,8 @@ impl Driver {
         let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
         let deltas = self.deltas(evaluation, turns + 1);
         let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
-        Ok(asked.question(&self.agent, shown, transcript, session))
+        let left_out = std::mem::take(&mut shown.left_out);
+        Ok((asked.question(&self.agent, shown, transcript, session), left_out))
     }
 
     /// Records that the policy is about to be asked. The inner error says which limit that would exceed.

@@ -153,7 +153,7 @@ impl Driver {
     }
 
     async fn drive_on(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
-        let mut machine = self.agent.machinery.rebuild(&self.past(evaluation).await?)?;
+        let mut machine = self.agent.machinery().rebuild(&self.past(evaluation).await?)?;
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {
                 Next::GoOn => {

@@ -60,7 +60,7 @@ pub(crate) async fn question_before(
     let hydrated = Hydrated::default();
     let transcript = hydrated.transcript(store, view.transcript()?).await?;
     let past = Past { messages: transcript.inner_messages(evaluation), ..Past::of(view, evaluation)? };
-    let machine = agent.machinery.rebuild(&with_content(store, past).await?)?;
+    let machine = agent.machinery().rebuild(&with_content(store, past).await?)?;
     let shown = match machine.show() {
         Some(shown) => shown,
         None => agent.rendering.show(view, &transcript, evaluation)?,

@@ -351,3 +351,21 @@ async fn agents_that_call_by_json_are_shown_less_too() {
     assert!(shown.iter().all(|(_, shown)| *shown <= 2), "{shown:?}");
     assert_eq!(shown[6].0, 6);
 }
+
+#[tokio::test]
+async fn what_is_not_shown_is_recorded_and_limits_of_calls_change_nothing_about_programs() {
+    let printing = "(dotimes [n 40] (println n))";
+    let lisp = LispAgent::new().with_compression(Arc::new(SingleUserCoalesced::default()));
+    let (agent, _) = with_tools(&[printing, "(return {:n 1})"], lisp, Effect::Pure);
+    let (runtime, driver) = created(agent.with_max_turns(1).with_max_repeats(2)).await;
+    let answered = driver.start("Count.").await.unwrap().answer().unwrap();
+    assert_eq!(answered.output.unwrap(), json!({"n": 1}));
+    let mut events = runtime.events(driver.session().id());
+    let mut notes = Vec::new();
+    while let Some(record) = events.try_next().await.unwrap() {
+        if let RecordBody::Note(note) = record.body {
+            notes.push(note.data["departures"].clone());
+        }
+    }
+    assert_eq!(notes, [json!(["not shown: 25 prints"])]);
+}
