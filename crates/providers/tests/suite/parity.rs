@@ -25,7 +25,7 @@ impl Slice for Finding {
     const NAME: &'static str = "finding";
 }
 
-/// Keeps a finding. Calls of one turn wait for each other, so that their results are recorded in one order.
+/// Keeps a finding. Calls of one turn wait for each other, so that they do their work in one order.
 fn keep() -> Tool {
     #[derive(Deserialize, schemars::JsonSchema)]
     struct Told {
@@ -86,8 +86,31 @@ async fn driven(provider: Provider, store: Arc<dyn Store>, streams: bool) -> Val
     normal(serde_json::from_str(&snapshot.to_json().unwrap()).unwrap())
 }
 
+/// Puts the results of a turn into the order of its calls: those that run side by side are recorded as they end.
+fn in_call_order(snapshot: &mut Value) {
+    let slices = snapshot["slices"].as_array_mut().unwrap();
+    let messages = slices.iter_mut().find(|slice| slice["name"] == "inner_message").unwrap();
+    let messages = messages["items"].as_array_mut().unwrap();
+    let content = |message: &Value| message["message"]["content"].clone();
+    let calls: Vec<Value> =
+        messages.iter().map(content).filter(|content| content["kind"] == "option_call").collect();
+    messages.sort_by_cached_key(|message| {
+        let content = content(message);
+        let is_answered = |call: &Value| call["invocation_id"] == content["invocation_id"];
+        let place = match content["kind"] == "option_result" {
+            true => calls.iter().position(is_answered),
+            false => None,
+        };
+        (message["turn"].as_u64(), place)
+    });
+    for (sequence, message) in messages.iter_mut().enumerate() {
+        message["sequence"] = sequence.into();
+    }
+}
+
 /// The same without ids, times and what only a provider understands.
 fn normal(mut snapshot: Value) -> Value {
+    in_call_order(&mut snapshot);
     fn walk(value: &mut Value, known: &mut HashMap<String, usize>) {
         match value {
             Value::String(text) => {
