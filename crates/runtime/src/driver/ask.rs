@@ -68,7 +68,8 @@ impl Driver {
                 answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
                 spans::answered(&span, &answer, self.runner.telemetry().contents());
                 if reservation.is_some() {
-                    answer.usage.millis += millis(self.live.clock().monotonic().saturating_sub(began));
+                    let millis = millis(self.live.clock().monotonic().saturating_sub(began));
+                    answer.usage = answer.usage.plus(Amounts { millis, ..Amounts::ZERO });
                 }
                 let output = answer.output.clone();
                 let messages = self.record_answer(evaluation, turn, *answer, reservation).await?;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Effect, RecordBody};
 use backstitch_core::machine::{MachineError, Rendering, Shown};
@@ -143,4 +144,16 @@ async fn what_is_shown_is_what_the_agent_renders_and_departures_are_recorded() {
     }
     assert_eq!(notes.len(), 1);
     assert_eq!(notes[0].data["departures"], json!(["a hat is left out"]));
+}
+
+#[tokio::test]
+async fn an_answer_that_claims_to_have_cost_all_there_is_is_recorded_and_spends_the_budget() {
+    let most = Amounts { input_tokens: u64::MAX, millis: u64::MAX, ..Amounts::ZERO };
+    let (agent, _) = listening(move |_| Answer { usage: most, ..Answer::text("done") });
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let agent = agent.with_budget(Limits { calls: Some(5), ..Limits::default() });
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    driver.start("sew").await.unwrap().answer().unwrap();
+    let spent = runtime.view(driver.session().id()).await.unwrap().ledger().committed();
+    assert_eq!((spent.input_tokens, spent.millis), (u64::MAX, u64::MAX));
 }
