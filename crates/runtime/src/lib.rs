@@ -11,6 +11,7 @@ pub mod entropy;
 mod error;
 mod evaluate;
 mod events;
+mod heap;
 mod history;
 mod lisp;
 mod live;

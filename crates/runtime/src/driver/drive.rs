@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 use super::output::Judged;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
+use crate::heap::boxed;
 use crate::live::{Commit, Durable, load_view, push_changes};
 use crate::spans;
 use crate::telemetry::TelemetryEvent;
@@ -145,7 +146,7 @@ impl Driver {
     /// Drives an evaluation from where its journal stands to its end, or to a pause.
     pub(super) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
-        let ended = self.drive_on(evaluation).instrument(span.clone()).await;
+        let ended = boxed(|| self.drive_on(evaluation)).instrument(span.clone()).await;
         if let Ok(Ended::Failed { failure, .. }) = &ended {
             spans::failed(&span, &failure.kind);
         }
@@ -213,8 +214,8 @@ impl Driver {
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         match action {
-            Action::Ask => self.ask(evaluation, machine).await,
-            Action::Call(wanted) => self.call(evaluation, wanted, machine).await,
+            Action::Ask => boxed(|| self.ask(evaluation, machine)).await,
+            Action::Call(wanted) => boxed(|| self.call(evaluation, wanted, machine)).await,
             Action::Record(bodies) => {
                 // The answer that a program was found in may have cost much and its program may run for long, so they are
                 // durable before it does. All else goes with what comes next.

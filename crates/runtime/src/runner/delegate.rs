@@ -19,6 +19,7 @@ use super::{Settled, Started, ToolRunner, paused};
 use crate::agent::Agent;
 use crate::driver::{Answered, Ended, Mission};
 use crate::error::RuntimeError;
+use crate::heap::boxed;
 use crate::sub_agent::{Child, Lent, SubAgent, depth};
 
 impl ToolRunner {
@@ -61,12 +62,12 @@ impl ToolRunner {
         if started.before.is_some() {
             self.live.lend_files(true);
         }
-        let settled = match self.child(&started, agent).await {
+        let settled = match boxed(|| self.child(&started, agent)).await {
             Ok(child) => {
-                let (ended, stop) = self.watch(&child, &started, mission).await;
+                let (ended, stop) = boxed(|| self.watch(&child, &started, mission)).await;
                 started.spent = child.spent().await;
                 crash_point!("call.handler_done");
-                let settled = self.settle_child(started, hold, &child, ended, stop).await;
+                let settled = boxed(|| self.settle_child(started, hold, &child, ended, stop)).await;
                 child.give_back().await;
                 settled
             }

@@ -36,6 +36,7 @@ use tracing::Instrument as _;
 use crate::agent::Agent;
 use crate::driver::Teller;
 use crate::error::RuntimeError;
+use crate::heap::boxed;
 use crate::live::LiveSession;
 use crate::spans;
 use crate::sub_agent::SubAgent;
@@ -195,7 +196,7 @@ impl ToolRunner {
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
         let contents = self.telemetry.contents();
         let span = spans::call(self.live.id(), &call, contents);
-        let end = self.transact(call).instrument(span.clone()).await;
+        let end = boxed(|| self.transact(call)).instrument(span.clone()).await;
         match &end {
             Ok(end) => spans::ended(&span, end, contents),
             Err(_) => spans::failed(&span, "runtime"),
@@ -245,7 +246,8 @@ impl ToolRunner {
         }
 
         if let Some(agent) = SubAgent::behind(&tool) {
-            return self.run_agent(agent, &tool, &call, arguments.take().unwrap_or_default(), &hold).await;
+            let arguments = arguments.take().unwrap_or_default();
+            return boxed(|| self.run_agent(agent, &tool, &call, arguments, &hold)).await;
         }
         let mut request = call;
         for conflicts in 0.. {
@@ -255,7 +257,7 @@ impl ToolRunner {
                 return Ok(CallEnd::BudgetExhausted);
             };
             started.conflicts = conflicts;
-            match self.attempt(started, &hold).await? {
+            match boxed(|| self.attempt(started, &hold)).await? {
                 Settled::End(end) => return Ok(end),
                 Settled::Conflict => request.attempt += 1,
             }
