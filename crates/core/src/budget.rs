@@ -20,6 +20,9 @@ pub struct Amounts {
     /// Money, in millionths of the unit that prices are given in.
     #[serde(skip_serializing_if = "is_zero")]
     pub money_micros: u64,
+    /// Answers of policies.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub turns: u64,
     /// Calls of options.
     #[serde(skip_serializing_if = "is_zero")]
     pub calls: u64,
@@ -34,7 +37,11 @@ fn is_zero(number: &u64) -> bool {
 
 impl Amounts {
     /// Nothing of any kind.
-    pub const ZERO: Self = Self { input_tokens: 0, output_tokens: 0, money_micros: 0, calls: 0, millis: 0 };
+    pub const ZERO: Self =
+        Self { input_tokens: 0, output_tokens: 0, money_micros: 0, turns: 0, calls: 0, millis: 0 };
+
+    /// One answer of a policy.
+    pub const ONE_TURN: Self = Self { turns: 1, ..Self::ZERO };
 
     /// The sum, which stops at the largest number.
     #[must_use]
@@ -43,8 +50,22 @@ impl Amounts {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             money_micros: self.money_micros.saturating_add(other.money_micros),
+            turns: self.turns.saturating_add(other.turns),
             calls: self.calls.saturating_add(other.calls),
             millis: self.millis.saturating_add(other.millis),
+        }
+    }
+
+    /// The difference, which stops at nothing.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            money_micros: self.money_micros.saturating_sub(other.money_micros),
+            turns: self.turns.saturating_sub(other.turns),
+            calls: self.calls.saturating_sub(other.calls),
+            millis: self.millis.saturating_sub(other.millis),
         }
     }
 
@@ -79,6 +100,9 @@ pub struct Limits {
     /// Money, in millionths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money_micros: Option<u64>,
+    /// Answers of policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
     /// Calls of options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
@@ -109,6 +133,7 @@ impl Limits {
             output_tokens: left(self.output_tokens, spent.output_tokens),
             total_tokens: left(self.total_tokens, spent.total_tokens()),
             money_micros: left(self.money_micros, spent.money_micros),
+            turns: left(self.turns, spent.turns),
             calls: left(self.calls, spent.calls),
             millis: left(self.millis, spent.millis),
         }
@@ -126,6 +151,7 @@ impl Limits {
             output_tokens: narrower(self.output_tokens, other.output_tokens),
             total_tokens: narrower(self.total_tokens, other.total_tokens),
             money_micros: narrower(self.money_micros, other.money_micros),
+            turns: narrower(self.turns, other.turns),
             calls: narrower(self.calls, other.calls),
             millis: narrower(self.millis, other.millis),
         }
@@ -140,6 +166,7 @@ impl Limits {
             output_tokens: share(self.output_tokens),
             total_tokens: share(self.total_tokens),
             money_micros: share(self.money_micros),
+            turns: share(self.turns),
             calls: share(self.calls),
             millis: share(self.millis),
         }
@@ -164,6 +191,7 @@ impl Limits {
             input_tokens: input,
             output_tokens: output,
             money_micros: self.money_micros.unwrap_or_default(),
+            turns: self.turns.unwrap_or_default(),
             calls: self.calls.unwrap_or_default(),
             millis: self.millis.unwrap_or_default(),
         }
@@ -176,6 +204,7 @@ impl Limits {
             ("output tokens", self.output_tokens, amounts.output_tokens),
             ("tokens", self.total_tokens, amounts.total_tokens()),
             ("millionths of money", self.money_micros, amounts.money_micros),
+            ("turns", self.turns, amounts.turns),
             ("calls", self.calls, amounts.calls),
             ("milliseconds", self.millis, amounts.millis),
         ];

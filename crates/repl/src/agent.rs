@@ -21,7 +21,8 @@ pub const TURN_BUDGET: u64 = 20;
 /// How deep agents that work for agents may be nested, unless it is said.
 pub const MAX_DEPTH: u32 = 3;
 
-/// What an agent may use up and how it is shown its past. An agent that another one calls inherits it.
+/// What an agent may use up and how it is shown its past. An agent that another one calls inherits all of it as it is: whoever
+/// drives them counts turns and depth from the one that a person asked.
 #[derive(Debug, Clone)]
 pub struct LispOptions {
     /// How many answers an evaluation may have. With one, its program's value is the answer.
@@ -48,23 +49,8 @@ impl Default for LispOptions {
     }
 }
 
-/// All answers that an agent and those below it may have are used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the turn budget of the agents is used up; raise turn_budget")]
-pub struct NoTurnsLeft;
-
 impl LispOptions {
-    /// What an agent below inherits when so many answers have been used. How deep agents may be nested is counted from the one
-    /// that a person asked, so that stays as it is.
-    pub fn inherited(&self, turns_used: u64) -> Result<Self, NoTurnsLeft> {
-        let turn_budget = self.turn_budget.saturating_sub(turns_used);
-        if turn_budget == 0 {
-            return Err(NoTurnsLeft);
-        }
-        Ok(Self { turn_budget, ..self.clone() })
-    }
-
-    /// How many answers an evaluation may have.
+    /// How many answers an evaluation may have, whatever agents below it use up.
     pub fn most_turns(&self) -> u64 {
         self.max_turns.min(self.turn_budget).max(1)
     }

@@ -21,7 +21,7 @@ mod steps;
 pub mod transcript;
 mod turn;
 
-pub use agent::{AgentError, LispAgent, LispOptions, MAX_DEPTH, MAX_TURNS, NoTurnsLeft, TURN_BUDGET};
+pub use agent::{AgentError, LispAgent, LispOptions, MAX_DEPTH, MAX_TURNS, TURN_BUDGET};
 pub use extract::{NoProgram, extract};
 pub use machine::{LispMachine, LispMachinery};
 pub use mission::{MissionError, fill_mission, placeholders};

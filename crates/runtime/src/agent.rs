@@ -21,6 +21,7 @@ use crate::evaluate::Contract;
 use crate::lisp::Compressed;
 use crate::prices::Prices;
 use crate::runner::Tools;
+use crate::sub_agent::SubAgent;
 
 /// How evaluations go unless something else is said: as long as they like, but not in circles.
 const LOOPS: ToolLoops = ToolLoops { max_turns: None, max_repeats: Some(12) };
@@ -120,6 +121,14 @@ impl Agent {
     pub fn with_budget(mut self, budget: Limits) -> Self {
         self.budget = Some(budget);
         self
+    }
+
+    /// What an evaluation may spend. An agent that answers with programs and has agents below it shares its turns with them.
+    pub(crate) fn limits(&self) -> Option<Limits> {
+        let has_agents = self.tools.iter().any(|tool| SubAgent::behind(tool).is_some());
+        let Some(lisp) = self.lisp.as_ref().filter(|_| has_agents) else { return self.budget };
+        let limits = self.budget.unwrap_or_default();
+        Some(Limits { turns: limits.turns.or(Some(lisp.turn_budget)), ..limits })
     }
 
     /// Says what models cost.

@@ -202,6 +202,9 @@ pub struct BudgetDefinition {
     /// Money, in the unit that prices are given in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
+    /// Answers, those of sub-agents included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
     /// Calls of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
@@ -218,6 +221,7 @@ impl BudgetDefinition {
             output_tokens: self.output_tokens,
             total_tokens: self.tokens,
             money_micros: self.money.map(Money::micros),
+            turns: self.turns,
             calls: self.calls,
             millis: self.time.map(|time| u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX)),
         };

@@ -153,7 +153,7 @@ fn errors_name_line_and_key_and_what_was_meant() {
         ("max_turns = -1", &["line 1: max_turns: "]),
         ("tools = ['read_file',\n  'red_file']", &["line 2: tools[1]: ", "did you mean `read_file`?"]),
         ("tools = 'everything'", &["line 1: tools: ", "all"]),
-        ("[budget]\ntokns = 1", &["line 2: budget.tokns: ", "did you mean `tokens`?"]),
+        ("[budget]\ntoknes = 1", &["line 2: budget.toknes: ", "did you mean `tokens`?"]),
         ("[budget]\nmoney = -1", &["line 2: budget.money: "]),
         ("deadline = 'soon'", &["line 1: deadline: ", "10m"]),
         ("[request]\nthinking = 'adaptiv'", &["line 2: request.thinking: ", "did you mean `adaptive`?"]),

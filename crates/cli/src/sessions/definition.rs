@@ -52,7 +52,7 @@ pub(super) struct ModelFlags {
     /// Where the model is asked, where that is not its provider's own address.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// What may be spent, such as tokens=100000,calls=50,money=2.5,time=10m.
+    /// What may be spent, such as tokens=100000,turns=20,calls=50,money=2.5,time=10m.
     #[arg(long, value_name = "LIMITS", value_parser = budget)]
     pub(super) budget: Option<BudgetDefinition>,
     /// How much active time there is, such as 90s or 10m.

@@ -144,8 +144,10 @@ pub trait Machine: Send {
         false
     }
 
-    /// What whoever decides is shown when they are asked now; none when that is for the agent's [`Rendering`] to say.
-    fn show(&self) -> Option<Shown> {
+    /// What whoever decides is shown when they are asked now; none when that is for the agent's [`Rendering`] to say. The budget
+    /// may leave fewer answers than the machine knows of.
+    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
+        let _ = answers_left;
         None
     }
 }

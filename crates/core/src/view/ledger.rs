@@ -16,6 +16,8 @@ use crate::journal::{BudgetCharged, CallStarted, Record, RecordBody};
 pub struct Ledger {
     charged: Amounts,
     open: BTreeMap<ReservationId, (Option<Holder>, Amounts)>,
+    /// What counted as spent when each evaluation was started.
+    before: imbl::OrdMap<EvaluationId, Amounts>,
 }
 
 /// The call that a reservation is for.
@@ -47,9 +49,17 @@ impl Ledger {
         others.fold(self.charged, |sum, (_, amounts)| sum.plus(*amounts))
     }
 
+    /// What counted as spent before an evaluation, and so is not its own.
+    pub fn committed_before(&self, evaluation: EvaluationId) -> Amounts {
+        self.before.get(&evaluation).copied().unwrap_or_default()
+    }
+
     /// Takes in a record, visible or not.
     pub(super) fn take_in(&mut self, record: &Record) {
         match &record.body {
+            RecordBody::EvaluationStarted(started) => {
+                self.before.insert(started.evaluation_id, self.committed());
+            }
             RecordBody::RequestStarted(request) => self.reserve(None, request.reservation),
             RecordBody::CallStarted(started) => {
                 let CallStarted { call_id: call, evaluation_id: evaluation, .. } = **started;

@@ -8,6 +8,7 @@ use super::fold::JournalView;
 use super::ledger::Ledger;
 use super::lineage::Lineage;
 use super::transcript::Transcript;
+use crate::budget::{Amounts, Limits};
 use crate::digest::Digest;
 use crate::id::{CallId, EvaluationId, IdStream, SessionId};
 use crate::journal::{
@@ -40,6 +41,16 @@ impl JournalView {
     /// What was spent.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// What an evaluation has spent, with what is held back for it: all that the session has since it began.
+    pub fn spent_by(&self, evaluation: &Evaluation) -> Amounts {
+        self.ledger.committed().minus(self.ledger.committed_before(evaluation.evaluation_id))
+    }
+
+    /// What is left of an evaluation's budget, of each kind that is limited; none without a budget.
+    pub fn budget_left(&self, evaluation: &Evaluation) -> Option<Limits> {
+        evaluation.budget.map(|limits| limits.left_after(self.spent_by(evaluation)))
     }
 
     /// A live session with the state of the journal's head. Its ids continue from there.

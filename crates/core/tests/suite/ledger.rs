@@ -1,6 +1,7 @@
 //! What was spent: held back, settled, and never given back by a rewind.
 
 use backstitch_core::journal::{CallOutcome, Outcome};
+use backstitch_core::view::JournalView;
 
 use super::journals::{Writer, tokens};
 
@@ -55,6 +56,29 @@ fn after_a_crash_a_request_stays_charged_and_a_call_does_not() {
     writer.start_call_with(evaluation, calls[1], Some(hold));
     writer.finish(evaluation, Outcome::Failed);
     assert_eq!(reserved(&writer), 100, "nor has an evaluation that ended");
+}
+
+#[test]
+fn an_evaluation_has_spent_what_its_session_has_since_it_began() {
+    let mut writer = Writer::new(1);
+    let first = writer.start();
+    writer.charge(None, tokens(40));
+    writer.finish(first, Outcome::Completed);
+    let second = writer.start();
+    let begun = writer.head();
+    writer.charge(None, tokens(7));
+    let spent = |writer: &Writer| {
+        let view = writer.view();
+        view.spent_by(view.evaluation(second).unwrap())
+    };
+    assert_eq!(spent(&writer), tokens(7));
+    writer.rewind(begun);
+    assert_eq!(spent(&writer), tokens(7), "going back gives nothing back");
+    // A fork pays for itself.
+    let mut fork = writer.fork(2, writer.head());
+    fork.charge(None, tokens(3));
+    let view = JournalView::fold_fork(&writer.view(), &fork.records).unwrap();
+    assert_eq!(view.spent_by(view.evaluation(second).unwrap()), tokens(3));
 }
 
 #[test]

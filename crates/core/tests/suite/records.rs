@@ -50,11 +50,12 @@ fn digest() -> impl Strategy<Value = Digest> {
 
 fn amounts() -> impl Strategy<Value = Amounts> {
     let number = || prop_oneof![Just(0), any::<u64>()];
-    (number(), number(), number(), number(), number()).prop_map(
-        |(input_tokens, output_tokens, money_micros, calls, millis)| Amounts {
+    (number(), number(), number(), number(), number(), number()).prop_map(
+        |(input_tokens, output_tokens, money_micros, turns, calls, millis)| Amounts {
             input_tokens,
             output_tokens,
             money_micros,
+            turns,
             calls,
             millis,
         },
@@ -62,8 +63,14 @@ fn amounts() -> impl Strategy<Value = Amounts> {
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    (option::of(any::<u64>()), option::of(any::<u64>()), option::of(any::<u64>()))
-        .prop_map(|(total_tokens, calls, millis)| Limits { total_tokens, calls, millis, ..Limits::default() })
+    let limit = || option::of(any::<u64>());
+    (limit(), limit(), limit(), limit()).prop_map(|(total_tokens, turns, calls, millis)| Limits {
+        total_tokens,
+        turns,
+        calls,
+        millis,
+        ..Limits::default()
+    })
 }
 
 fn reservation() -> impl Strategy<Value = Reservation> {

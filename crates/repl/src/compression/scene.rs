@@ -22,9 +22,10 @@ const SIGNATURE_CHARACTERS: usize = 500;
 pub struct Scene {
     system: Option<Arc<str>>,
     mission: Arc<str>,
-    tools: String,
-    data: String,
+    tools: Arc<str>,
+    data: Arc<str>,
     max_turns: Option<u64>,
+    turns_left: Option<u64>,
     /// Mission and sections, as they stand at the beginning of the first user message.
     prefix: Arc<str>,
 }
@@ -36,8 +37,8 @@ impl Scene {
     /// A scene with this mission, without tools and data.
     pub fn new(mission: impl Into<Arc<str>>) -> Self {
         let (mission, max_turns) = (mission.into(), Some(Self::DEFAULT_MAX_TURNS));
-        let (tools, data) = (String::new(), String::new());
-        Self { system: None, prefix: mission.clone(), mission, tools, data, max_turns }
+        let (tools, data, prefix) = (Arc::default(), Arc::default(), mission.clone());
+        Self { system: None, mission, tools, data, max_turns, turns_left: None, prefix }
     }
 
     /// With a system prompt, which no strategy changes.
@@ -50,7 +51,7 @@ impl Scene {
     /// With tools.
     #[must_use]
     pub fn tools<'a>(mut self, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
-        self.tools.clear();
+        let mut text = String::new();
         for tool in tools {
             let mut left = format!("(tool/{}", tool.name.as_str());
             for name in parameter_names(&tool.parameters) {
@@ -59,20 +60,21 @@ impl Scene {
             }
             left.push(')');
             let signature = signature(&tool.parameters, tool.output.as_ref());
-            write_entry(&mut self.tools, &left, &cut(&one_line(&signature), SIGNATURE_CHARACTERS));
+            write_entry(&mut text, &left, &cut(&one_line(&signature), SIGNATURE_CHARACTERS));
             let description = collapsed(&tool.description);
             if !description.is_empty() {
                 let indent = " ".repeat(COLUMN);
-                self.tools.push_str(&format!("{indent}; {}\n", cut(&description, DESCRIPTION_CHARACTERS)));
+                text.push_str(&format!("{indent}; {}\n", cut(&description, DESCRIPTION_CHARACTERS)));
             }
         }
+        self.tools = text.into();
         self.with_prefix()
     }
 
     /// With data. Of names that begin with `_` the type is all that is shown.
     #[must_use]
     pub fn data(mut self, data: &Map, sample: Truncation) -> Self {
-        self.data.clear();
+        let mut text = String::new();
         for (name, value) in data.iter() {
             let name = match name {
                 Value::Keyword(name) => name.full().to_owned(),
@@ -86,8 +88,9 @@ impl Scene {
                 comment.push_str(", sample: ");
                 comment.push_str(&one_line(&to_clojure_without_hidden(value, sample)));
             }
-            write_entry(&mut self.data, &format!("data/{}", lines::name(&name)), &comment);
+            write_entry(&mut text, &format!("data/{}", lines::name(&name)), &comment);
         }
+        self.data = text.into();
         self.with_prefix()
     }
 
@@ -95,6 +98,13 @@ impl Scene {
     #[must_use]
     pub fn max_turns(mut self, max_turns: Option<u64>) -> Self {
         self.max_turns = max_turns;
+        self
+    }
+
+    /// With so many turns left, the next one included, if that is fewer than are left anyway.
+    #[must_use]
+    pub fn turns_left(mut self, turns_left: Option<u64>) -> Self {
+        self.turns_left = turns_left;
         self
     }
 
@@ -121,10 +131,16 @@ impl Scene {
         match self.max_turns? {
             // A single turn is no conversation, and there is nothing to count.
             1 => None,
-            most => Some(match most.saturating_sub(turns as u64 + 1) {
-                0 => "FINAL TURN - you must call (return result) or (fail reason) now.".to_owned(),
-                left => format!("Turns left: {left}"),
-            }),
+            most => Some(
+                match most
+                    .saturating_sub(turns as u64)
+                    .min(self.turns_left.unwrap_or(u64::MAX))
+                    .saturating_sub(1)
+                {
+                    0 => "FINAL TURN - you must call (return result) or (fail reason) now.".to_owned(),
+                    left => format!("Turns left: {left}"),
+                },
+            ),
         }
     }
 

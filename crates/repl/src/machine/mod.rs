@@ -360,7 +360,7 @@ impl Machine for LispMachine {
         matches!(self.phase, Phase::Running(..))
     }
 
-    fn show(&self) -> Option<Shown> {
-        Some(self.seen.show(&self.prepared, self.evaluation))
+    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
+        Some(self.seen.show(&self.prepared, self.evaluation, answers_left))
     }
 }

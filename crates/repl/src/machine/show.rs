@@ -47,9 +47,14 @@ impl Seen {
         self.turns.push(turn);
     }
 
-    pub(super) fn show(&self, prepared: &Prepared, evaluation: EvaluationId) -> Shown {
+    pub(super) fn show(
+        &self,
+        prepared: &Prepared,
+        evaluation: EvaluationId,
+        answers_left: Option<u64>,
+    ) -> Shown {
         let compression = &prepared.agent.options.compression;
-        let rendered = compression.render(&self.turns, &self.scene);
+        let rendered = compression.render(&self.turns, &self.scene.clone().turns_left(answers_left));
         let left_out = left_out(&rendered);
         Shown {
             messages: self.messages(rendered, evaluation),

@@ -155,10 +155,10 @@ impl Simulation {
     }
 
     fn answer(&mut self) {
-        let shown = self.machine.show().unwrap();
-        assert_eq!(shown.renderer, self.rebuilt().show().unwrap().renderer);
+        let shown = self.machine.show(None).unwrap();
+        assert_eq!(shown.renderer, self.rebuilt().show(None).unwrap().renderer);
         let text = |machine: &dyn Machine| {
-            let shown = machine.show().unwrap().messages;
+            let shown = machine.show(None).unwrap().messages;
             shown
                 .iter()
                 .map(|one| format!("{:?}: {}", one.role(), one.content()))

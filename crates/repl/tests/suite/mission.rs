@@ -1,6 +1,6 @@
 //! Missions made of templates, and what an agent hands down.
 
-use backstitch_repl::{LispAgent, LispOptions, MissionError, NoTurnsLeft, fill_mission, placeholders};
+use backstitch_repl::{LispAgent, LispOptions, MissionError, fill_mission, placeholders};
 use serde_json::{Map, Value as Json, json};
 
 fn values() -> Map<String, Json> {
@@ -35,14 +35,11 @@ fn what_is_missing_or_hidden_is_an_error() {
 }
 
 #[test]
-fn options_are_handed_down() {
+fn options_have_defaults_and_bounds() {
     let options = LispOptions::default();
     assert_eq!((options.max_turns, options.turn_budget, options.max_depth), (5, 20, 3));
-    let child = options.inherited(4).unwrap();
-    assert_eq!((child.max_turns, child.turn_budget, child.max_depth), (5, 16, 3));
-    assert_eq!(child.inherited(12).unwrap().most_turns(), 4);
-    assert_eq!(options.inherited(20).unwrap_err(), NoTurnsLeft);
     assert_eq!(LispOptions { turn_budget: 3, ..options.clone() }.most_turns(), 3);
+    assert_eq!(LispOptions { turn_budget: 0, ..options }.most_turns(), 1);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::Driver;
 use super::drive::{Next, millis};
 use super::hydrate::Held;
-use super::question::Asking;
+use super::question::{Asking, answers_left};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
 use crate::policy::WAITS;
@@ -44,7 +44,8 @@ impl Driver {
         if self.is_out_of_time(evaluation) {
             return Ok(Next::Finish(out_of_time()));
         }
-        let (question, left_out) = self.question(evaluation, machine.show()).await?;
+        let answers_left = answers_left(&self.live.state().await.view, evaluation);
+        let (question, left_out) = self.question(evaluation, machine.show(answers_left)).await?;
         let turn = question.turn;
         let mut info = self.agent.policy.describe(&question);
         info.renderer = info.renderer.or_else(|| question.renderer.clone());
@@ -128,16 +129,17 @@ impl Driver {
                 let known =
                     state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
                 let mut batch = Batch::at(self.live.clock().now());
+                let estimate = info.estimate.plus(Amounts::ONE_TURN);
                 if let Some(limits) = known.budget {
                     // What is spent has to leave room for something, whatever the estimate is.
-                    let least = info.estimate.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
-                    if let Err(exceeded) = limits.check(state.view.ledger().committed().plus(least)) {
+                    let least = estimate.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
+                    if let Err(exceeded) = limits.check(state.view.spent_by(known).plus(least)) {
                         return Ok((Commit::now(batch, None), Err(exceeded.to_string())));
                     }
                 }
                 let is_free = known.budget.is_none() && info.estimate == Amounts::ZERO;
                 let ids = state.execution.session.ids();
-                let reservation = (!is_free).then(|| Reservation { id: ids.next(), amounts: info.estimate });
+                let reservation = (!is_free).then(|| Reservation { id: ids.next(), amounts: estimate });
                 batch.push(RequestStarted {
                     evaluation_id: evaluation,
                     turn,
@@ -214,7 +216,8 @@ impl Driver {
                 push_changes(&mut batch, &prepared)?;
                 if reservation.is_some() || usage != Amounts::ZERO {
                     let reservation = reservation.map(|reservation| reservation.id);
-                    batch.push(BudgetCharged { reservation, amounts: usage, extra: Extra::default() });
+                    let amounts = usage.plus(Amounts::ONE_TURN);
+                    batch.push(BudgetCharged { reservation, amounts, extra: Extra::default() });
                 }
                 Ok((Commit { batch, prepared: Some(prepared), when: Durable::WithNext }, said))
             })

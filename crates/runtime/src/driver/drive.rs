@@ -75,7 +75,7 @@ impl Driver {
                 let evaluation: EvaluationId = session.ids().next();
                 let mut started = self.started(evaluation, parent);
                 if let Some(before) = parent.and_then(|parent| state.view.evaluation(parent)) {
-                    started.budget = before.budget.or(started.budget);
+                    started.budget = state.view.budget_left(before).or(started.budget);
                     started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);
                 }
                 let mut batch = Batch::at(self.live.clock().now()).with(started);
@@ -111,7 +111,7 @@ impl Driver {
             prompt_key: agent.key.clone(),
             fingerprint: agent.fingerprint().ok(),
             parent_evaluation: parent,
-            budget: agent.budget,
+            budget: agent.limits(),
             deadline_millis: agent.deadline.map(millis),
             extra: Extra::default(),
         }

@@ -48,6 +48,11 @@ impl Asking {
     }
 }
 
+/// How many answers the budget of an evaluation leaves it.
+pub(super) fn answers_left(view: &JournalView, evaluation: EvaluationId) -> Option<u64> {
+    view.budget_left(view.evaluation(evaluation)?)?.turns
+}
+
 /// The question that an agent would be asked with the journal as it is here. Nobody is asked.
 pub(crate) async fn question_before(
     agent: &Agent,
@@ -61,7 +66,7 @@ pub(crate) async fn question_before(
     let transcript = hydrated.transcript(store, view.transcript()?).await?;
     let past = Past { messages: transcript.inner_messages(evaluation), ..Past::of(view, evaluation)? };
     let machine = agent.machinery().rebuild(&with_content(store, past).await?)?;
-    let shown = match machine.show() {
+    let shown = match machine.show(answers_left(view, evaluation)) {
         Some(shown) => shown,
         None => agent.rendering.show(view, &transcript, evaluation)?,
     };

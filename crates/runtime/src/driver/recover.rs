@@ -157,8 +157,9 @@ impl Driver {
 
     async fn has_budget(&self, evaluation: EvaluationId) -> bool {
         let state = self.live.state().await;
-        let limits = state.view.evaluation(evaluation).and_then(|known| known.budget);
-        limits.is_none_or(|limits| limits.check(state.view.ledger().committed()).is_ok())
+        state.view.evaluation(evaluation).is_none_or(|known| {
+            known.budget.is_none_or(|limits| limits.check(state.view.spent_by(known)).is_ok())
+        })
     }
 
     /// Treats calls that were started and have no outcome. Gives what the session waits for, if that is needed.

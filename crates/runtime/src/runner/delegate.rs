@@ -98,7 +98,7 @@ impl ToolRunner {
         shares: u64,
     ) -> Option<Limits> {
         let own = SubAgent::behind(tool).zip(self.caller.as_ref());
-        let own = own.and_then(|(agent, caller)| agent.agent(caller).budget);
+        let own = own.and_then(|(agent, caller)| agent.agent(caller).limits());
         let left = limits.map(|limits| limits.left_after(committed).share(shares));
         match (own, left) {
             (Some(own), Some(left)) => Some(own.within(&left)),

@@ -60,8 +60,7 @@ impl ToolHost for Host {
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>> {
         Box::pin(async move {
             let state = self.live.state().await;
-            let limits = state.view.evaluation(evaluation)?.budget?;
-            Some(limits.left_after(state.view.ledger().committed()))
+            state.view.budget_left(state.view.evaluation(evaluation)?)
         })
     }
 

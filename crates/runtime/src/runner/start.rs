@@ -49,7 +49,9 @@ impl ToolRunner {
                 let session = &state.execution.session;
                 let limits = state.view.evaluation(call.evaluation_id).and_then(|known| known.budget);
                 let one_call = Amounts { calls: 1, ..Amounts::ZERO };
-                let committed = state.view.ledger().committed_without(call.call_id).plus(one_call);
+                let ledger = state.view.ledger();
+                let earlier = ledger.committed_before(call.evaluation_id);
+                let committed = ledger.committed_without(call.call_id).minus(earlier).plus(one_call);
                 let mut batch = Batch::at(live.clock().now());
                 if let Some(limits) = limits
                     && let Err(exceeded) = limits.check(committed)

@@ -52,7 +52,7 @@ impl Child {
     /// Opens the session that works for a call, or creates it if a crash came before.
     pub(crate) async fn take_up(lent: Lent<'_>) -> Result<Self, RuntimeError> {
         let Lent { parent, call, session, mut agent, allotment, time_left, .. } = lent;
-        agent.budget = allotment.or(agent.budget);
+        agent.budget = allotment.or(agent.limits());
         agent.deadline = shorter(agent.deadline, time_left);
         let set_up = agent.clone();
         let live = match open(parent, session, lent.workspace, &set_up).await {
@@ -89,8 +89,10 @@ impl Child {
             let latest = {
                 let state = self.live.state().await;
                 state.view.latest_evaluation().map(|latest| {
-                    let has_ended = latest.finished.is_some();
-                    (latest.budget, latest.time_left(), has_ended)
+                    let least = Amounts { input_tokens: 1, ..Amounts::ONE_TURN };
+                    let least = state.view.spent_by(latest).plus(least);
+                    let has_budget = latest.budget.is_none_or(|budget| budget.check(least).is_ok());
+                    (has_budget, latest.time_left(), latest.finished.is_some())
                 })
             };
             if matches!(latest, Some((.., true))) {
@@ -99,12 +101,10 @@ impl Child {
             }
             let mut ended = match latest {
                 None => self.driver.start(mission).await?,
-                Some((budget, time_left, _)) => {
-                    let spent = self.spent().await.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
-                    // A person may have given it more than its call holds back: that stands as long as it lasts.
-                    let has_budget = budget.is_none_or(|budget| budget.check(spent).is_ok());
+                Some((has_budget, time_left, _)) => {
                     let options = ResumeOptions {
                         evaluation: None,
+                        // A person may have given it more than its call holds back: that stands as long as it lasts.
                         budget: self.allotment.filter(|_| !has_budget),
                         deadline: self.time_left.and(shorter(time_left, self.time_left)),
                         ..resume

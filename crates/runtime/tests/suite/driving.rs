@@ -219,6 +219,7 @@ async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_more_of_it_goes_on() {
         ("input tokens", Limits { input_tokens: Some(60), ..Limits::default() }),
         ("output tokens", Limits { output_tokens: Some(9), ..Limits::default() }),
         ("money", Limits { money_micros: Some(69), ..Limits::default() }),
+        ("turns", Limits { turns: Some(2), ..Limits::default() }),
         ("calls", Limits { calls: Some(1), ..Limits::default() }),
         ("milliseconds", Limits { millis: Some(1), ..Limits::default() }),
     ];
@@ -246,8 +247,28 @@ async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_more_of_it_goes_on() {
         assert_eq!(driver.resume(options).await.unwrap().answer().unwrap().text, "three", "{kind}");
         assert_eq!(ran.load(Ordering::SeqCst), 2, "{kind}: nothing runs twice");
         let charged = driver.session().state().await.view.ledger().charged();
-        assert_eq!((charged.input_tokens, charged.money_micros), (150, 210), "{kind}");
+        let charged = (charged.input_tokens, charged.money_micros, charged.turns);
+        assert_eq!(charged, (150, 210, 3), "{kind}");
     }
+}
+
+#[tokio::test]
+async fn each_evaluation_of_a_session_has_the_budget_of_its_agent() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let usage = Some(Amounts { input_tokens: 50, ..Amounts::ZERO });
+    let mut replies = vec![reply("one", &[]), reply("two", &[])];
+    replies.iter_mut().for_each(|reply| reply.usage = usage);
+    let (agent, _) = with_keep(scripted(replies), Effect::Pure);
+    let limits = Limits { input_tokens: Some(51), turns: Some(1), ..Limits::default() };
+    let driver = runtime.create(agent.with_budget(limits), SessionOptions::default()).await.unwrap();
+    assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "one");
+    assert_eq!(driver.start("sew more").await.unwrap().answer().unwrap().text, "two");
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    let evaluations: Vec<_> = view.evaluations().collect();
+    assert_eq!(view.spent_by(evaluations[1]).input_tokens, 50);
+    let left = view.budget_left(evaluations[1]).unwrap();
+    assert_eq!((left.input_tokens, left.turns), (Some(1), Some(0)));
+    assert_eq!(view.ledger().charged().input_tokens, 100);
 }
 
 #[tokio::test]

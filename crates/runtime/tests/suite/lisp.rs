@@ -15,7 +15,7 @@ use backstitch_repl::LispAgent;
 use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::transcript::{Trim, TrimOptions};
 use backstitch_runtime::{
-    Agent, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, SessionOptions, SubAgent, Tools,
+    Agent, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ struct Number {
     n: i64,
 }
 
-fn twice(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
+pub(crate) fn twice(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
     let builder = Tool::builder("twice", "Doubles.").unwrap().effect(effect).workspace(WorkspaceUse::None);
     builder.handler(move |_, number: Number| {
         let ran = ran.clone();
@@ -41,7 +41,7 @@ fn twice(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
     })
 }
 
-fn answers(programs: &[&str]) -> Arc<ScriptedPolicy> {
+pub(crate) fn answers(programs: &[&str]) -> Arc<ScriptedPolicy> {
     let replies = programs
         .iter()
         .map(|program| Reply { text: Some(format!("```clojure\n{program}\n```")), ..Reply::default() });
@@ -54,7 +54,7 @@ fn with_tools(programs: &[&str], lisp: LispAgent, effect: Effect) -> (Agent, Arc
     (Agent::lisp("tests", "lisp", answers(programs), lisp, tools).unwrap(), ran)
 }
 
-async fn created(agent: Agent) -> (Runtime, Driver) {
+pub(crate) async fn created(agent: Agent) -> (Runtime, Driver) {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     (runtime, driver)
@@ -286,30 +286,6 @@ async fn a_program_that_computes_for_long_keeps_nobody_waiting() {
     ticking.abort();
     assert_eq!(answered.output, Some(json!(8_999_955_000_050_000_i64)));
     assert!(ticks.load(Ordering::SeqCst) > 100);
-}
-
-#[tokio::test]
-async fn a_program_may_call_an_agent_that_inherits_its_options() {
-    let ran = Arc::new(AtomicUsize::new(0));
-    let counted = ran.clone();
-    let helper = SubAgent::inheriting("helper", "Doubles.", move |caller: &Agent| {
-        let options = caller.lisp_options().unwrap().inherited(1).unwrap();
-        assert_eq!((options.max_turns, options.turn_budget), (2, 19));
-        let tools = Tools::new([twice(Effect::Workspace, counted.clone())]).unwrap();
-        let lisp = LispAgent::new().with_options(options);
-        Agent::lisp("tests", "helper", answers(&["(def x (tool/twice 4))", "(return x)"]), lisp, tools)
-            .unwrap()
-    });
-    let helper =
-        helper.unwrap().described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
-    let programs = ["(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2]))"];
-    let tools = Tools::new([helper.into_tool()]).unwrap();
-    let lisp = LispAgent::new().with_max_turns(2);
-    let agent = Agent::lisp("tests", "lisp", answers(&programs), lisp, tools).unwrap();
-    let (_, driver) = created(agent).await;
-    let answered = driver.start("Double.").await.unwrap().answer().unwrap();
-    assert_eq!(answered.output, Some(json!([8, 8])));
-    assert_eq!(ran.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]

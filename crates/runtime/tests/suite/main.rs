@@ -14,6 +14,7 @@ mod files;
 mod harness;
 mod history;
 mod lisp;
+mod lisp_sub_agents;
 mod mischief;
 mod people;
 mod processes;

@@ -88,6 +88,7 @@ pub(super) fn amounts(rng: &mut Rng) -> Amounts {
         input_tokens: 100 + rng.below(4_000),
         output_tokens: 10 + rng.below(800),
         money_micros: rng.below(20_000),
+        turns: 1,
         calls: 0,
         millis: rng.below(9_000),
     }

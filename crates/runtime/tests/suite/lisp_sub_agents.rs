@@ -1,0 +1,107 @@
+//! Agents that answer with programs and have other agents do some of the work: options that go down, turns that are counted
+//! together.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstitch_core::budget::Limits;
+use backstitch_core::journal::{Effect, PauseReason};
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{Answer, Policy};
+use backstitch_core::tool::{Tool, WorkspaceUse};
+use backstitch_repl::{LispAgent, LispOptions};
+use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, SubAgent, Tools};
+use serde_json::json;
+
+use crate::lisp::{answers, created, twice};
+
+#[tokio::test]
+async fn a_program_may_call_an_agent_that_inherits_its_options() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let helper = SubAgent::inheriting("helper", "Doubles.", move |caller: &Agent| {
+        let options = caller.lisp_options().unwrap().clone();
+        assert_eq!((options.max_turns, options.turn_budget), (2, 20));
+        let tools = Tools::new([twice(Effect::Workspace, counted.clone())]).unwrap();
+        let lisp = LispAgent::new().with_options(options);
+        Agent::lisp("tests", "helper", answers(&["(def x (tool/twice 4))", "(return x)"]), lisp, tools)
+            .unwrap()
+    });
+    let helper =
+        helper.unwrap().described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
+    let programs = ["(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2]))"];
+    let tools = Tools::new([helper.into_tool()]).unwrap();
+    let lisp = LispAgent::new().with_max_turns(2);
+    let agent = Agent::lisp("tests", "lisp", answers(&programs), lisp, tools).unwrap();
+    let (_, driver) = created(agent).await;
+    let answered = driver.start("Double.").await.unwrap().answer().unwrap();
+    assert_eq!(answered.output, Some(json!([8, 8])));
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
+}
+
+/// An agent that takes two turns to double four.
+fn helper() -> Tool {
+    let helper = SubAgent::inheriting("helper", "Doubles.", |caller: &Agent| {
+        let options = caller.lisp_options().unwrap().clone();
+        let tools = Tools::new([twice(Effect::Workspace, Arc::default())]).unwrap();
+        let lisp = LispAgent::new().with_options(options);
+        Agent::lisp("tests", "helper", answers(&["(def x (tool/twice 4))", "(return x)"]), lisp, tools)
+            .unwrap()
+    });
+    let described = |tool: backstitch_core::tool::ToolBuilder| {
+        tool.effect(Effect::Workspace).workspace(WorkspaceUse::None)
+    };
+    helper.unwrap().described(described).into_tool()
+}
+
+fn caller(policy: Arc<dyn Policy>, max_turns: u64, turn_budget: u64) -> Agent {
+    let options = LispOptions { max_turns, turn_budget, ..LispOptions::default() };
+    let lisp = LispAgent::new().with_options(options);
+    Agent::lisp("tests", "lisp", policy, lisp, Tools::new([helper()]).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn an_agent_and_those_below_it_share_their_turns() {
+    let programs = ["(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2 3]))"];
+    let (runtime, driver) = created(caller(answers(&programs), 5, 6)).await;
+    let ended = driver.start("Double.").await.unwrap();
+    let Ended::Paused { reason: PauseReason::Budget, detail, session: Some(child), .. } = &ended else {
+        panic!("{ended:?}")
+    };
+    assert!(detail.contains("the budget of 1 turns would be exceeded: 2 in all"), "{detail}");
+    let waiting = runtime.view(*child).await.unwrap();
+    assert_eq!(waiting.latest_evaluation().unwrap().turns, 1, "the last helper got what was left");
+
+    let more = Limits { turns: Some(7), ..Limits::default() };
+    let options = ResumeOptions { budget: Some(more), ..ResumeOptions::default() };
+    let answered = driver.resume(options).await.unwrap().answer().unwrap();
+    assert_eq!(answered.output, Some(json!([8, 8, 8])));
+    let state = driver.session().state().await;
+    assert_eq!(state.view.ledger().charged().turns, 7, "one of its own, and two of each helper");
+    assert_eq!(state.view.ledger().reserved().turns, 0);
+}
+
+#[tokio::test]
+async fn a_model_is_told_of_the_turns_that_those_below_it_leave() {
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = told.clone();
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
+        let last = question.shown.last().unwrap().content();
+        heard.lock().unwrap().push(last.lines().last().unwrap_or_default().to_owned());
+        let program = match question.turn {
+            1 => "(def a (tool/helper {:mission \"a\"}))",
+            2 => "(def b (tool/helper {:mission \"b\"}))",
+            _ => "(return (+ a b))",
+        };
+        async move { Ok(Answer::text(program)) }
+    });
+    let (runtime, driver) = created(caller(Arc::new(policy), 10, 7)).await;
+    let answered = driver.start("Double.").await.unwrap().answer().unwrap();
+    assert_eq!(answered.output, Some(json!(16)));
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told[..2], ["Turns left: 6", "Turns left: 3"]);
+    assert!(told[2].starts_with("FINAL TURN"), "{told:?}");
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    assert_eq!(view.ledger().charged().turns, 7);
+}
