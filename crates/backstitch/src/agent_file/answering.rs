@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use backstitch_repl::compression::{Compression, Registry};
+use backstitch_repl::compression::{Compression, Full, Registry};
 use backstitch_repl::recall::TOOL_NAME;
 use backstitch_repl::transcript::{Elide, Keep, TranscriptCompression};
-use backstitch_repl::{LispAgent, Signature};
+use backstitch_repl::{LispAgent, MAX_TURNS, Signature};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -107,8 +107,22 @@ impl AgentDefinition {
         if let Some(system) = &self.system {
             lisp = lisp.with_instructions(system);
         }
-        let given = self.compression.clone().unwrap_or(Value::Bool(true));
-        let chosen = Registry::<dyn Compression>::standard().normalize_for(&given, lisp.options.max_turns);
-        Ok(lisp.with_compression(chosen.map_err(|error| Problem::new(["compression"], error))?))
+        Ok(lisp.with_compression(self.compression_of_turns()?))
+    }
+
+    /// What is shown of its turns to an agent that answers with programs.
+    fn compression_of_turns(&self) -> Result<Arc<dyn Compression>, Problem> {
+        let given = self.compression.as_ref().unwrap_or(&Value::Bool(true));
+        let known = Registry::<dyn Compression>::standard();
+        let chosen = known.normalize_for(given, self.max_turns.unwrap_or(MAX_TURNS));
+        chosen.map_err(|error| Problem::new(["compression"], error))
+    }
+
+    /// Whether requests may leave out something of what was said before.
+    pub(super) fn leaves_out(&self) -> Result<bool, Problem> {
+        match self.mode {
+            AnswerMode::Tools => Ok(self.transcript_compression()?.is_some()),
+            AnswerMode::Lisp => Ok(self.compression_of_turns()?.name() != Full::NAME),
+        }
     }
 }

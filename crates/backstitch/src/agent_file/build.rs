@@ -163,7 +163,7 @@ impl AgentDefinition {
         let offered = Offered::new(self)?;
         let mut chosen = offered.chosen(&self.tools)?;
         let is_recalled = chosen.iter().any(|tool| tool.name().as_str() == TOOL_NAME);
-        if self.mode == AnswerMode::Tools && self.transcript_compression()?.is_some() && !is_recalled {
+        if self.leaves_out()? && !is_recalled {
             chosen.push(recall());
         }
         let tools = Tools::new(chosen).map_err(|error| Problem::new(["tools"], error))?;

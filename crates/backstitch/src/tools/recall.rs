@@ -1,36 +1,70 @@
 //! Seeing again what a request left out.
 
-use backstitch_repl::recall::{Reference, Window, from_transcript};
+use std::sync::Arc;
+
+use backstitch_repl::Turn;
+use backstitch_repl::compression::History;
+use backstitch_repl::recall::{Recalled, Reference, Window, from_transcript, from_turns};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::id::CallId;
-use crate::journal::Effect;
+use crate::journal::{Effect, InnerMessage};
 use crate::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use crate::view::Transcript;
 
-const DESCRIPTION: &str = "Shows a part of this conversation that was left out of what you see: a turn by its number, or a call \
-     by its id, with its arguments and its result. Long texts come in parts; `next` says where the next one begins.";
+const DESCRIPTION: &str = "Shows what was left out of this conversation: a turn by its number, with all that was said, called \
+     and printed in it, or a call by its id, with its arguments and its whole result. With neither it lists the turns. Long texts \
+     come in parts; `next` says where the next one begins.";
 
-/// A tool that shows what a [compression](backstitch_repl::transcript) left out of the conversation.
+/// How much a program gets at once unless it asks for more: what it prints of it is shown in full.
+const FOR_PROGRAMS: usize = 1_800;
+
+/// A tool that shows what a compression left out: of the [turns](backstitch_repl::compression) of an agent that answers with
+/// programs, or of the [transcript](backstitch_repl::transcript) of any agent.
 pub fn recall() -> Tool {
     Tool::builder(backstitch_repl::recall::TOOL_NAME, DESCRIPTION)
         .expect("invariant: the name is one")
         .effect(Effect::Pure)
         .workspace(WorkspaceUse::None)
         .handler(|context: ToolContext, wanted: Wanted| async move {
-            let reference = wanted.reference()?;
-            let evaluation = context.evaluation_id();
-            let mut messages = context.session(|draft| Transcript::of(draft))??.inner_messages(evaluation);
-            // What is most worth leaving out is what is too large for its record.
-            for message in &mut messages {
-                *message = context.whole_message(message).await?;
-            }
-            let window = Window { from: wanted.from.unwrap_or(0), ..Window::default() };
-            let recalled = from_transcript(&messages, reference, window)
-                .map_err(|error| ToolError::Validation { message: error.to_string() })?;
+            let recalled = recalled(&context, &wanted, wanted.reference()?).await?;
             Ok(ToolResult::default().with_value(recalled)?)
         })
+}
+
+async fn recalled(
+    context: &ToolContext,
+    wanted: &Wanted,
+    reference: Reference,
+) -> Result<Recalled, ToolError> {
+    let turns = context.finished_turns().await?;
+    let by_programs = !turns.is_empty();
+    let window = wanted.window(if by_programs { FOR_PROGRAMS } else { Window::default().limit });
+    let recalled = match reference {
+        // Turns have what was printed, and the transcript has the whole of each result.
+        Reference::Overview | Reference::Turn(_) if by_programs => {
+            let mut history = History::new();
+            for turn in turns {
+                let turn: Turn = serde_json::from_value(turn.data.clone())
+                    .map_err(|error| ToolError::new(format!("turn {} cannot be read: {error}", turn.turn)))?;
+                history.push(Arc::new(turn));
+            }
+            from_turns(&history, reference, window)
+        }
+        _ => from_transcript(&whole_transcript(context).await?, reference, window),
+    };
+    recalled.map_err(|error| ToolError::Validation { message: error.to_string() })
+}
+
+async fn whole_transcript(context: &ToolContext) -> Result<Vec<Arc<InnerMessage>>, ToolError> {
+    let evaluation = context.evaluation_id();
+    let mut messages = context.session(|draft| Transcript::of(draft))??.inner_messages(evaluation);
+    // What is most worth leaving out is what is too large for its record.
+    for message in &mut messages {
+        *message = context.whole_message(message).await?;
+    }
+    Ok(messages)
 }
 
 /// What is to be seen again.
@@ -42,18 +76,26 @@ struct Wanted {
     call_id: Option<String>,
     /// The first character to show, as `next` of the part before says.
     from: Option<usize>,
+    /// How many characters to show at most.
+    limit: Option<usize>,
 }
 
 impl Wanted {
     fn reference(&self) -> Result<Reference, ToolError> {
         let wrong = |message: &str| ToolError::Validation { message: message.to_owned() };
         match (self.turn, &self.call_id) {
+            (None, None) => Ok(Reference::Overview),
             (Some(turn), None) => Ok(Reference::Turn(turn)),
             (None, Some(call)) => {
                 let call: CallId = call.parse().map_err(|_| wrong("call_id: this is no id of a call"))?;
                 Ok(Reference::CallId(call))
             }
-            _ => Err(wrong("say which: `turn` or `call_id`, and not both")),
+            (Some(_), Some(_)) => Err(wrong("say which: `turn` or `call_id`, and not both")),
         }
+    }
+
+    fn window(&self, usual: usize) -> Window {
+        let most = Window::default().limit;
+        Window { from: self.from.unwrap_or(0), limit: self.limit.unwrap_or(usual).clamp(1, most) }
     }
 }

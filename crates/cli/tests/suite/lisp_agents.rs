@@ -67,6 +67,30 @@ fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
 }
 
 #[test]
+fn programs_can_see_again_what_was_left_out_of_their_turns() {
+    let stage = Stage::new();
+    let data = format!("orders={}", stage.write("orders.json", ORDERS));
+    let answers = [
+        "(doseq [n (range 40)] (println \"line\" n))",
+        "(println (:text (tool/recall {}))) (println (:text (tool/recall {:turn 1})))",
+        "(return {:count 2})",
+    ];
+    let model = Model::new("anthropic", answers.map(Said::Text));
+    stage.run(&as_slices(&Stage::asking("anthropic", &model, &lisp(&data, &[])))).worked_quietly();
+    let asked: Vec<String> = model.asked().iter().map(|asked| asked.body.clone()).collect();
+    assert!(asked[0].contains("(tool/recall turn call_id from limit)"), "{}", asked[0]);
+    assert!(asked[1].contains("line 39") && !asked[1].contains("line 3\\n"), "{}", asked[1]);
+    assert!(asked[1].contains("25 earlier prints not shown"));
+    assert!(asked[2].contains("line 3\\n"), "{}", asked[2]);
+    assert!(asked[2].contains("Turn 1: (doseq [n (range 40)]") && asked[2].contains("40 prints"));
+    // Without compression nothing is left out, and there is nothing to see again.
+    let model = Model::new("anthropic", [Said::Text(answers[2])]);
+    let more = lisp(&data, &["--compression", "off"]);
+    stage.run(&as_slices(&Stage::asking("anthropic", &model, &more))).worked_quietly();
+    assert!(!model.asked()[0].body.contains("recall"));
+}
+
+#[test]
 fn compression_leaves_out_what_recall_brings_back() {
     for strategy in ["trim", "elide"] {
         let stage = Stage::new();

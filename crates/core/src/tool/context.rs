@@ -12,62 +12,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
+use super::host::{Progress, ToolHost};
 use super::name::ToolName;
 use super::spec::WorkspaceUse;
 use crate::budget::Limits;
 use crate::execution::{CallResources, ResourceError};
 use crate::id::{CallId, EvaluationId, SessionId};
-use crate::journal::{IdempotencyKey, InnerMessage};
-use crate::object::{Object, ObjectId};
-use crate::ports::{BoxFuture, Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
+use crate::journal::{IdempotencyKey, InnerMessage, TurnFinished};
+use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
 use crate::rng::Rng;
 use crate::session::{BoxError, Draft};
 use crate::time::{Clock, Timestamp};
-
-/// What the runtime does for a running tool.
-pub trait ToolHost: Send + Sync {
-    /// The value that a step of the call recorded before, if it did.
-    fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>>;
-
-    /// Records the value of a step, durably.
-    fn record_step(&self, call: CallId, name: String, value: Value) -> BoxFuture<'_, Result<(), BoxError>>;
-
-    /// Passes on how far the call is. Nobody has to listen.
-    fn progress(&self, call: CallId, progress: Progress);
-
-    /// What is left of the budget, of each kind that is limited; none without a budget.
-    fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>>;
-
-    /// An object that messages of the session refer to, if there is one.
-    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, BoxError>> {
-        let _ = id;
-        Box::pin(async { Ok(None) })
-    }
-
-    /// Runs a program to its end. Where there are no processes this is refused.
-    fn run_process(
-        &self,
-        call: CallId,
-        spec: ProcessSpec,
-    ) -> BoxFuture<'_, Result<ProcessOutcome, ProcessError>> {
-        let _ = (call, spec);
-        Box::pin(async { Err(ProcessError::Unsupported) })
-    }
-
-    /// Completes when the call is asked to stop.
-    fn cancelled(&self, call: CallId) -> BoxFuture<'_, ()>;
-}
-
-/// How far a call is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
-    /// What it is doing.
-    pub message: String,
-    /// How much of it is done, from 0 to 1, where that is known.
-    pub fraction: Option<f64>,
-}
 
 /// A context could not give what was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -102,8 +58,8 @@ pub enum ContextError {
         #[source]
         source: serde_json::Error,
     },
-    /// The content of a message could not be fetched.
-    #[error("the content of a message could not be fetched")]
+    /// What was said or done before could not be fetched.
+    #[error("what was said or done before could not be fetched")]
     Object {
         /// What happened.
         #[source]
@@ -278,6 +234,13 @@ impl ToolContext {
             .hydrate(|reference| contents.get(&reference.object).cloned())
             .map_err(|error| ContextError::Object { source: error.into() })?;
         Ok(Arc::new(whole))
+    }
+
+    /// The turns of the evaluation that have ended, if it is one of an agent that answers with programs.
+    pub async fn finished_turns(&self) -> Result<Vec<Arc<TurnFinished>>, ContextError> {
+        self.check()?;
+        let turns = self.inner.parts.host.finished_turns(self.evaluation_id()).await;
+        turns.map_err(|source| ContextError::Object { source })
     }
 
     /// Draws from the call's own chance, which a call that runs again draws from again.

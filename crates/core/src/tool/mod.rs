@@ -8,15 +8,17 @@ mod context;
 mod error;
 mod guard;
 mod handler;
+mod host;
 mod name;
 mod result;
 mod spec;
 
-pub use context::{ContextError, ContextParts, Progress, ToolContext, ToolHost};
+pub use context::{ContextError, ContextParts, ToolContext};
 pub use error::ToolError;
 pub use handler::{
     Compensate, Reconcile, Reconciled, Tool, ToolBuilder, ToolHandler, ToolOutcome, schema_of,
 };
+pub use host::{Progress, ToolHost};
 pub use name::{InvalidToolName, ToolName};
 pub use result::{Success, ToolResult, ValueInContext};
 pub use spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};

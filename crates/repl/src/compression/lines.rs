@@ -58,7 +58,7 @@ pub(super) fn name(text: &str) -> Cow<'_, str> {
 }
 
 /// A text without spaces around it, and with single ones in it.
-pub(super) fn collapsed(text: &str) -> String {
+pub(crate) fn collapsed(text: &str) -> String {
     let spaces = |character: char| character.is_whitespace() || character.is_control();
     let mut words = text.split(spaces).filter(|word| !word.is_empty());
     let mut collapsed = words.next().unwrap_or_default().to_owned();
@@ -70,7 +70,7 @@ pub(super) fn collapsed(text: &str) -> String {
 }
 
 /// The first characters of a text, and `...` if there are more.
-pub(super) fn cut(text: &str, characters: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, characters: usize) -> Cow<'_, str> {
     match text.char_indices().nth(characters) {
         None => Cow::Borrowed(text),
         Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),

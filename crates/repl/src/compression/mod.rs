@@ -39,6 +39,7 @@ pub use coalesced::SingleUserCoalesced;
 pub use config::{ConfigurationError, Registry};
 pub(crate) use config::{configuration, parse, renderer};
 pub use history::History;
+pub(crate) use lines::{collapsed, cut};
 pub use options::{CoalescedOptions, Display, Errors, Fence, FullOptions, Samples, ToolResults, TrimOptions};
 pub use pairs::{Full, Trim};
 pub use rendered::{Rendered, RenderedMessage, estimate_tokens};

@@ -62,6 +62,42 @@ fn a_call_or_an_answer_of_a_transcript() {
 }
 
 #[test]
+fn all_turns_have_a_line_each() {
+    let program = "(println 1)\n(println 2)\n(tool/ping) (mapv #(tool/search % 1) [\"a\" \"b\"])";
+    let agent = Agent::after(&[program, "(nth [] 1)"]);
+    let overview = from_turns(&agent.history(), Reference::Overview, Window::default()).unwrap();
+    let lines: Vec<&str> = overview.text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "Turn 1: (println 1) (println 2) (tool/ping) (mapv #(tool/search % 1) [\"a\" \"b\"]); 2 prints; \
+         calls: ping, search (2 times)"
+    );
+    assert!(lines[1].starts_with("Turn 2: failed: ") && lines.len() == 2, "{lines:?}");
+
+    let mut writer = Writer::new();
+    writer.answer(&"Looking. ".repeat(20), 2);
+    let overview = from_transcript(&writer.messages, Reference::Overview, Window::default()).unwrap();
+    let looking = "Looking. ".repeat(9);
+    let expected = format!("Turn 0: Be brief.\nTurn 1: {}...; calls: look (2 times)", &looking[..80]);
+    assert_eq!(overview.text, expected);
+}
+
+#[test]
+fn what_is_firewalled_in_calls_of_programs_is_not_shown() {
+    let mut writer = Writer::new();
+    let [said, made] = writer.answer("Looking.", 2)[..] else { panic!("two calls") };
+    writer.made_by_program(made);
+    let told = json!({"id": 1, "_token": "secret", "rows": [{"_key": 2, "n": 3}]});
+    for call in [said, made] {
+        writer.result(1, call, OptionResult::new(call, "look", told.clone()));
+    }
+    let read = |call| from_transcript(&writer.messages, Reference::CallId(call), Window::default()).unwrap();
+    assert!(read(said).text.contains("secret"), "models that call tools see what they answer");
+    let text = read(made).text;
+    assert!(text.ends_with("{\"id\":1,\"rows\":[{\"n\":3}]}"), "{text}");
+}
+
+#[test]
 fn windows_follow_each_other_and_end() {
     let mut writer = Writer::new();
     writer.answer("äöü€𝄞 and so on", 0);

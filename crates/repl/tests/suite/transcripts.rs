@@ -56,6 +56,17 @@ impl Writer {
         self.push(self.turn, message, None);
     }
 
+    /// Makes of a call one that a program made.
+    pub(crate) fn made_by_program(&mut self, call: CallId) {
+        for message in &mut self.messages {
+            if let Content::OptionCall(made) = &mut Arc::make_mut(message).message.content
+                && made.invocation_id == call
+            {
+                made.path = Some("0".to_owned());
+            }
+        }
+    }
+
     /// An answer with so many calls. Gives the calls.
     pub(crate) fn answer(&mut self, text: &str, calls: usize) -> Vec<CallId> {
         self.turn += 1;

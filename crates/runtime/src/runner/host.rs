@@ -5,9 +5,9 @@ use std::sync::Arc;
 use backstitch_core::budget::Limits;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{RecordBody, StepFinished};
+use backstitch_core::journal::{RecordBody, StepFinished, TurnFinished};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
+use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec, StoreError};
 use backstitch_core::session::BoxError;
 use backstitch_core::tool::{Progress, ToolHost};
 use serde_json::Value;
@@ -66,6 +66,24 @@ impl ToolHost for Host {
 
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, BoxError>> {
         Box::pin(async move { self.live.object(id).await.map_err(Into::into) })
+    }
+
+    fn finished_turns(
+        &self,
+        evaluation: EvaluationId,
+    ) -> BoxFuture<'_, Result<Vec<Arc<TurnFinished>>, BoxError>> {
+        Box::pin(async move {
+            let known = self.live.state().await.view.evaluation(evaluation).cloned();
+            let mut turns: Vec<_> = known.into_iter().flat_map(|known| known.finished_turns).collect();
+            for turn in &mut turns {
+                let Some(large) = turn.data_object else { continue };
+                let missing = StoreError::MissingObject { object: large.object };
+                let object = self.live.object(large.object).await?.ok_or(missing)?;
+                let turn = Arc::make_mut(turn);
+                (turn.data, turn.data_object) = (serde_json::from_slice(object.bytes())?, None);
+            }
+            Ok(turns)
+        })
     }
 
     fn run_process(

@@ -1,17 +1,20 @@
 //! Seeing again what a request left out.
 //!
 //! A strategy leaves things out and the journal keeps them, so a tool can give them back. This is its pure part: given the
-//! turns of a Lisp agent or the transcript of a JSON agent, and the number of a turn or the id of a call, it gives a window of
-//! the full text. Windows are counted in characters and say where the next one begins.
+//! turns of a Lisp agent or the transcript of any agent, and the number of a turn or the id of a call, it gives a window of
+//! the full text; given neither, a line for each turn. Windows are counted in characters and say where the next one begins.
 
+mod text;
+
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::{InnerMessage, Role};
+use backstitch_core::journal::InnerMessage;
 use serde::{Deserialize, Serialize};
 
 use crate::compression::History;
-use crate::turn::{CallOutcome, Excerpt, Turn, TurnCall};
+use crate::turn::Turn;
 
 /// The name under which the tool is offered, and which placeholders mention.
 pub const TOOL_NAME: &str = "recall";
@@ -20,6 +23,8 @@ pub const TOOL_NAME: &str = "recall";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reference {
+    /// All turns, a line each.
+    Overview,
     /// A turn, by its number.
     Turn(u64),
     /// A call of a tool, with its arguments and its result.
@@ -92,49 +97,65 @@ fn known(first: Option<u64>, last: Option<u64>) -> String {
 /// Turns keep samples of large values. The whole of a call's result is in its message: recall it from the transcript.
 pub fn from_turns(history: &History, reference: Reference, window: Window) -> Result<Recalled, RecallError> {
     match reference {
+        Reference::Overview => Ok(cut(&lines(history.turns().map(|turn| text::line_of_turn(turn))), window)),
         Reference::Turn(turn) => {
             let found = history.turns().find(|candidate| candidate.number == turn);
             let number = |turn: Option<&Arc<Turn>>| turn.map(|turn| turn.number);
             let (first, last) = (number(history.turns().next()), number(history.turns().next_back()));
-            found.map(|turn| cut(&text_of_turn(turn), window)).ok_or(RecallError::NoTurn {
-                turn,
-                first,
-                last,
-            })
+            let found = found.ok_or(RecallError::NoTurn { turn, first, last })?;
+            Ok(cut(&text::of_turn(found), window))
         }
         Reference::CallId(call) => {
             let mut calls = history.turns().rev().flat_map(|turn| &turn.tool_calls);
             let found = calls.find(|candidate| candidate.call_id == call);
-            found.map(|call| cut(&text_of_call(call), window)).ok_or(RecallError::NoCall { call })
+            found.map(|call| cut(&text::of_call(call), window)).ok_or(RecallError::NoCall { call })
         }
     }
 }
 
-/// An answer of a JSON agent with its calls and results, or one call. What lies in objects has to be hydrated first.
+/// An answer with its calls and results, or one call. What lies in objects has to be hydrated first. Of what programs called
+/// nothing is shown that is firewalled.
 pub fn from_transcript(
     messages: &[Arc<InnerMessage>],
     reference: Reference,
     window: Window,
 ) -> Result<Recalled, RecallError> {
-    let belongs = |message: &InnerMessage| match reference {
-        Reference::Turn(turn) => message.turn == turn,
-        Reference::CallId(call) => {
-            message.tool_call_id() == Some(call)
-                || message.message.option_call().is_some_and(|made| made.invocation_id == call)
+    let by_programs = called_by_programs(messages);
+    let written = |belongs: &dyn Fn(&InnerMessage) -> bool, nothing: RecallError| {
+        let found = messages.iter().filter(|message| belongs(message));
+        match found.map(|message| text::of_message(message, &by_programs)).collect::<Vec<_>>() {
+            texts if texts.is_empty() => Err(nothing),
+            texts => Ok(cut(&texts.join("\n\n"), window)),
         }
     };
-    let texts: Vec<String> =
-        messages.iter().filter(|message| belongs(message)).map(|message| text_of_message(message)).collect();
-    if !texts.is_empty() {
-        return Ok(cut(&texts.join("\n\n"), window));
-    }
-    Err(match reference {
-        Reference::CallId(call) => RecallError::NoCall { call },
+    match reference {
+        Reference::Overview => {
+            let turns = messages.chunk_by(|one, other| one.turn == other.turn);
+            Ok(cut(&lines(turns.map(text::line_of_answer)), window))
+        }
         Reference::Turn(turn) => {
             let turns = || messages.iter().map(|message| message.turn);
-            RecallError::NoTurn { turn, first: turns().min(), last: turns().max() }
+            let nothing = RecallError::NoTurn { turn, first: turns().min(), last: turns().max() };
+            written(&|message| message.turn == turn, nothing)
         }
-    })
+        Reference::CallId(call) => {
+            let belongs = |message: &InnerMessage| {
+                message.tool_call_id() == Some(call)
+                    || message.message.option_call().is_some_and(|made| made.invocation_id == call)
+            };
+            written(&belongs, RecallError::NoCall { call })
+        }
+    }
+}
+
+/// The calls that programs made, and not answers.
+fn called_by_programs(messages: &[Arc<InnerMessage>]) -> HashSet<CallId> {
+    let calls = messages.iter().filter_map(|message| message.message.option_call());
+    calls.filter(|call| call.path.is_some()).map(|call| call.invocation_id).collect()
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn cut(text: &str, window: Window) -> Recalled {
@@ -145,51 +166,4 @@ fn cut(text: &str, window: Window) -> Recalled {
     // A window of nothing would have the same one after it for ever.
     let next = (end < total && end > from).then_some(end);
     Recalled { text: shown, from, total, next }
-}
-
-fn text_of_turn(turn: &Turn) -> String {
-    let mut parts = vec![format!("Turn {}", turn.number), turn.answer.clone()];
-    if let Some(error) = &turn.error {
-        parts.push(format!("Error: {}", error.message));
-    }
-    parts.extend(turn.tool_calls.iter().map(text_of_call));
-    if !turn.prints.is_empty() {
-        parts.push(format!("Output:\n{}", turn.prints.join("\n")));
-    }
-    if let Some(result) = &turn.result {
-        parts.push(format!("Result: {}", text_of_excerpt(result)));
-    }
-    parts.join("\n\n")
-}
-
-fn text_of_call(call: &TurnCall) -> String {
-    let outcome = match &call.outcome {
-        CallOutcome::Result(result) => text_of_excerpt(result),
-        CallOutcome::Error(message) => format!("Error: {message}"),
-        CallOutcome::Open => "(no result)".to_owned(),
-    };
-    format!("Call {} of {}\n{}\n{outcome}", call.call_id, call.name, text_of_excerpt(&call.arguments))
-}
-
-fn text_of_excerpt(excerpt: &Excerpt) -> String {
-    match excerpt {
-        Excerpt::Whole(json) => json.to_string(),
-        Excerpt::Sample { text, .. } => text.clone(),
-    }
-}
-
-fn text_of_message(message: &InnerMessage) -> String {
-    if let Some(call) = message.message.option_call() {
-        return format!("Call {} of {}\n{}", call.invocation_id, call.option_name, call.arguments.text());
-    }
-    let content = message.content();
-    match message.role() {
-        Role::System => format!("System:\n{content}"),
-        Role::User => format!("User:\n{content}"),
-        Role::Assistant => format!("Assistant:\n{content}"),
-        Role::Tool => match message.tool_call_id() {
-            Some(call) => format!("Result of call {call}\n{content}"),
-            None => content,
-        },
-    }
 }

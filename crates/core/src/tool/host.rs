@@ -1,0 +1,64 @@
+//! What a running tool asks of the runtime, behind its [`ToolContext`](super::ToolContext).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::budget::Limits;
+use crate::id::{CallId, EvaluationId};
+use crate::journal::TurnFinished;
+use crate::object::{Object, ObjectId};
+use crate::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
+use crate::session::BoxError;
+
+/// What the runtime does for a running tool.
+pub trait ToolHost: Send + Sync {
+    /// The value that a step of the call recorded before, if it did.
+    fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>>;
+
+    /// Records the value of a step, durably.
+    fn record_step(&self, call: CallId, name: String, value: Value) -> BoxFuture<'_, Result<(), BoxError>>;
+
+    /// Passes on how far the call is. Nobody has to listen.
+    fn progress(&self, call: CallId, progress: Progress);
+
+    /// What is left of the budget, of each kind that is limited; none without a budget.
+    fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>>;
+
+    /// An object that messages of the session refer to, if there is one.
+    fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, BoxError>> {
+        let _ = id;
+        Box::pin(async { Ok(None) })
+    }
+
+    /// The turns of programs that have ended in an evaluation, with all of their content.
+    fn finished_turns(
+        &self,
+        evaluation: EvaluationId,
+    ) -> BoxFuture<'_, Result<Vec<Arc<TurnFinished>>, BoxError>> {
+        let _ = evaluation;
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Runs a program to its end. Where there are no processes this is refused.
+    fn run_process(
+        &self,
+        call: CallId,
+        spec: ProcessSpec,
+    ) -> BoxFuture<'_, Result<ProcessOutcome, ProcessError>> {
+        let _ = (call, spec);
+        Box::pin(async { Err(ProcessError::Unsupported) })
+    }
+
+    /// Completes when the call is asked to stop.
+    fn cancelled(&self, call: CallId) -> BoxFuture<'_, ()>;
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What it is doing.
+    pub message: String,
+    /// How much of it is done, from 0 to 1, where that is known.
+    pub fraction: Option<f64>,
+}
