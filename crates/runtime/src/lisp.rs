@@ -1,45 +1,13 @@
-//! Agents that answer with programs, and strategies that show less of long conversations.
+//! Agents that answer with programs.
 
 use std::sync::Arc;
 
-use backstitch_core::id::EvaluationId;
-use backstitch_core::machine::{MachineError, Rendering, Shown};
 use backstitch_core::ports::Policy;
-use backstitch_core::view::{JournalView, Transcript};
-use backstitch_repl::transcript::TranscriptCompression;
 use backstitch_repl::{AgentError, LispAgent, LispMachinery, LispOptions};
 use serde_json::json;
 
 use crate::agent::Agent;
 use crate::runner::Tools;
-
-/// Shows of an evaluation what a strategy leaves of it.
-#[derive(Debug)]
-pub(crate) struct Compressed(pub(crate) Arc<dyn TranscriptCompression>);
-
-impl Rendering for Compressed {
-    fn show(
-        &self,
-        _: &JournalView,
-        transcript: &Transcript,
-        evaluation: EvaluationId,
-    ) -> Result<Shown, MachineError> {
-        let rendered = self.0.render(&transcript.inner_messages(evaluation));
-        let told = rendered.statistics;
-        let dropped = [
-            ("answers", told.turns.dropped()),
-            ("calls", told.tool_calls.dropped()),
-            ("results", told.results_elided),
-        ];
-        let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
-        Ok(Shown {
-            messages: rendered.messages,
-            renderer: Some(self.0.renderer()),
-            left_out: dropped.map(|(what, count)| format!("{count} {what}")).collect(),
-            ..Shown::default()
-        })
-    }
-}
 
 impl Agent {
     /// An agent that answers with programs, which call these tools. It is driven, resumed and gone back with as any other;
