@@ -112,8 +112,8 @@ impl LispMachine {
 
     fn turn_of(&mut self, run: Run, prints: Vec<String>) -> Turn {
         let limits = &self.prepared.agent.options.limits;
-        let sample = self.prepared.agent.options.compression.sample();
-        let shown = |json: &Json| {
+        let compression = &self.prepared.agent.options.compression;
+        let shown = |json: &Json, sample: Truncation| {
             let json = without_firewalled(json);
             let value = from_json(&json, limits).unwrap_or_default();
             Excerpt::of(&json, &value, sample)
@@ -122,13 +122,16 @@ impl LispMachine {
             call_id: made.call_id,
             path: Some(made.path),
             name: made.name,
-            arguments: shown(&Json::Object(made.arguments)),
+            arguments: shown(&Json::Object(made.arguments), compression.arguments()),
             outcome: match made.result {
                 None => CallOutcome::Open,
                 Some(result) if result.is_error => {
                     CallOutcome::Error(result.error_message.or(result.error_type).unwrap_or_default())
                 }
-                Some(result) => CallOutcome::Result(shown(result.result.inline().unwrap_or(&Json::Null))),
+                Some(result) => {
+                    let result = result.result.inline().unwrap_or(&Json::Null);
+                    CallOutcome::Result(shown(result, compression.sample()))
+                }
             },
         };
         Turn {
