@@ -21,6 +21,7 @@ mod config;
 mod fence;
 mod history;
 mod lines;
+mod looks;
 mod options;
 mod pairs;
 mod rendered;
