@@ -258,7 +258,8 @@ impl Defined {
             },
             value => {
                 let label = type_label(value);
-                let told = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]");
+                // What an atom holds changes without a definition, and its number would be taken for what it holds.
+                let told = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]" | "atom");
                 let hidden = definition.name.starts_with('_');
                 DefinedAs::Value {
                     sample: (!told && !hidden).then(|| to_clojure_without_hidden(value, sample)),
