@@ -75,6 +75,43 @@ fn nearer_names_win_and_full_names_bypass_them() {
 }
 
 #[test]
+fn a_name_falls_back_as_long_as_it_is_not_defined() {
+    gives("(def rows (filter (fn [row] (> (:id row) 1)) rows)) (count rows)", "1");
+    gives("(def rows (count rows)) [rows (count data/rows)]", "[2 2]");
+    gives("(defn all [] (count rows)) (def rows [1 2 3]) [(all) (count rows)]", "[2 3]");
+    gives("(def fetch (map fetch [1]))", "asks 0");
+    // What is not executed defines nothing.
+    gives("(when false (def rows 1)) (count rows)", "2");
+    gives("(declare fetch) (fetch 1)", "asks 0");
+    fails("(def clash (inc clash))", "ambiguous_reference");
+    // A definition is nearer from the moment on at which it is there, and a full name means nothing else.
+    gives("(def rows [1]) (def rows (conj rows 2)) rows", "[1 2]");
+    fails("(def rows (count user/rows))", "`rows` has no value yet");
+    fails("(def nothing (inc nothing))", "`nothing` has no value yet");
+    // As in Clojure, whose names are no fallback.
+    fails("(def count (count [1]))", "`count` has no value yet");
+
+    // Also if a program before has named it and not defined it.
+    let named = |source: &str| {
+        let inputs = inputs();
+        let program = engine().compile(source, &inputs).unwrap();
+        match engine().start(&program, inputs).run() {
+            Outcome::Finished(finished) => finished.memory,
+            Outcome::Suspended(_) => panic!("it waits"),
+        }
+    };
+    let memory = named("(when false (def rows 1))");
+    assert_eq!(run("(count rows)", Inputs { memory, ..inputs() }).as_deref(), Ok("2"));
+}
+
+#[test]
+fn tools_and_data_cannot_be_defined() {
+    fails("(def data/rows 1)", "only names of user/ can be defined, not of data/");
+    fails("(defn tool/fetch [x] x)", "only names of user/ can be defined, not of tool/");
+    gives("(def user/rows 1) [rows (count data/rows)]", "[1 2]");
+}
+
+#[test]
 fn unknown_names_are_explained() {
     fails("(ffirts [[1]])", "did you mean `ffirst`");
     fails("row", "rows");

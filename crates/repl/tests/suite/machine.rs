@@ -406,6 +406,30 @@ fn turns_are_only_ever_added_and_what_does_not_change_is_the_same_in_each_reques
 }
 
 #[test]
+fn names_mean_the_same_to_functions_that_were_kept() {
+    // A machine that is rebuilt compiles them again, when what the names mean to others may have changed.
+    let (_, ending) = simulate(
+        agent(),
+        &[
+            "(defn all [] (count rows)) (defn call [] (twice 4)) (all)",
+            "(def rows [1]) (defn twice [x] :mine)",
+            "(return [(all) (count rows) (call) (twice 4)])",
+        ],
+    );
+    assert_eq!(ending.output, Some(json!([3, 1, 8, "mine"])), "{ending:?}");
+    // One that was compiled where the name may be defined asks each time.
+    let (_, ending) = simulate(
+        agent(),
+        &[
+            "(when false (def rows 1)) (defn all [] (count rows))",
+            "(def before (all)) (def rows [1])",
+            "(return [before (all)])",
+        ],
+    );
+    assert_eq!(ending.output, Some(json!([3, 1])), "{ending:?}");
+}
+
+#[test]
 fn arguments_are_shown_short_however_long_they_are() {
     for length in [100, 5_000] {
         let program = format!("(tool/twice {{:n 1 :text (apply str (repeat {length} \"x\"))}})");
