@@ -163,6 +163,10 @@ fn memory_grows_and_failures_roll_back() {
 
     let failed = run_on(second.memory.clone(), "(swap! counter inc) (def a 100) (/ 1 0)");
     assert!(failed.result.is_err());
+    assert!(failed.defined.is_empty());
+    assert_eq!(first.defined.iter().map(|name| &**name).collect::<Vec<_>>(), ["a", "f", "counter"]);
+    let same = run_on(second.memory.clone(), "(when false (def f 1)) (doseq [_ [1 2]] (def b 1)) (def a a)");
+    assert_eq!(same.defined.iter().map(|name| &**name).collect::<Vec<_>>(), ["a", "b"]);
     let third = run_on(failed.memory, "[(g) @counter]");
     assert_eq!(to_edn(&third.result.unwrap()), "[12 1]");
 
@@ -227,7 +231,7 @@ fn changes_name_what_a_program_defined_and_forgot() {
     let first = after("(def rows [1 2 [3]]) (def n 1) (defn f [x] x)", &Memory::new());
     assert_eq!(names(&first, &Memory::new()), ["rows", "n", "f"]);
     let same = after("(def n 1) (count rows)", &first);
-    assert!(names(&same, &first).is_empty());
+    assert!(names(&same, &first).is_empty(), "though it was defined, see `Finished::defined`");
     let called = after("(f 1)", &same);
     assert_eq!(names(&called, &same), ["f"]);
     let mut second = after("(def extra 1) (def n 2) (def rows \"with a word\" rows)", &called);

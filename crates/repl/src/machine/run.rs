@@ -340,6 +340,7 @@ fn broken(what: &str) -> Box<Finished> {
         signal: None,
         prints: Vec::new(),
         memory: Memory::new(),
+        defined: Vec::new(),
         fuel_used: 0,
         tool_calls: 0,
     })

@@ -30,7 +30,7 @@ impl LispMachine {
                 self.left.tasks.insert(id, value.clone());
             }
         }
-        let Finished { result, signal, prints, memory, .. } = finished;
+        let Finished { result, signal, prints, memory, defined, .. } = finished;
         let value = match result {
             Ok(value) => value,
             Err(error) => return self.settle_error(run, &error, prints),
@@ -53,7 +53,7 @@ impl LispMachine {
             Err(error) => return self.settle_error(run, &error, prints),
         };
         let sample = self.prepared.agent.options.compression.sample();
-        let mut change = MemoryChange::between(&self.left.memory, &memory, sample);
+        let mut change = MemoryChange::between(&self.left.memory, &memory, &defined, sample);
         change.stored = Some(StoredMemory { extent: Extent::Delta, document, object: None });
         let number = run.origin.turn;
         let mut turn = self.turn_of(run, prints);

@@ -167,8 +167,15 @@ fn truncation() -> Renders {
 
 fn samples() -> Renders {
     vec![
-        ("SAM-001", after(&["(def x [1])", "(println \"other\")"])),
-        ("SAM-002", after(&["(def x [1])", "(def y [2]) (println \"y\")", "(def x [3]) (println \"x\")"])),
+        ("SAM-001", after(&["(def x [1]) (def y 2) (println \"other\")", "(def x [1]) (def y 2)"])),
+        (
+            "SAM-002",
+            after(&[
+                "(def x [1]) (def z 1)",
+                "(def y [2]) (println \"y\")",
+                "(def x [3]) (def z 1) (println \"x\")",
+            ]),
+        ),
         ("SAM-003", after(&["(def x {:key \"value\" \"text\" [:a nil true 1.5] 3 #{\\a}})"])),
     ]
 }

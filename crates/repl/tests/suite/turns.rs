@@ -11,7 +11,7 @@ fn defined(source: &str) -> Vec<Defined> {
     let program = engine.compile(source, &inputs).unwrap();
     let Outcome::Finished(finished) = engine.start(&program, inputs).run() else { panic!("{source} waits") };
     finished.result.unwrap();
-    MemoryChange::between(&Memory::new(), &finished.memory, Truncation::SAMPLE).defined
+    MemoryChange::between(&Memory::new(), &finished.memory, &[], Truncation::SAMPLE).defined
 }
 
 #[test]
