@@ -191,6 +191,11 @@ impl Simulation {
                 result.is_error = true;
                 result.error_message = Some(refusal.clone());
             }
+            // As a tool answers that says something beside its value.
+            (None, "twice", Some(n)) if arguments.contains_key("told") => {
+                let told = json!({"message": "It is doubled.", "value": n * 2});
+                result = OptionResult::new(wanted.call_id, "twice", told);
+            }
             (None, "twice", Some(n)) => result = OptionResult::new(wanted.call_id, "twice", json!(n * 2)),
             _ => {
                 result.is_error = true;
@@ -437,6 +442,17 @@ fn arguments_are_shown_short_however_long_they_are() {
         let shown = &simulation.shown[1];
         let expected = format!(";   twice({{:n 1 :text \"{}...\"}}) -> 2", "x".repeat(20));
         assert!(shown.lines().any(|line| line == expected), "{length}: {shown}");
+    }
+}
+
+#[test]
+fn results_are_shown_as_programs_get_them() {
+    let programs = ["(def x (tool/twice {:n 4 :told true})) (def y (tool/twice 5))", "(return [x y])"];
+    let (simulation, ending) = simulate(agent(), &programs);
+    assert_eq!(ending.output, Some(json!([8, 10])));
+    let shown = &simulation.shown[1];
+    for line in [";   twice({:n 4 :told true}) -> 8", ";   twice({:n 5}) -> 10"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
     }
 }
 
