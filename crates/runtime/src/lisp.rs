@@ -20,6 +20,10 @@ impl Agent {
         tools: Tools,
     ) -> Result<Self, AgentError> {
         let lisp = lisp.with_tools(tools.iter().map(|tool| tool.spec.clone()));
+        // Whoever inherits them may have more turns, and so something to compress.
+        let options = Arc::new(lisp.options.clone());
+        let machinery = LispMachinery::new(lisp)?;
+        let lisp = machinery.agent();
         let definition = json!({
             "mode": "lisp",
             "max_turns": lisp.options.max_turns,
@@ -29,8 +33,6 @@ impl Agent {
             "data": lisp.data.keys().collect::<Vec<_>>(),
         });
         let system = lisp.system();
-        let options = Arc::new(lisp.options.clone());
-        let machinery = LispMachinery::new(lisp)?;
         let mut agent = Self::new(ns, key, policy)
             .with_tools(tools)
             .with_system(system)
@@ -42,7 +44,7 @@ impl Agent {
     }
 
     /// What an agent that answers with programs may use up and how it is shown its past, for those that work for it to inherit
-    /// ([`LispOptions::inherited`]); none for other agents.
+    /// ([`LispAgent::with_options`]); none for other agents.
     pub fn lisp_options(&self) -> Option<&LispOptions> {
         self.lisp.as_deref()
     }
