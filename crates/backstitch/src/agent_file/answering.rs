@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_repl::compression::{Compression, Full, Registry};
 use backstitch_repl::recall::TOOL_NAME;
 use backstitch_repl::transcript::{Elide, Keep, TranscriptCompression};
-use backstitch_repl::{LispAgent, MAX_TURNS, Signature};
+use backstitch_repl::{LispAgent, MAX_TURNS, Signature, check_data_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -91,6 +91,7 @@ impl AgentDefinition {
     pub(super) fn lisp(&self) -> Result<LispAgent, Problem> {
         let mut lisp = LispAgent::new();
         for (name, data) in &self.data {
+            check_data_name(name).map_err(|error| Problem::new(["data", name.as_str()], error))?;
             let Some(value) = &data.value else {
                 return Err(Problem::new(["data", name.as_str()], "say `file`, or `value`"));
             };
