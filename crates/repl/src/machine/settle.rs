@@ -6,7 +6,7 @@ use backstitch_core::machine::Ending;
 use backstitch_core::storable;
 use backstitch_lisp::{
     Error, Finished, Inputs, Memory, Signal, Truncation, Value, from_json, restore_changes, store_changes,
-    to_clojure, to_json,
+    to_clojure_without_hidden, to_json,
 };
 use serde_json::Value as Json;
 
@@ -25,11 +25,6 @@ const INVALID_ANSWER: &str = "invalid_answer";
 impl LispMachine {
     /// A program has ended.
     pub(super) fn settle(&mut self, run: Run, finished: Finished) {
-        for (id, value) in run.done_tasks() {
-            if let Ok(id) = backstitch_lisp::read_edn(id, &self.prepared.agent.options.limits) {
-                self.left.tasks.insert(id, value.clone());
-            }
-        }
         let Finished { result, signal, prints, memory, .. } = finished;
         let value = match result {
             Ok(value) => value,
@@ -106,11 +101,17 @@ impl LispMachine {
     /// A turn has failed: what its program defined is gone, and what it called is not.
     pub(super) fn settle_failure(&mut self, run: Run, error: TurnError, prints: Vec<String>) {
         let mut turn = self.turn_of(run, prints);
-        turn.error = Some(error);
+        turn.error = Some(TurnError { message: feedback::bounded(error.message), ..error });
         self.end_turn(turn);
     }
 
+    /// What a program did, however it ended. The tasks that it has done stay done.
     fn turn_of(&mut self, run: Run, prints: Vec<String>) -> Turn {
+        for (id, value) in run.done_tasks() {
+            if let Ok(id) = backstitch_lisp::read_edn(id, &self.prepared.agent.options.limits) {
+                self.left.tasks.insert(id, value.clone());
+            }
+        }
         let limits = &self.prepared.agent.options.limits;
         let sample = self.prepared.agent.options.compression.sample();
         let shown = |json: &Json| {
@@ -155,7 +156,10 @@ impl LispMachine {
             (TurnSignal::Fail, Some(value)) => {
                 let reason = match value {
                     Value::String(text) => text.as_str().to_owned(),
-                    other => to_clojure(other, Truncation::SAMPLE.items, 500),
+                    other => {
+                        let most = Truncation { items: Truncation::SAMPLE.items, characters: 500 };
+                        to_clojure_without_hidden(other, most)
+                    }
                 };
                 Some(Ending::failed("agent_failed", reason))
             }
