@@ -45,10 +45,14 @@ pub(crate) fn not_json(message: &str, advice: Option<&str>) -> String {
     )
 }
 
-/// What is said when there was no answer.
-pub(crate) fn no_answer(turns: u64) -> String {
+/// What is said to people when there was no answer, with why the last turn gave none.
+pub(crate) fn no_answer(turns: u64, last: Option<&TurnError>) -> String {
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
-    format!("no program returned an answer in {turns}, and there are no more; allow more, or ask for less")
+    let why = match last {
+        Some(error) => format!(" The last one failed: {}", error.message),
+        None => String::new(),
+    };
+    format!("no program returned an answer in {turns}, and there may be no more.{why}")
 }
 
 /// A program that did not do the same when it ran again.

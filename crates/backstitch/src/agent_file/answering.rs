@@ -31,7 +31,7 @@ impl AnswerMode {
 
 /// What `data/name` reads: JSON, in place or in a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "`{ file = \"FILE.json\" }` or `{ value = ... }`")]
 pub struct DataDefinition {
     /// The value.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +44,12 @@ pub struct DataDefinition {
 impl AgentDefinition {
     /// Refuses what does not belong to the way in which the agent answers.
     pub(super) fn check_mode(&self) -> Result<(), Problem> {
+        if self.max_turns == Some(0) {
+            return Err(Problem::new(
+                ["max_turns"],
+                "an agent that may not answer does nothing: say at least 1",
+            ));
+        }
         let first_of =
             |keys: &[(&'static str, bool)]| keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key);
         match self.mode {

@@ -10,8 +10,9 @@ use backstitch_lisp::{
 };
 use serde_json::Value as Json;
 
-use super::LispMachine;
 use super::run::{Made, Run};
+use super::{LispMachine, LispMachinery};
+use crate::agent::Prepared;
 use crate::feedback;
 use crate::mission::without_firewalled;
 use crate::signature::mismatches;
@@ -69,24 +70,9 @@ impl LispMachine {
 
     /// Restores what a recorded turn left behind.
     pub(super) fn restore(&mut self, turn: &Turn) -> Result<(), String> {
-        let Some(stored) = turn.memory.stored.as_ref().filter(|_| turn.success) else { return Ok(()) };
-        if stored.object.is_some() {
-            return Err("what it left in memory was not fetched".to_owned());
+        if let Some((memory, result)) = left_by(turn, &self.left.memory, &self.prepared)? {
+            self.leave(memory, turn.number, result);
         }
-        let mut inputs = Inputs {
-            data: self.prepared.data.clone(),
-            tools: self.prepared.tools.clone(),
-            memory: match stored.extent {
-                Extent::Delta => self.left.memory.clone(),
-                Extent::Whole => Memory::new(),
-            },
-            limits: self.prepared.agent.options.limits.clone(),
-            ..Inputs::default()
-        };
-        let values = restore_changes(&stored.document, &self.prepared.engine, &mut inputs)
-            .map_err(|error| error.message().to_owned())?;
-        let result = values.into_iter().next().unwrap_or_default();
-        self.leave(inputs.memory, turn.number, result);
         Ok(())
     }
 
@@ -180,6 +166,41 @@ impl LispMachine {
             },
             None => Ok(json),
         }
+    }
+}
+
+/// The memory after a recorded turn and its result, if it left any.
+fn left_by(turn: &Turn, before: &Memory, prepared: &Prepared) -> Result<Option<(Memory, Value)>, String> {
+    let Some(stored) = turn.memory.stored.as_ref().filter(|_| turn.success) else { return Ok(None) };
+    if stored.object.is_some() {
+        return Err("what it left in memory was not fetched".to_owned());
+    }
+    let mut inputs = Inputs {
+        data: prepared.data.clone(),
+        tools: prepared.tools.clone(),
+        memory: match stored.extent {
+            Extent::Delta => before.clone(),
+            Extent::Whole => Memory::new(),
+        },
+        limits: prepared.agent.options.limits.clone(),
+        ..Inputs::default()
+    };
+    let values = restore_changes(&stored.document, &prepared.engine, &mut inputs)
+        .map_err(|error| error.message().to_owned())?;
+    Ok(Some((inputs.memory, values.into_iter().next().unwrap_or_default())))
+}
+
+impl LispMachinery {
+    /// The whole results of the turns of one evaluation, of which a turn itself may keep a sample; none where a turn has failed,
+    /// or cannot be restored by what this agent is.
+    pub fn results(&self, turns: &[Turn]) -> Vec<Option<Value>> {
+        let mut memory = Memory::new();
+        let result = |turn: &Turn| {
+            let (after, result) = left_by(turn, &memory, &self.0).ok().flatten()?;
+            memory = after;
+            Some(result)
+        };
+        turns.iter().map(result).collect()
     }
 }
 
