@@ -174,11 +174,19 @@ where
         if let Err(error) = serde_json::from_value::<O>(Json::Object(options.clone())) {
             options.insert(option.clone(), before);
             let (strategy, option, given) = (strategy.to_owned(), option.clone(), value.to_string());
-            let reason = error.to_string();
+            let reason = expected(&error.to_string());
             return Err(ConfigurationError::InvalidOption { strategy, option, given, reason });
         }
     }
     Ok(serde_json::from_value(Json::Object(options)).unwrap_or_default())
+}
+
+/// What an error of a value says that was expected, in words.
+fn expected(error: &str) -> String {
+    let expected = error.find("expected ").map_or(error, |at| &error[at..]);
+    ["usize", "u64"]
+        .iter()
+        .fold(expected.to_owned(), |text, word| text.replace(word, "a whole number from 0 on"))
 }
 
 /// A strategy and its options, as they are configured.
