@@ -193,6 +193,13 @@ fn a_program_that_has_not_ended_is_shown() {
     assert_eq!(stage.run(&arguments).code, Some(3));
     let shown = stage.run(&["show", "--turns"]).worked();
     assert!(shown.starts_with("turn 1: has not ended\n    (tool/shell"), "{shown}");
+    // Who cancels need not decide first.
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    stage.run(&["cancel", &session]).worked();
+    assert_eq!(stage.run(&["resume"]).failed().lines().last(), Some("it was cancelled"));
+    assert_eq!(stage.json(&["ls"])["status"], "idle");
+    let shown = stage.run(&["show", "--turns"]).worked();
+    assert!(shown.starts_with("turn 1: was cut off\n"), "{shown}");
 }
 
 #[test]
