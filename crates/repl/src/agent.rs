@@ -110,10 +110,11 @@ impl LispAgent {
         self
     }
 
-    /// Says how many answers an evaluation may have.
+    /// Says how many answers an evaluation may have. A turn budget that is smaller grows with it.
     #[must_use]
     pub fn with_max_turns(mut self, max_turns: u64) -> Self {
         self.options.max_turns = max_turns;
+        self.options.turn_budget = self.options.turn_budget.max(max_turns);
         self
     }
 
@@ -160,6 +161,14 @@ impl LispAgent {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
+    /// No program could write the name of a data item.
+    #[error(
+        "{name:?} is no name for data: programs read it as data/NAME, so it is letters, digits, `-` and `_`"
+    )]
+    DataName {
+        /// The name.
+        name: String,
+    },
     /// A data item is larger than the limits allow.
     #[error("data/{name} cannot be given to a program: {reason}; raise the limits, or give less")]
     Data {
@@ -194,11 +203,12 @@ impl Prepared {
         agent.options.compression = for_turns(agent.options.compression, most_turns);
         let mut data = Map::new();
         for (name, json) in &agent.data {
+            check_data_name(name)?;
             let value = from_json(json, &agent.options.limits).map_err(|error| AgentError::Data {
                 name: name.clone(),
                 reason: error.message().to_owned(),
             })?;
-            data.insert(data_key(name), value);
+            data.insert(Value::keyword(name.as_str()), value);
         }
         let mut tools = Tools::new();
         for spec in &agent.tools {
@@ -223,12 +233,10 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// The key of a data item: a keyword, where it can be one.
-fn data_key(name: &str) -> Value {
-    match backstitch_lisp::is_keyword_name(name) {
-        true => Value::keyword(name),
-        false => Value::string(name),
-    }
+/// Refuses names of data that no program could write as `data/name`.
+pub fn check_data_name(name: &str) -> Result<(), AgentError> {
+    let is_name = !name.contains('/') && backstitch_lisp::is_keyword_name(name);
+    is_name.then_some(()).ok_or_else(|| AgentError::DataName { name: name.to_owned() })
 }
 
 /// The parameters of a tool, in the order of its schema.

@@ -3,6 +3,10 @@
 //! Blocks that are fenced as Clojure or Lisp are the program, all of them, one after the other. Where there is none, a fenced
 //! block that reads as a form is; then what stands unfenced: from the first line that begins with a form, as many forms as
 //! there are. Words around any of these are nobody's business. Whatever a model writes, this neither fails nor takes long.
+//!
+//! Fences are read as models write them: also quoted, closed at the end of the last line, or all in one line.
+
+use std::borrow::Cow;
 
 use backstitch_lisp::{FormKind, ReadLimits, Reader};
 
@@ -36,14 +40,14 @@ pub fn extract(answer: &str) -> Result<String, NoProgram> {
         return Err(NoProgram::TooLong);
     }
     let blocks = fenced(answer);
-    let named: Vec<&str> =
-        blocks.iter().filter(|block| is_language(block.tag)).map(|block| block.text.trim_end()).collect();
+    let named: Vec<Cow<'_, str>> =
+        blocks.iter().filter(|block| is_language(block.tag)).map(Block::program).collect();
     if named.iter().any(|text| !text.trim().is_empty()) {
         return Ok(named.join("\n"));
     }
-    let mut untold = blocks.iter().filter(|block| !is_other_language(block.tag));
-    if let Some(block) = untold.find(|block| begins_with_form(block.text)) {
-        return Ok(block.text.trim_end().to_owned());
+    let mut untold = blocks.iter().filter(|block| !is_other_language(block.tag)).map(Block::program);
+    if let Some(program) = untold.find(|program| begins_with_form(program)) {
+        return Ok(program.into_owned());
     }
     if blocks.is_empty() && begins_with_form(answer) && is_program(answer) {
         return Ok(answer.trim().to_owned());
@@ -56,30 +60,87 @@ struct Block<'a> {
     /// What the fence says about it, its first word.
     tag: &'a str,
     text: &'a str,
+    /// Whether it stands in a quotation, with a mark before each line.
+    is_quoted: bool,
+}
+
+impl Block<'_> {
+    /// What stands in it, without the marks of a quotation.
+    fn program(&self) -> Cow<'_, str> {
+        let text = self.text.trim_end();
+        if !self.is_quoted {
+            return Cow::Borrowed(text);
+        }
+        let lines = text.lines().map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix('>').unwrap_or(line)
+        });
+        Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// A fence that is open: what closes it, what it says, where its text begins, and whether it is quoted.
+struct Open<'a> {
+    fence: &'a str,
+    tag: &'a str,
+    start: usize,
+    is_quoted: bool,
+}
+
+impl<'a> Open<'a> {
+    fn closed(&self, text: &'a str, end: usize) -> Block<'a> {
+        Block { tag: self.tag, text: &text[self.start..end.max(self.start)], is_quoted: self.is_quoted }
+    }
 }
 
 /// The fenced blocks of a text. A fence that is never closed goes on to the end.
 fn fenced(text: &str) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
-    let mut open: Option<(&str, &str, usize)> = None;
+    let mut open: Option<Open<'_>> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let (begin, end) = (at, at + line.len());
         at = end;
-        let Some((fence, after)) = fence_of(line) else { continue };
-        match open {
-            None => open = Some((fence, after.split_whitespace().next().unwrap_or_default(), end)),
-            Some((opening, tag, start)) if after.trim().is_empty() && fence.starts_with(opening) => {
-                blocks.push(Block { tag, text: &text[start..begin] });
-                open = None;
+        let Some(opened) = &open else {
+            match fence_of(line) {
+                Some((fence, after)) => {
+                    let tag = after.split_whitespace().next().unwrap_or_default();
+                    let is_quoted = line.trim_start().starts_with('>');
+                    open = Some(Open { fence, tag, start: end, is_quoted });
+                }
+                None => blocks.extend(in_one_line(line)),
             }
-            Some(_) => {}
+            continue;
+        };
+        let closing = match fence_of(line) {
+            Some((fence, after)) => {
+                (after.trim().is_empty() && fence.starts_with(opened.fence)).then_some(begin)
+            }
+            // A fence at the end of the last line, where no program could have it.
+            None => {
+                let code = line.trim_end().strip_suffix(opened.fence);
+                let ends_form = |code: &&str| code.trim_end().ends_with([')', ']', '}']);
+                code.filter(ends_form).map(|code| begin + code.len())
+            }
+        };
+        if let Some(end) = closing {
+            blocks.push(opened.closed(text, end));
+            open = None;
         }
     }
-    if let Some((_, tag, start)) = open {
-        blocks.push(Block { tag, text: &text[start..] });
+    if let Some(opened) = open {
+        blocks.push(opened.closed(text, text.len()));
     }
     blocks
+}
+
+/// A block that is fenced in one line: ` ```clojure (return 1)``` `.
+fn in_one_line(line: &str) -> Option<Block<'_>> {
+    let inside = line.trim_start_matches([' ', '\t', '>']).strip_prefix("```")?;
+    let (inside, _) = inside.split_once("```")?;
+    let form = inside.find('(')?;
+    let (tag, text) = inside.split_at(form);
+    Some(Block { tag: tag.trim(), text, is_quoted: false })
 }
 
 /// The fence that a line begins with, and what follows it.
@@ -94,7 +155,7 @@ fn fence_of(line: &str) -> Option<(&str, &str)> {
 
 fn is_language(tag: &str) -> bool {
     let tag = tag.trim_matches(|character: char| !character.is_alphanumeric() && character != '-');
-    ["clojure", "clj", "lisp", "cljs", "clojurescript", "edn", "scheme", "ptc-lisp"]
+    ["clojure", "clj", "lisp", "cljs", "clojurescript", "scheme", "ptc-lisp"]
         .iter()
         .any(|language| tag.eq_ignore_ascii_case(language))
 }
@@ -170,10 +231,10 @@ fn lists(text: &str) -> Option<usize> {
     }
 }
 
-/// Whether a form may be what a list calls. English in brackets begins with a capital or is a lone word.
+/// Whether a form may be what a list calls. English in brackets begins with a capital, as no name without a namespace does.
 fn is_head(form: &backstitch_lisp::Form) -> bool {
     match &form.kind {
-        FormKind::Symbol(name) => !name.full().starts_with(char::is_uppercase),
+        FormKind::Symbol(name) => name.full().contains('/') || !name.full().starts_with(char::is_uppercase),
         FormKind::List(_) | FormKind::Keyword(_) => true,
         _ => false,
     }

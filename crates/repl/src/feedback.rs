@@ -1,7 +1,10 @@
 //! What a model is told about its programs, so that the next one is better.
 
+use serde_json::{Map, Value as Json};
+
 use crate::extract::NoProgram;
 use crate::machine::Made;
+use crate::mission::without_firewalled;
 use crate::signature::{Mismatch, Signature};
 use crate::turn::TurnError;
 
@@ -10,6 +13,9 @@ const MOST_CALLS: usize = 50;
 
 /// How many characters of a call's arguments are shown.
 const SHOWN: usize = 120;
+
+/// How many characters of an error a model is shown, with every request that follows.
+const LONGEST: usize = 8_000;
 
 /// What is wrong with an answer that holds no program.
 pub(crate) fn no_program(none: NoProgram) -> String {
@@ -39,9 +45,14 @@ pub(crate) fn not_json(message: &str, advice: Option<&str>) -> String {
     )
 }
 
-/// What is said when there was no answer.
-pub(crate) fn no_answer(turns: u64) -> String {
-    format!("no program returned an answer in {turns} turns")
+/// What is said to people when there was no answer, with why the last turn gave none.
+pub(crate) fn no_answer(turns: u64, last: Option<&TurnError>) -> String {
+    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    let why = match last {
+        Some(error) => format!(" The last one failed: {}", error.message),
+        None => String::new(),
+    };
+    format!("no program returned an answer in {turns}, and there may be no more.{why}")
 }
 
 /// A program that did not do the same when it ran again.
@@ -67,8 +78,7 @@ pub(crate) fn with_calls(message: &str, calls: &[Made]) -> String {
             Some(_) => "done",
             None => "unknown",
         };
-        let arguments = crate::mission::without_firewalled(&made.arguments.clone().into()).to_string();
-        text.push_str(&format!("\n- {}({}) {outcome}", made.name, cut(&arguments)));
+        text.push_str(&format!("\n- {}({}) {outcome}", made.name, shown(&made.arguments)));
     }
     if calls.len() > MOST_CALLS {
         text.push_str(&format!("\n- and {} more", calls.len() - MOST_CALLS));
@@ -76,9 +86,38 @@ pub(crate) fn with_calls(message: &str, calls: &[Made]) -> String {
     text
 }
 
-fn cut(text: &str) -> String {
+/// The beginning of a call's arguments, without what is firewalled.
+pub(crate) fn shown(arguments: &Map<String, Json>) -> String {
+    let text = without_firewalled(&Json::Object(arguments.clone())).to_string();
     match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.to_owned(),
+        None => text,
+    }
+}
+
+/// A message that is shown with each request from then on: of a long one the beginning, and the end, which tells the place.
+pub(crate) fn bounded(message: String) -> String {
+    let total = message.chars().count();
+    if total <= LONGEST {
+        return message;
+    }
+    let place = |character| message.char_indices().nth(character).map_or(message.len(), |(at, _)| at);
+    let (head, tail) = (place(LONGEST * 3 / 4), place(total - LONGEST / 4));
+    let left_out = total - LONGEST * 3 / 4 - LONGEST / 4;
+    format!("{}... ({left_out} characters left out) ...{}", &message[..head], &message[tail..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_beginning_and_its_end() {
+        let short = "é".repeat(LONGEST);
+        assert_eq!(bounded(short.clone()), short);
+        let long = bounded(format!("begins{}ends", "é".repeat(1_000_000)));
+        assert!(long.starts_with("begins") && long.ends_with("ends"), "{long}");
+        assert!(long.contains("(992010 characters left out)"), "{long}");
+        assert!(long.chars().count() < LONGEST + 50);
     }
 }

@@ -21,10 +21,10 @@ mod steps;
 pub mod transcript;
 mod turn;
 
-pub use agent::{AgentError, LispAgent, LispOptions, MAX_DEPTH, MAX_TURNS, TURN_BUDGET};
+pub use agent::{AgentError, LispAgent, LispOptions, MAX_DEPTH, MAX_TURNS, TURN_BUDGET, check_data_name};
 pub use extract::{NoProgram, extract};
 pub use machine::{LispMachine, LispMachinery};
-pub use mission::{MissionError, fill_mission, placeholders};
+pub use mission::{MissionError, fill_mission, placeholders, without_firewalled};
 pub use signature::{Field, InvalidSignature, Mismatch, Signature, Type, is_firewalled, mismatches};
 pub use turn::{
     CallOutcome, Defined, DefinedAs, Excerpt, Extent, MemoryChange, StoredMemory, Turn, TurnCall, TurnError,

@@ -8,17 +8,30 @@ use serde_json::{Map, Value as Json};
 
 use crate::signature::is_firewalled;
 
+/// How many fields of an object are named.
+const MOST_NAMES: usize = 20;
+
 /// A mission could not be made from its template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissionError {
     /// Nothing of this name is given.
-    #[error("the mission needs {{{{{name}}}}}, and there is no such value; there are: {}", list(known))]
+    #[error("the mission needs {{{{{name}}}}}, and there is no such data; there is {}", list(known))]
     Missing {
         /// The placeholder.
         name: String,
         /// What is given.
         known: Vec<String>,
+    },
+    /// The value has no such part.
+    #[error("the mission needs {{{{{name}}}}}, and {{{{{whole}}}}} is {what}")]
+    MissingPart {
+        /// The placeholder.
+        name: String,
+        /// As much of it as there is.
+        whole: String,
+        /// What that is.
+        what: String,
     },
     /// The value must not be shown to a model.
     #[error(
@@ -43,7 +56,7 @@ pub enum MissionError {
 }
 
 fn list(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "none at all".to_owned() } else { names.join(", ") }
 }
 
 /// The mission that a template makes of values.
@@ -101,13 +114,17 @@ fn value_of(placeholder: &str, values: &Map<String, Json>) -> Result<String, Mis
     let known = || values.keys().filter(|name| !is_firewalled(name)).cloned().collect();
     let missing = || MissionError::Missing { name: placeholder.to_owned(), known: known() };
     let mut value = values.get(parts[0]).ok_or_else(missing)?;
-    for part in &parts[1..] {
+    for (index, part) in parts.iter().enumerate().skip(1) {
         let inner = match value {
             Json::Object(fields) => fields.get(*part),
             Json::Array(items) => part.parse::<usize>().ok().and_then(|index| items.get(index)),
             _ => None,
         };
-        value = inner.ok_or_else(missing)?;
+        value = inner.ok_or_else(|| MissionError::MissingPart {
+            name: placeholder.to_owned(),
+            whole: parts[..index].join("."),
+            what: what_is(value),
+        })?;
     }
     Ok(match value {
         Json::String(text) => text.clone(),
@@ -115,8 +132,28 @@ fn value_of(placeholder: &str, values: &Map<String, Json>) -> Result<String, Mis
     })
 }
 
+/// A value in a few words: what may follow its name in a placeholder.
+fn what_is(value: &Json) -> String {
+    match value {
+        Json::Object(fields) => {
+            let names: Vec<&str> = fields
+                .keys()
+                .filter(|name| !is_firewalled(name))
+                .map(String::as_str)
+                .take(MOST_NAMES)
+                .collect();
+            match names.len() {
+                0 => "an object without fields that may be shown".to_owned(),
+                _ => format!("an object with the fields {}", names.join(", ")),
+            }
+        }
+        Json::Array(items) => format!("a list of {}, counted from 0", items.len()),
+        _ => "a single value, without parts".to_owned(),
+    }
+}
+
 /// A value without what is firewalled inside of it.
-pub(crate) fn without_firewalled(value: &Json) -> Json {
+pub fn without_firewalled(value: &Json) -> Json {
     match value {
         Json::Object(fields) => fields
             .iter()

@@ -1,7 +1,9 @@
 //! Values, checked against JSON Schemas.
 //!
-//! What is said of a value that does not fit is for a model: where (a path), what was expected and what was got.
+//! What is said of a value that does not fit is for a model: where (a path), what was expected and what was got. What is
+//! firewalled is not said.
 
+use backstitch_repl::{is_firewalled, without_firewalled};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -30,8 +32,14 @@ pub(crate) fn problems(validator: &Validator, value: &Value, whole: &str) -> Opt
 
 fn describe(error: &jsonschema::ValidationError<'_>, whole: &str) -> String {
     let path = error.instance_path().to_string();
+    let is_hidden = path.split('/').any(is_firewalled);
     let path = if path.is_empty() { whole } else { &path };
-    format!("{path}: {error}; got {}", excerpt(error.instance()))
+    // The words of the error may repeat the value, which is not for every eye.
+    let problem = error.masked_with("it");
+    if is_hidden {
+        return format!("{path}: {problem}");
+    }
+    format!("{path}: {problem}; got {}", excerpt(&without_firewalled(error.instance())))
 }
 
 /// The beginning of a value.

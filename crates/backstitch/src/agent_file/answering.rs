@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_repl::compression::{Compression, Full, Registry};
 use backstitch_repl::recall::TOOL_NAME;
 use backstitch_repl::transcript::{Elide, Keep, TranscriptCompression};
-use backstitch_repl::{LispAgent, MAX_TURNS, Signature};
+use backstitch_repl::{LispAgent, MAX_TURNS, Signature, check_data_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ impl AnswerMode {
 
 /// What `data/name` reads: JSON, in place or in a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "`{ file = \"FILE.json\" }` or `{ value = ... }`")]
 pub struct DataDefinition {
     /// The value.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +44,12 @@ pub struct DataDefinition {
 impl AgentDefinition {
     /// Refuses what does not belong to the way in which the agent answers.
     pub(super) fn check_mode(&self) -> Result<(), Problem> {
+        if self.max_turns == Some(0) {
+            return Err(Problem::new(
+                ["max_turns"],
+                "an agent that may not answer does nothing: say at least 1",
+            ));
+        }
         let first_of =
             |keys: &[(&'static str, bool)]| keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key);
         match self.mode {
@@ -91,6 +97,7 @@ impl AgentDefinition {
     pub(super) fn lisp(&self) -> Result<LispAgent, Problem> {
         let mut lisp = LispAgent::new();
         for (name, data) in &self.data {
+            check_data_name(name).map_err(|error| Problem::new(["data", name.as_str()], error))?;
             let Some(value) = &data.value else {
                 return Err(Problem::new(["data", name.as_str()], "say `file`, or `value`"));
             };

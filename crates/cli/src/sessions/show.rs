@@ -50,6 +50,7 @@ impl Show {
             None => Driver::Absent,
         };
         let turns = if self.turns { turns::of(&place, &view).await? } else { Vec::new() };
+        let turns: Vec<_> = turns.iter().flat_map(|of_one| &of_one.turns).collect();
         if common.json {
             let mut shown = self.as_json(&place, &view, driver)?;
             if self.turns {
@@ -57,7 +58,7 @@ impl Show {
             }
             println!("{shown}");
         } else if self.turns {
-            turns::print(&turns);
+            turns::print(&place, &view).await?;
         } else {
             self.print(&place, &view, driver)?;
         }

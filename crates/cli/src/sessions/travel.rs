@@ -77,7 +77,7 @@ impl Fork {
             (None, Some(parent)) => Some(beside(parent)?),
         };
         if let (Some(own), Some(parent)) = (&directory, &own) {
-            let (own, parent) = (std::path::absolute(own)?, std::path::absolute(parent)?);
+            let (own, parent) = (resolved(own)?, resolved(parent)?);
             if own.starts_with(&parent) || parent.starts_with(&own) {
                 bail!(
                     "{} lies in or around the session's own directory {}: name one beside it",
@@ -112,6 +112,16 @@ impl Fork {
             println!("`backstitch resume {}` goes on with it", short(id));
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Where a path leads, also one of which only the beginning exists.
+fn resolved(path: &std::path::Path) -> anyhow::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(there), ..) => Ok(there),
+        (Err(_), Some(parent), Some(name)) => Ok(resolved(parent)?.join(name)),
+        (Err(error), ..) => Err(error).with_context(|| path.display().to_string()),
     }
 }
 

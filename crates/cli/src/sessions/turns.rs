@@ -1,58 +1,130 @@
 //! The turns of agents that answer with programs, in full.
 
-use anyhow::Context as _;
-use backstitch::ports::Store as _;
-use backstitch::repl::{CallOutcome, Excerpt, Turn, TurnSignal};
-use backstitch::view::JournalView;
+use std::borrow::Cow;
 
+use anyhow::Context as _;
+use backstitch::journal::ProgramStarted;
+use backstitch::object::ObjectRef;
+use backstitch::ports::Store as _;
+use backstitch::repl::{CallOutcome, Excerpt, LispMachinery, Turn, TurnSignal};
+use backstitch::view::{Evaluation, JournalView};
+use backstitch_lisp::{Value, to_edn, to_json};
+
+use super::definition::definition_of;
 use super::place::{Place, short};
+use super::request::built_to_look;
+
+/// What an evaluation did with programs.
+pub(super) struct Turns {
+    /// The turns that have ended.
+    pub(super) turns: Vec<Turn>,
+    /// The program of the one that has not.
+    unfinished: Option<Unfinished>,
+}
+
+/// A program that has not ended.
+struct Unfinished {
+    turn: u64,
+    source: String,
+    /// Whether it never will.
+    is_over: bool,
+}
 
 /// The turns of a session, of all of its evaluations.
-pub(super) async fn of(place: &Place, view: &JournalView) -> anyhow::Result<Vec<Turn>> {
-    let mut turns = Vec::new();
-    for finished in view.evaluations().flat_map(|evaluation| evaluation.finished_turns.iter()) {
-        let data = match finished.data_object {
-            Some(large) => {
-                let object = place.store.object(large.object).await?;
-                serde_json::from_slice(object.context("a turn is missing from the store")?.bytes())?
-            }
-            None => finished.data.clone(),
-        };
-        turns.push(serde_json::from_value(data).context("a turn cannot be read")?);
+pub(super) async fn of(place: &Place, view: &JournalView) -> anyhow::Result<Vec<Turns>> {
+    let mut all = Vec::new();
+    for evaluation in view.evaluations() {
+        let mut turns = Vec::new();
+        for finished in &evaluation.finished_turns {
+            let turn = match finished.data_object {
+                Some(large) => serde_json::from_slice(&fetched(place, large).await?),
+                None => serde_json::from_value(finished.data.clone()),
+            };
+            turns.push(turn.context("a turn cannot be read")?);
+        }
+        let unfinished = unfinished(place, evaluation).await?;
+        all.push(Turns { turns, unfinished });
     }
-    Ok(turns)
+    Ok(all)
+}
+
+async fn unfinished(place: &Place, evaluation: &Evaluation) -> anyhow::Result<Option<Unfinished>> {
+    let done = evaluation.finished_turns.last().map_or(0, |turn| turn.turn);
+    let Some(program) = evaluation.programs.last().filter(|program| program.turn > done) else {
+        return Ok(None);
+    };
+    let ProgramStarted { turn, source, source_object, .. } = &**program;
+    let source = match source_object {
+        Some(large) => String::from_utf8_lossy(&fetched(place, *large).await?).into_owned(),
+        None => source.clone().unwrap_or_default(),
+    };
+    Ok(Some(Unfinished { turn: *turn, source, is_over: evaluation.finished.is_some() }))
+}
+
+async fn fetched(place: &Place, large: ObjectRef) -> anyhow::Result<Vec<u8>> {
+    let object = place.store.object(large.object).await?;
+    Ok(object.context("a turn is missing from the store")?.bytes().to_vec())
 }
 
 /// Prints turns for a person.
-pub(super) fn print(turns: &[Turn]) {
-    if turns.is_empty() {
-        println!("there are no turns: only agents that answer with programs have them");
+pub(super) async fn print(place: &Place, view: &JournalView) -> anyhow::Result<()> {
+    let all = of(place, view).await?;
+    if all.iter().all(|of_one| of_one.turns.is_empty() && of_one.unfinished.is_none()) {
+        println!("there are no turns: no program was answered with so far");
+        return Ok(());
     }
-    for turn in turns {
-        let how = match (&turn.error, turn.signal) {
-            (Some(error), _) => format!("failed ({})", error.kind),
-            (None, Some(TurnSignal::Return)) => "returned".to_owned(),
-            (None, Some(TurnSignal::Fail)) => "gave up".to_owned(),
-            (None, None) => "ok".to_owned(),
+    let machinery = machinery(place, view).await;
+    for Turns { turns, unfinished } in &all {
+        let results = machinery.as_ref().map(|machinery| machinery.results(turns)).unwrap_or_default();
+        for (index, turn) in turns.iter().enumerate() {
+            print_turn(turn, results.get(index).and_then(Option::as_ref));
+        }
+        if let Some(Unfinished { turn, source, is_over }) = unfinished {
+            println!("turn {turn}: {}", if *is_over { "was cut off" } else { "has not ended" });
+            indented(source, "    ");
+        }
+    }
+    Ok(())
+}
+
+/// What restores results of which turns keep a sample; none for an agent that is not known here.
+async fn machinery(place: &Place, view: &JournalView) -> Option<LispMachinery> {
+    let built = built_to_look(&definition_of(place, view, None).await.ok()?).ok()?;
+    let tools = built.agent.tools.iter().map(|tool| tool.spec.clone());
+    LispMachinery::new(built.lisp?.with_tools(tools)).ok()
+}
+
+fn print_turn(turn: &Turn, result: Option<&Value>) {
+    let how = match (&turn.error, turn.signal) {
+        (Some(error), _) => format!("failed ({})", error.kind),
+        (None, Some(TurnSignal::Return)) => "returned".to_owned(),
+        (None, Some(TurnSignal::Fail)) => "gave up".to_owned(),
+        (None, None) => "ok".to_owned(),
+    };
+    println!("turn {}: {how}", turn.number);
+    indented(turn.program.as_deref().unwrap_or(&turn.answer), "    ");
+    for call in &turn.tool_calls {
+        let outcome = match &call.outcome {
+            CallOutcome::Result(result) => format!("-> {}", text_of(result)),
+            CallOutcome::Error(message) => format!("failed: {}", message.replace('\n', "\n    ")),
+            CallOutcome::Open => "has no result".to_owned(),
         };
-        println!("turn {}: {how}", turn.number);
-        indented(turn.program.as_deref().unwrap_or(&turn.answer), "    ");
-        for call in &turn.tool_calls {
-            let outcome = match &call.outcome {
-                CallOutcome::Result(result) => format!("-> {}", text_of(result)),
-                CallOutcome::Error(message) => format!("failed: {message}"),
-                CallOutcome::Open => "has no result".to_owned(),
-            };
-            println!("  call {} {} [{}] {outcome}", call.name, text_of(&call.arguments), short(call.call_id));
-        }
-        turn.prints.iter().for_each(|printed| indented(printed, "  | "));
-        if let Some(error) = &turn.error {
-            indented(&error.message, "  ! ");
-        }
-        if let Some(result) = &turn.result {
-            indented(&text_of(result), "  = ");
-        }
+        let called = format!("call {} {} [{}]", call.name, text_of(&call.arguments), short(call.call_id));
+        indented(&format!("{called} {outcome}"), "  ");
     }
+    turn.prints.iter().for_each(|printed| indented(printed, "  | "));
+    if let Some(error) = &turn.error {
+        indented(&error.message, "  ! ");
+    }
+    match (result, &turn.result) {
+        (Some(whole), Some(_)) => indented(&whole_text_of(whole), "  = "),
+        (None, Some(excerpt)) => indented(&text_of(excerpt), "  = "),
+        (_, None) => {}
+    }
+}
+
+fn whole_text_of(value: &Value) -> String {
+    to_json(value, None).map_or_else(|_| to_edn(value), |json| json.to_string())
 }
 
 fn text_of(excerpt: &Excerpt) -> String {
@@ -62,6 +134,19 @@ fn text_of(excerpt: &Excerpt) -> String {
     }
 }
 
+/// Prints lines that programs and tools have written, which are not to steer a terminal.
 fn indented(text: &str, before: &str) {
-    text.lines().for_each(|line| println!("{before}{line}"));
+    text.lines().for_each(|line| println!("{before}{}", harmless(line)));
+}
+
+fn harmless(line: &str) -> Cow<'_, str> {
+    let steers = |character: char| character.is_control() && character != '\t';
+    match line.contains(steers) {
+        false => Cow::Borrowed(line),
+        true => Cow::Owned(
+            line.chars()
+                .map(|character| if steers(character) { char::REPLACEMENT_CHARACTER } else { character })
+                .collect(),
+        ),
+    }
 }

@@ -141,6 +141,13 @@ orders = { file = "orders.json" }
         ("mode = 'lisp'\ncompression = 'tirm'", "agent.toml:2: compression: "),
         ("mode = 'lisp'\n[data]\norders = { file = 'none.json' }", "agent.toml:3: data.orders: "),
         ("compression = 'single_user_coalesced'", "compression: "),
+        (
+            "mode = 'lisp'\ncompression = { errors = 'all' }",
+            "expected one of `keep`, `last`, `until_recovered`",
+        ),
+        ("mode = 'lisp'\n[data]\norders = 5", "{ file = \"FILE.json\" }"),
+        ("mode = 'lisp'\n[data.'a b']\nvalue = 5", "data.a b: \"a b\" is no name for data"),
+        ("mode = 'lisp'\nmax_turns = 0", "agent.toml:2: max_turns: "),
     ];
     for (text, words) in wrong {
         let file = stage.write("agent.toml", text);
@@ -148,4 +155,62 @@ orders = { file = "orders.json" }
         let said = stage.run(&["run", "x", "--agent", &file, "--model", &model]).called_wrongly();
         assert!(said.contains(words), "{text}: {said}");
     }
+}
+
+/// A file of replies.
+fn script(stage: &Stage, replies: impl IntoIterator<Item = String>) -> String {
+    let replies: Vec<Value> = replies.into_iter().map(|text| json!({"text": text})).collect();
+    format!("scripted:{}", stage.write("script.json", &json!({"reply": replies}).to_string()))
+}
+
+#[test]
+fn turns_are_shown_in_full_and_do_not_steer_the_terminal() {
+    let stage = Stage::new();
+    let programs = [
+        "(println \"red: \\u001b[31m\") (tool/read_file {:path 7})",
+        "(return {:all (range 2000) :_key \"for people\"})",
+    ];
+    let model = script(&stage, programs.map(str::to_owned));
+    let arguments = ["run", "x", "--mode", "lisp", "--tools", "read_file", "--model", &model];
+    stage.run(&arguments).worked_quietly();
+    let shown = stage.run(&["show", "--turns"]).worked();
+    assert!(shown.contains("  | red: \u{fffd}[31m\n") && !shown.contains('\u{1b}'), "{shown}");
+    assert!(shown.contains("1998,1999]") && shown.contains("\"_key\":\"for people\""), "{shown}");
+    // Whatever stands under a turn is indented.
+    assert!(shown.lines().all(|line| line.starts_with("turn ") || line.starts_with("  ")), "{shown}");
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    let request = stage.run(&["request", &session]);
+    assert_eq!(request.code, Some(0));
+    assert!(request.errors.contains("nothing was sent"), "{}", request.errors);
+}
+
+#[test]
+fn a_program_that_has_not_ended_is_shown() {
+    let stage = Stage::new();
+    let model = script(&stage, ["(tool/shell {:command \"true\"}) (return 1)".to_owned()]);
+    let arguments =
+        ["run", "x", "--mode", "lisp", "--tools", "shell", "--approve", "shell", "--model", &model];
+    assert_eq!(stage.run(&arguments).code, Some(3));
+    let shown = stage.run(&["show", "--turns"]).worked();
+    assert!(shown.starts_with("turn 1: has not ended\n    (tool/shell"), "{shown}");
+    // Who cancels need not decide first.
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    stage.run(&["cancel", &session]).worked();
+    assert_eq!(stage.run(&["resume"]).failed().lines().last(), Some("it was cancelled"));
+    assert_eq!(stage.json(&["ls"])["status"], "idle");
+    let shown = stage.run(&["show", "--turns"]).worked();
+    assert!(shown.starts_with("turn 1: was cut off\n"), "{shown}");
+}
+
+#[test]
+fn there_are_as_many_turns_as_are_allowed() {
+    let stage = Stage::new();
+    let silent = (0..24).map(|number| format!("(def x {number})"));
+    let model = script(&stage, silent.chain(["(return x)".to_owned()]));
+    let run = |turns: &str| {
+        stage.run(&["run", "x", "--mode", "lisp", "--tools", "none", "--max-turns", turns, "--model", &model])
+    };
+    assert_eq!(run("25").worked_quietly(), "23\n");
+    let failed = run("1").failed();
+    assert!(failed.contains("in 1 turn, and there may be no more. The last one failed: "), "{failed}");
 }

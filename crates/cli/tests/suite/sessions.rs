@@ -116,7 +116,7 @@ fn a_session_is_run_listed_shown_and_gone_back_in() {
     let refused = place.run(&["fork", session, "start", "--workspace", text(&inside)]).failed();
     assert!(refused.contains("beside"), "{refused}");
     let fork = place.path("forked");
-    let forked = place.json(&["fork", session, &second, "--workspace", text(&fork)]);
+    let forked = place.json(&["fork", session, &second, "--workspace", text(&place.path("files/../forked"))]);
     let id = forked["session"].as_str().unwrap();
     assert_eq!(std::fs::read_to_string(fork.join("a.txt")).unwrap(), "one\n");
     assert_eq!(place.run(&["resume", id]).worked_quietly(), "Done.\n");

@@ -57,14 +57,14 @@ fn not_callable(value: &Value) -> Error {
     }
 }
 
-/// A value in a message: small ones as they are, others by their type.
+/// A value in a message: small ones as they are, others by their type. A text may be anybody's secret, and the message may be
+/// shown to a model.
 fn describe(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),
         Value::Boolean(value) => value.to_string(),
         Value::Integer(value) => value.to_string(),
         Value::Float(value) => format!("{value:?}"),
-        Value::String(text) if text.len() <= 40 => format!("{:?}", text.as_str()),
         other => format!("a {}", other.type_name()),
     }
 }

@@ -43,7 +43,7 @@ pub enum ConfigurationError {
         known: Vec<String>,
     },
     /// An option cannot have this value.
-    #[error("the option {option} of the compression strategy {strategy} cannot be {given}")]
+    #[error("the option {option} of the compression strategy {strategy} cannot be {given}: {reason}")]
     InvalidOption {
         /// The strategy.
         strategy: String,
@@ -51,9 +51,8 @@ pub enum ConfigurationError {
         option: String,
         /// What was given, as JSON.
         given: String,
-        /// Why it cannot be that.
-        #[source]
-        source: serde_json::Error,
+        /// Why it cannot be that, and what it can be.
+        reason: String,
     },
     /// This is no configuration.
     #[error("compression is true, false, a name, [name, options] or a table with a strategy, not {given}")]
@@ -172,13 +171,22 @@ where
             });
         };
         // One at a time, so that the error can say which.
-        if let Err(source) = serde_json::from_value::<O>(Json::Object(options.clone())) {
+        if let Err(error) = serde_json::from_value::<O>(Json::Object(options.clone())) {
             options.insert(option.clone(), before);
             let (strategy, option, given) = (strategy.to_owned(), option.clone(), value.to_string());
-            return Err(ConfigurationError::InvalidOption { strategy, option, given, source });
+            let reason = expected(&error.to_string());
+            return Err(ConfigurationError::InvalidOption { strategy, option, given, reason });
         }
     }
     Ok(serde_json::from_value(Json::Object(options)).unwrap_or_default())
+}
+
+/// What an error of a value says that was expected, in words.
+fn expected(error: &str) -> String {
+    let expected = error.find("expected ").map_or(error, |at| &error[at..]);
+    ["usize", "u64"]
+        .iter()
+        .fold(expected.to_owned(), |text, word| text.replace(word, "a whole number from 0 on"))
 }
 
 /// A strategy and its options, as they are configured.

@@ -329,7 +329,7 @@ impl Machine for LispMachine {
             let done = match std::mem::replace(&mut self.phase, Phase::Ask) {
                 Phase::Ask if self.may_ask() => Some(Action::Ask),
                 Phase::Ask => {
-                    let message = feedback::no_answer(self.turns);
+                    let message = feedback::no_answer(self.turns, self.seen.last_error());
                     Some(Action::Finish(Ending::failed("max_turns", message)))
                 }
                 Phase::Answered(answer, calls) if calls.is_empty() => self.begin(answer),

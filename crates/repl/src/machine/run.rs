@@ -20,6 +20,7 @@ use backstitch_lisp::{
 use serde_json::{Map as Object, Value as Json};
 
 use crate::agent::Prepared;
+use crate::feedback;
 
 /// The longest id of a task, in bytes.
 const LONGEST_TASK_ID: usize = 1024;
@@ -216,9 +217,9 @@ impl Run {
                 let what = format!(
                     "at {path} it called {} with {}, and now it calls {} with {}",
                     made.name,
-                    Json::Object(made.arguments.clone()),
+                    feedback::shown(&made.arguments),
                     call.name,
-                    Json::Object(arguments),
+                    feedback::shown(&arguments),
                 );
                 return Err(Diverged { what });
             }

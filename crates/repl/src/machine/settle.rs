@@ -7,12 +7,13 @@ use backstitch_core::message::OptionResult;
 use backstitch_core::storable;
 use backstitch_lisp::{
     Error, Finished, Inputs, Memory, Signal, Truncation, Value, from_json, restore_changes, store_changes,
-    to_clojure, to_json,
+    to_clojure_without_hidden, to_json,
 };
 use serde_json::Value as Json;
 
-use super::LispMachine;
 use super::run::{Made, Run, json_of, too_large};
+use super::{LispMachine, LispMachinery};
+use crate::agent::Prepared;
 use crate::feedback;
 use crate::mission::without_firewalled;
 use crate::signature::mismatches;
@@ -26,11 +27,6 @@ const INVALID_ANSWER: &str = "invalid_answer";
 impl LispMachine {
     /// A program has ended.
     pub(super) fn settle(&mut self, run: Run, finished: Finished) {
-        for (id, value) in run.done_tasks() {
-            if let Ok(id) = backstitch_lisp::read_edn(id, &self.prepared.agent.options.limits) {
-                self.left.tasks.insert(id, value.clone());
-            }
-        }
         let Finished { result, signal, prints, memory, defined, .. } = finished;
         let value = match result {
             Ok(value) => value,
@@ -75,24 +71,9 @@ impl LispMachine {
 
     /// Restores what a recorded turn left behind.
     pub(super) fn restore(&mut self, turn: &Turn) -> Result<(), String> {
-        let Some(stored) = turn.memory.stored.as_ref().filter(|_| turn.success) else { return Ok(()) };
-        if stored.object.is_some() {
-            return Err("what it left in memory was not fetched".to_owned());
+        if let Some((memory, result)) = left_by(turn, &self.left.memory, &self.prepared)? {
+            self.leave(memory, turn.number, result);
         }
-        let mut inputs = Inputs {
-            data: self.prepared.data.clone(),
-            tools: self.prepared.tools.clone(),
-            memory: match stored.extent {
-                Extent::Delta => self.left.memory.clone(),
-                Extent::Whole => Memory::new(),
-            },
-            limits: self.prepared.agent.options.limits.clone(),
-            ..Inputs::default()
-        };
-        let values = restore_changes(&stored.document, &self.prepared.engine, &mut inputs)
-            .map_err(|error| error.message().to_owned())?;
-        let result = values.into_iter().next().unwrap_or_default();
-        self.leave(inputs.memory, turn.number, result);
         Ok(())
     }
 
@@ -107,11 +88,17 @@ impl LispMachine {
     /// A turn has failed: what its program defined is gone, and what it called is not.
     pub(super) fn settle_failure(&mut self, run: Run, error: TurnError, prints: Vec<String>) {
         let mut turn = self.turn_of(run, prints);
-        turn.error = Some(error);
+        turn.error = Some(TurnError { message: feedback::bounded(error.message), ..error });
         self.end_turn(turn);
     }
 
+    /// What a program did, however it ended. The tasks that it has done stay done.
     fn turn_of(&mut self, run: Run, prints: Vec<String>) -> Turn {
+        for (id, value) in run.done_tasks() {
+            if let Ok(id) = backstitch_lisp::read_edn(id, &self.prepared.agent.options.limits) {
+                self.left.tasks.insert(id, value.clone());
+            }
+        }
         let limits = &self.prepared.agent.options.limits;
         let compression = &self.prepared.agent.options.compression;
         let shown = |json: &Json, sample: Truncation| {
@@ -157,7 +144,10 @@ impl LispMachine {
             (TurnSignal::Fail, Some(value)) => {
                 let reason = match value {
                     Value::String(text) => text.as_str().to_owned(),
-                    other => to_clojure(other, Truncation::SAMPLE.items, 500),
+                    other => {
+                        let most = Truncation { items: Truncation::SAMPLE.items, characters: 500 };
+                        to_clojure_without_hidden(other, most)
+                    }
                 };
                 Some(Ending::failed("agent_failed", reason))
             }
@@ -178,6 +168,41 @@ impl LispMachine {
             },
             None => Ok(json),
         }
+    }
+}
+
+/// The memory after a recorded turn and its result, if it left any.
+fn left_by(turn: &Turn, before: &Memory, prepared: &Prepared) -> Result<Option<(Memory, Value)>, String> {
+    let Some(stored) = turn.memory.stored.as_ref().filter(|_| turn.success) else { return Ok(None) };
+    if stored.object.is_some() {
+        return Err("what it left in memory was not fetched".to_owned());
+    }
+    let mut inputs = Inputs {
+        data: prepared.data.clone(),
+        tools: prepared.tools.clone(),
+        memory: match stored.extent {
+            Extent::Delta => before.clone(),
+            Extent::Whole => Memory::new(),
+        },
+        limits: prepared.agent.options.limits.clone(),
+        ..Inputs::default()
+    };
+    let values = restore_changes(&stored.document, &prepared.engine, &mut inputs)
+        .map_err(|error| error.message().to_owned())?;
+    Ok(Some((inputs.memory, values.into_iter().next().unwrap_or_default())))
+}
+
+impl LispMachinery {
+    /// The whole results of the turns of one evaluation, of which a turn itself may keep a sample; none where a turn has failed,
+    /// or cannot be restored by what this agent is.
+    pub fn results(&self, turns: &[Turn]) -> Vec<Option<Value>> {
+        let mut memory = Memory::new();
+        let result = |turn: &Turn| {
+            let (after, result) = left_by(turn, &memory, &self.0).ok().flatten()?;
+            memory = after;
+            Some(result)
+        };
+        turns.iter().map(result).collect()
     }
 }
 

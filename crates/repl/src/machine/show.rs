@@ -10,7 +10,7 @@ use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
 
 use crate::agent::Prepared;
 use crate::compression::{History, Rendered, Scene};
-use crate::turn::Turn;
+use crate::turn::{Turn, TurnError};
 
 /// What was said and done so far, as far as the model may be shown it.
 pub(super) struct Seen {
@@ -45,6 +45,11 @@ impl Seen {
 
     pub(super) fn push(&mut self, turn: Arc<Turn>) {
         self.turns.push(turn);
+    }
+
+    /// Why the last turn failed, if it did.
+    pub(super) fn last_error(&self) -> Option<&TurnError> {
+        self.turns.turns().next_back()?.error.as_ref()
     }
 
     pub(super) fn show(

@@ -6,7 +6,7 @@
 //! be missing or nil. A field whose name begins with `_` is *firewalled*: it is kept in data and answers, and no prompt ever
 //! shows what it holds.
 //!
-//! A signature has the same meaning as a JSON Schema and goes both ways. A schema that says more than a signature can
+//! A signature has the same meaning as a JSON Schema and goes both ways; the text of a schema is read as well. A schema that says more than a signature can
 //! (bounds, patterns, enumerations) is read as far as it goes.
 
 mod check;

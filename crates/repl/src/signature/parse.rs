@@ -1,5 +1,7 @@
 //! Reading signatures.
 
+use serde_json::Value as Json;
+
 use super::{Field, Signature, Type};
 
 /// How deep types may be nested.
@@ -24,6 +26,12 @@ pub(super) fn parse(text: &str) -> Result<Signature, InvalidSignature> {
     let mut parser = Parser { text, at: 0 };
     if text.len() > LONGEST {
         return Err(parser.problem(format!("it is longer than {LONGEST} bytes")));
+    }
+    // No signature is JSON as well, but for that of nothing.
+    if let Ok(Json::Object(schema)) = serde_json::from_str(text)
+        && !schema.is_empty()
+    {
+        return Ok(Signature::from_schema(&Json::Object(schema)));
     }
     parser.space();
     let mut parameters = Vec::new();
@@ -114,6 +122,7 @@ impl Parser<'_> {
             "keyword" => Type::Keyword,
             "map" => Type::Map,
             "any" => Type::Any,
+            "" => return Err(self.problem("after a colon comes the name of a type: `name :int`")),
             _ => {
                 let known = ":string, :int, :float, :bool, :keyword, :map and :any";
                 return Err(self.problem(format!("there is no type `:{word}`; there are {known}")));

@@ -130,18 +130,19 @@ fn what_is_not_known_is_an_error_that_names_what_is() {
         matches!(error, ConfigurationError::UnknownOption { known, .. } if !known.contains(&"println_limt".into()))
     );
 
-    for (option, given) in [
-        ("println_limit", json!(-1)),
-        ("println_limit", json!("many")),
-        ("errors", json!("some")),
-        ("tool_results", json!(true)),
-        ("fence", json!("high")),
-        ("sample_items", json!(1.5)),
+    let whole = "expected a whole number from 0 on";
+    for (option, given, what) in [
+        ("println_limit", json!(-1), whole),
+        ("println_limit", json!("many"), whole),
+        ("errors", json!("some"), "expected one of `keep`, `last`, `until_recovered`"),
+        ("tool_results", json!(true), "expected string or map"),
+        ("fence", json!("high"), "a fence is auto, always, never, true or false"),
+        ("sample_items", json!(1.5), whole),
     ] {
         let error =
             normalized(json!({"strategy": "single_user_coalesced", (option): given.clone()})).unwrap_err();
         let expected = format!(
-            "the option {option} of the compression strategy single_user_coalesced cannot be {given}"
+            "the option {option} of the compression strategy single_user_coalesced cannot be {given}: {what}"
         );
         assert_eq!(error.to_string(), expected);
     }

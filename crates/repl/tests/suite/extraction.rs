@@ -17,6 +17,17 @@ fn a_program_is_found_whatever_stands_around_it() {
         ("````clojure\n(str \"\n```\n\")\n````", "(str \"\n```\n\")"),
         ("  ```clojure\n  (a)\n  ```", "  (a)"),
         ("> ```clojure\n(a)\n```", "(a)"),
+        (
+            "> Look:\n> ```clojure\n> (let [a 1\n>       b 2]\n>   (+ a b))\n> ```\n> So.",
+            " (let [a 1\n       b 2]\n   (+ a b))",
+        ),
+        ("```clojure\n(def a 1)\n(return a)```\nThat is all.", "(def a 1)\n(return a)"),
+        ("```clojure\n(return \"a ``` b\")\n```", "(return \"a ``` b\")"),
+        ("Here:\n```clojure (return 1)```\nDone.", "(return 1)"),
+        ("```(return 1)```", "(return 1)"),
+        ("```clojure\n(return 1)\n```\nwhich gives\n```edn\n{:broken}\n```", "(return 1)"),
+        ("```edn\n(return 1)\n```", "(return 1)"),
+        ("(Math/round 4.6)", "(Math/round 4.6)"),
         ("(return 1)", "(return 1)"),
         ("  (def x 1)\n\n(return x) ", "(def x 1)\n\n(return x)"),
         ("; why\n(return 1)", "; why\n(return 1)"),
@@ -42,6 +53,8 @@ fn words_alone_are_no_program() {
         "```\nplain text\n```",
         "42",
         "Use `(return x)` to finish.",
+        "Use ```(return x)``` to finish.",
+        "(Well/maybe.",
     ] {
         assert_eq!(extract(answer), Err(NoProgram::None), "{answer}");
     }

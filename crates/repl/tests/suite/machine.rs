@@ -307,8 +307,14 @@ fn programs_call_tools_wherever_they_stand_and_memory_lasts() {
 
 #[test]
 fn nothing_that_is_hidden_is_shown() {
-    let programs = ["(def mine {:_secret data/_token :open 1}) (def rows data/rows)", "(return 1)"];
-    let (simulation, _) = simulate(agent(), &programs);
+    let programs = [
+        "(def mine {:_secret data/_token :open 1}) (def rows data/rows)",
+        "(case data/_token \"a\" 1)",
+        "(apply data/_token [])",
+        "(fail {:_secret data/_token :why \"no\"})",
+    ];
+    let (simulation, ending) = simulate(agent(), &programs);
+    assert_eq!(ending.error.unwrap().message, "{:why \"no\"}");
     for shown in &simulation.shown {
         assert!(!shown.contains("s3cret") && !shown.contains("\"hidden\""), "{shown}");
     }
@@ -513,6 +519,53 @@ fn another_interpreter_does_not_run_a_program_again() {
         "{}",
         error.message
     );
+}
+
+/// Drives until so many calls have run and the next one is made, and dies there.
+fn dies_in_call(simulation: &mut Simulation, ran: usize) {
+    loop {
+        let action = simulation.next();
+        let dies = simulation.ran.len() == ran && matches!(action, Action::Call(_));
+        simulation.act(action, dies.then_some(0));
+        if dies {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_divergence_does_not_say_what_is_hidden_and_is_short() {
+    let program = "(tool/twice {:n 1 :_key data/_token :long (clojure.string/join (repeat 50000 \"x\"))})";
+    let mut simulation = Simulation::new(agent(), &[&fenced(program), &fenced("(return 2)")]);
+    dies_in_call(&mut simulation, 0);
+    simulation.last_program().source = Some("(tool/twice {:n 2 :_key data/_token})".to_owned());
+    simulation.rebuild();
+    simulation.drive();
+    let error = simulation.finished_turns()[0].error.clone().unwrap();
+    assert_eq!(error.kind, "program_diverged");
+    assert!(error.message.contains("now it calls twice with {\"n\":2}"), "{}", error.message);
+    assert!(error.message.len() < 1_000 && !error.message.contains("s3cret"), "{}", error.message);
+}
+
+#[test]
+fn tasks_of_a_program_that_does_not_go_on_stay_done() {
+    let programs =
+        ["(task \"once\" (tool/twice 21)) (tool/twice 2)", "(return (task \"once\" (tool/twice 1)))"];
+    let mut simulation = Simulation::new(agent(), &[&fenced(programs[0]), &fenced(programs[1])]);
+    dies_in_call(&mut simulation, 1);
+    simulation.last_program().interpreter = "0.0.1/0".to_owned();
+    simulation.rebuild();
+    assert_eq!(simulation.drive().output, Some(json!(42)));
+    assert_eq!(simulation.ran.len(), 1);
+}
+
+#[test]
+fn a_long_error_is_not_shown_with_every_request() {
+    let programs = ["(throw (ex-info (clojure.string/join (repeat 1000000 \"E\")) {}))", "(return 1)"];
+    let (simulation, _) = simulate(agent(), &programs);
+    let shown = &simulation.shown[1];
+    assert!(shown.len() < 20_000, "{}", shown.len());
+    assert!(shown.contains("characters left out") && shown.contains("at line 1, column 1"), "{shown}");
 }
 
 #[test]

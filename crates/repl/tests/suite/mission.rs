@@ -1,6 +1,8 @@
 //! Missions made of templates, and what an agent hands down.
 
-use backstitch_repl::{LispAgent, LispOptions, MissionError, fill_mission, placeholders};
+use backstitch_repl::{
+    AgentError, LispAgent, LispMachinery, LispOptions, MissionError, fill_mission, placeholders,
+};
 use serde_json::{Map, Value as Json, json};
 
 fn values() -> Map<String, Json> {
@@ -24,9 +26,23 @@ fn what_is_missing_or_hidden_is_an_error() {
     let error = fails("{{whom}}");
     assert_eq!(
         error.to_string(),
-        "the mission needs {{whom}}, and there is no such value; there are: who, rows, none"
+        "the mission needs {{whom}}, and there is no such data; there is who, rows, none"
     );
-    assert!(matches!(fails("{{rows.5}}"), MissionError::Missing { .. }));
+    let told = |template: &str| fails(template).to_string();
+    assert_eq!(
+        told("{{rows.5.id}}"),
+        "the mission needs {{rows.5.id}}, and {{rows}} is a list of 1, counted from 0"
+    );
+    assert_eq!(
+        told("{{rows.0.name}}"),
+        "the mission needs {{rows.0.name}}, and {{rows.0}} is an object with the fields id"
+    );
+    assert_eq!(
+        told("{{who.name}}"),
+        "the mission needs {{who.name}}, and {{who}} is a single value, without parts"
+    );
+    let nothing = fill_mission("{{whom}}", &Map::new()).unwrap_err().to_string();
+    assert!(nothing.ends_with("there is none at all"), "{nothing}");
     assert!(matches!(fails("{{_token}}"), MissionError::Firewalled { .. }));
     assert!(matches!(fails("{{rows.0._key}}"), MissionError::Firewalled { .. }));
     assert!(matches!(fails("{{}}"), MissionError::NotAName { .. }));
@@ -40,6 +56,18 @@ fn options_have_defaults_and_bounds() {
     assert_eq!((options.max_turns, options.turn_budget, options.max_depth), (5, 20, 3));
     assert_eq!(LispOptions { turn_budget: 3, ..options.clone() }.most_turns(), 3);
     assert_eq!(LispOptions { turn_budget: 0, ..options }.most_turns(), 1);
+    assert_eq!(LispAgent::new().with_max_turns(200).options.most_turns(), 200);
+}
+
+#[test]
+fn data_has_names_that_programs_can_write() {
+    for name in ["orders", "_hidden", "größe", "a-b", "a_b", "A1"] {
+        assert!(LispMachinery::new(LispAgent::new().with_data(name, json!(1))).is_ok(), "{name}");
+    }
+    for name in ["", "a b", "a/b", "a;b", "a\"b", "(a", ":a", "a\nb"] {
+        let error = LispMachinery::new(LispAgent::new().with_data(name, json!(1))).unwrap_err();
+        assert!(matches!(&error, AgentError::DataName { name: told } if told == name), "{name}: {error}");
+    }
 }
 
 #[test]

@@ -158,3 +158,12 @@ proptest! {
         prop_assert_eq!(mismatches(&json, &output), vec![]);
     }
 }
+
+#[test]
+fn the_text_of_a_schema_is_a_signature() {
+    let text = r#" {"type": "object", "properties": {"count": {"type": "integer"}, "note": {"type": "string"}}, "required": ["count"]}"#;
+    assert_eq!(text.parse::<Signature>().unwrap().to_string(), "{count :int, note :string?}");
+    assert_eq!("{}".parse::<Signature>().unwrap().output, Type::Object(Vec::new()));
+    let error = "{count: int}".parse::<Signature>().unwrap_err().to_string();
+    assert!(error.contains("after a colon comes the name of a type: `name :int`, at character 8"), "{error}");
+}

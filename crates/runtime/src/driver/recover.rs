@@ -130,6 +130,8 @@ impl Driver {
         options: &ResumeOptions,
     ) -> Result<Option<Ended>, RuntimeError> {
         let pauses: Vec<Arc<Paused>> = self.live.state().await.view.pauses().cloned().collect();
+        // Whoever cancels an evaluation need not decide first what it waits for, as long as nothing has happened.
+        let is_cancelled = !self.waiting_cancels().await?.is_empty();
         for pause in pauses {
             let goes_on = match pause.reason {
                 // What is waited for elsewhere is decided there.
@@ -138,15 +140,23 @@ impl Driver {
                     more || !still_waits(&self.live, child).await?
                 }
                 PauseReason::Asked => true,
-                PauseReason::Budget => options.budget.is_some() || self.has_budget(evaluation).await,
-                PauseReason::Approval | PauseReason::EffectUnknown | PauseReason::Poisoned => false,
+                PauseReason::Budget => {
+                    is_cancelled || options.budget.is_some() || self.has_budget(evaluation).await
+                }
+                PauseReason::Approval => is_cancelled,
+                PauseReason::EffectUnknown | PauseReason::Poisoned => false,
             };
             if !goes_on {
                 return Ok(Some(self.paused_by(evaluation, &pause).await));
             }
             let resolved = Resolved {
                 call_id: pause.call_id,
-                decision: Decision::Continue,
+                decision: match pause.reason {
+                    PauseReason::Approval if pause.session.is_none() => {
+                        Decision::Deny { reason: Some("its evaluation was cancelled".to_owned()) }
+                    }
+                    _ => Decision::Continue,
+                },
                 by: Some(self.live.lease().owner.to_string()),
                 extra: Extra::default(),
             };

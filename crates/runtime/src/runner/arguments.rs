@@ -105,6 +105,18 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_does_not_say_what_is_firewalled() {
+        let text = refusal(r#"{"query": {"_key": "secret", "seen": 1}, "_token": "secret"}"#);
+        assert!(text.contains("_token") && text.contains(r#"got {"seen":1}"#), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+        let mut tool = tool();
+        tool.parameters["properties"]["_pin"] = json!({"type": "string"});
+        let arguments = Arguments::from_text(r#"{"query": "x", "_pin": 1234}"#);
+        let text = Validators::default().check(&tool, &arguments).unwrap_err().0;
+        assert!(text.contains("/_pin: it is not of type \"string\"") && !text.contains("1234"), "{text}");
+    }
+
+    #[test]
     fn what_is_no_object_is_told_apart_from_what_is_no_json() {
         assert!(refusal("[1]").contains("expected a JSON object"));
         assert!(refusal("{\"query\": ").contains("not JSON"));

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::budget::Limits;
-use backstitch_core::journal::{Effect, PauseReason};
+use backstitch_core::journal::{Decision, Effect, PauseReason};
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, Policy};
-use backstitch_core::tool::{Tool, WorkspaceUse};
+use backstitch_core::tool::{Approval, Tool, WorkspaceUse};
 use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::{LispAgent, LispOptions};
 use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, SubAgent, Tools};
@@ -115,4 +115,46 @@ async fn a_model_is_told_of_the_turns_that_those_below_it_leave() {
     assert!(told[2].starts_with("FINAL TURN"), "{told:?}");
     let view = runtime.view(driver.session().id()).await.unwrap();
     assert_eq!(view.ledger().charged().turns, 7);
+}
+
+#[tokio::test]
+async fn agents_side_by_side_in_a_program_wait_fail_and_go_on() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let helper = SubAgent::inheriting("helper", "Doubles.", move |caller: &Agent| {
+        let options = caller.lisp_options().unwrap().clone();
+        let mut twice = twice(Effect::Workspace, counted.clone());
+        Arc::make_mut(&mut twice.spec).approval = Approval::Needed;
+        let policy = FunctionPolicy::new(PolicyName::new("helper").unwrap(), |question| {
+            let asked = question.shown.last().unwrap().content();
+            let program = match asked.starts_with("fail") {
+                true => "(fail {:_key \"hidden\" :why \"no thread\"})",
+                false => "(return (tool/twice 4))",
+            };
+            async move { Ok(Answer::text(program)) }
+        });
+        let lisp = LispAgent::new().with_options(options);
+        Agent::lisp("tests", "helper", Arc::new(policy), lisp, Tools::new([twice]).unwrap()).unwrap()
+    });
+    let helper =
+        helper.unwrap().described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
+    let programs = ["(defn ask [m] (try (tool/helper {:mission m}) (catch Exception e (ex-message e))))
+         (return (pmap ask [\"sew\" \"fail\" \"hem\"]))"];
+    let tools = Tools::new([helper.into_tool()]).unwrap();
+    let agent = Agent::lisp("tests", "lisp", answers(&programs), LispAgent::new(), tools).unwrap();
+    let (runtime, driver) = created(agent).await;
+    let mut ended = driver.start("Double.").await.unwrap();
+    for _ in 0..2 {
+        let Ended::Paused { reason: PauseReason::Approval, session: Some(child), .. } = &ended else {
+            panic!("{ended:?}")
+        };
+        let pause = runtime.view(*child).await.unwrap().pause().cloned().unwrap();
+        runtime.decide(*child, pause.call_id, Decision::Approve, None).await.unwrap();
+        ended = driver.resume(ResumeOptions::default()).await.unwrap();
+    }
+    let output = ended.answer().unwrap().output.unwrap();
+    assert_eq!((&output[0], &output[2]), (&json!(8), &json!(8)));
+    let failed = output[1].as_str().unwrap();
+    assert!(failed.contains("no thread") && !failed.contains("hidden"), "{failed}");
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
 }

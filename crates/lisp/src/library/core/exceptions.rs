@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{DEEP, NOT};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, type_error};
+use crate::printer::{Truncation, to_clojure_without_hidden};
 use crate::value::{Exception, Text, Value};
 
 macro_rules! constructors {
@@ -45,16 +46,16 @@ pub(crate) const NATIVES: &[Native] = &[
         Value::String(_) => Ok(a[0].clone()),
         other => Err(type_error("replace", "a string from the function", other)),
     }),
-    Native::leaf("no-matching-clause*", Arity::exactly(1), DEEP, |context, a| {
-        let mut text = String::new();
-        crate::printer::print(
-            &a[0],
-            crate::printer::Style::Readable,
-            context.limits().string_bytes,
-            &mut text,
-        )?;
-        text.truncate(text.floor_char_boundary(100));
-        Err(Error::new(ErrorKind::NoMatchingClause, format!("no matching clause: {text}")))
+    Native::leaf("no-matching-clause*", Arity::exactly(1), DEEP, |_, a| {
+        // A text may be anybody's secret, and the message may be shown to a model.
+        let text = match &a[0] {
+            value @ (Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Keyword(_)) => {
+                to_clojure_without_hidden(value, Truncation::SAMPLE)
+            }
+            other => format!("a {}", other.type_name()),
+        };
+        let error = Error::new(ErrorKind::NoMatchingClause, format!("no matching clause: {text}"));
+        Err(error.hint("end it with a default"))
     }),
     Native::leaf("assertion-failed*", Arity::between(1, 2), DEEP, |_, a| {
         let text = |value: &Value| match value {
