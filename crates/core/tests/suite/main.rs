@@ -36,16 +36,3 @@ mod strategies;
 mod transcript;
 mod views;
 mod workspace_roots;
-
-/// A file that nobody declares would never be compiled, and its tests never run.
-#[test]
-fn every_file_is_declared() {
-    let declared = include_str!("main.rs");
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
-            assert!(declared.contains(&format!("mod {module};\n")), "{name} is not declared in main.rs");
-        }
-    }
-}
