@@ -5,6 +5,8 @@
 //! turn defines a value and, now and then, a function, makes a call and prints a line; one in a hundred failed, and with the
 //! default options the failed ones stand in the request as they were.
 
+mod transcript;
+
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -56,6 +58,7 @@ pub(crate) fn run(report: &mut Report) {
     let turns: Vec<Arc<Turn>> = (0..200).map(|number| Arc::new(turn(number))).collect();
     let timing = time(EFFORT, || turns.iter().cloned().collect::<History>());
     report.time("render.fold", json!({"turns": 200}), &timing);
+    transcript::run(report);
 }
 
 fn scene() -> Scene {

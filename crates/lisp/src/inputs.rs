@@ -46,6 +46,13 @@ impl Tools {
         self.0.get(name).map(Vec::as_slice)
     }
 
+    /// The error for a bare name that is one of a tool and one of data.
+    #[cold]
+    pub(crate) fn ambiguous(written: &str, tool: &str) -> Error {
+        Error::new(ErrorKind::AmbiguousReference, format!("`{written}` is both a tool and a data item"))
+            .hint(format!("write `tool/{tool}` or `data/{written}`"))
+    }
+
     /// The error for a tool that does not exist.
     #[cold]
     pub(crate) fn unknown(&self, name: &str) -> Error {

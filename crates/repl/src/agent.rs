@@ -8,7 +8,7 @@ use backstitch_core::tool::ToolSpec;
 use backstitch_lisp::{Engine, Limits, Map, Tools, Value, from_json};
 use serde_json::{Map as Object, Value as Json};
 
-use crate::compression::{Compression, Full};
+use crate::compression::{Compression, Full, for_turns};
 use crate::mission::{MissionError, fill_mission};
 use crate::signature::Signature;
 
@@ -33,7 +33,7 @@ pub struct LispOptions {
     pub max_depth: u32,
     /// What one program may use up.
     pub limits: Limits,
-    /// How it is shown its past.
+    /// How it is shown its past. An agent that has one turn has none, and nothing is compressed for it.
     pub compression: Arc<dyn Compression>,
 }
 
@@ -189,7 +189,9 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(agent: LispAgent, engine: Engine) -> Result<Self, AgentError> {
+    pub(crate) fn new(mut agent: LispAgent, engine: Engine) -> Result<Self, AgentError> {
+        let most_turns = agent.options.most_turns();
+        agent.options.compression = for_turns(agent.options.compression, most_turns);
         let mut data = Map::new();
         for (name, json) in &agent.data {
             let value = from_json(json, &agent.options.limits).map_err(|error| AgentError::Data {

@@ -8,6 +8,8 @@
 //! ([`MemoryChange`]), and of a large value an [`Excerpt`] where the whole lies elsewhere in the journal. The memory after
 //! turn n is a fold over the turns up to n.
 
+use std::sync::Arc;
+
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::object::ObjectRef;
@@ -237,11 +239,16 @@ impl MemoryChange {
         *self == Self::default()
     }
 
-    /// What has changed between two memories, without `stored`.
-    pub fn between(before: &Memory, after: &Memory, sample: Truncation) -> Self {
+    /// What has changed between two memories, without `stored`. What a program has `defined` is among it, also where the
+    /// value is the one that the name had.
+    pub fn between(before: &Memory, after: &Memory, defined: &[Arc<str>], sample: Truncation) -> Self {
         let changes = after.changes_since(before);
+        let mut all = changes.defined;
+        all.extend(defined.iter().filter_map(|name| after.get(name)));
+        all.sort_unstable_by_key(|definition| definition.order);
+        all.dedup_by_key(|definition| definition.order);
         Self {
-            defined: changes.defined.iter().map(|definition| Defined::of(definition, sample)).collect(),
+            defined: all.into_iter().map(|definition| Defined::of(definition, sample)).collect(),
             forgotten: changes.forgotten.iter().map(|name| name.to_string()).collect(),
             stored: None,
         }
@@ -258,7 +265,8 @@ impl Defined {
             },
             value => {
                 let label = type_label(value);
-                let told = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]");
+                // What an atom holds changes without a definition, and its number would be taken for what it holds.
+                let told = matches!(label.as_str(), "nil" | "list[0]" | "map[0]" | "set[0]" | "atom");
                 let hidden = definition.name.starts_with('_');
                 DefinedAs::Value {
                     sample: (!told && !hidden).then(|| to_clojure_without_hidden(value, sample)),

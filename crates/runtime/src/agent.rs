@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
-use backstitch_core::machine::{AsSaid, Machinery, Rendering, ToolLoops};
+use backstitch_core::machine::{Machinery, ToolLoops};
 use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use backstitch_repl::LispOptions;
-use backstitch_repl::transcript::TranscriptCompression;
+use backstitch_repl::transcript::{Compressed, TranscriptCompression};
 use serde_json::Value;
 
 use crate::driver::Backoff;
 use crate::error::RuntimeError;
 use crate::evaluate::Contract;
-use crate::lisp::Compressed;
 use crate::prices::Prices;
 use crate::runner::Tools;
 use crate::sub_agent::SubAgent;
@@ -43,8 +42,8 @@ pub struct Agent {
     pub tools: Tools,
     /// What makes an evaluation of answers and results, where that is not the loop of calls.
     machinery: Option<Arc<dyn Machinery>>,
-    /// What whoever decides is shown of an evaluation.
-    pub rendering: Arc<dyn Rendering>,
+    /// What whoever decides is shown of an evaluation, where that is not all of it.
+    compression: Option<Arc<dyn TranscriptCompression>>,
     /// What an evaluation may spend.
     pub budget: Option<Limits>,
     /// What models cost, where that is known: it is how money is counted.
@@ -87,7 +86,7 @@ impl Agent {
             policy,
             tools: Tools::default(),
             machinery: None,
-            rendering: Arc::new(AsSaid),
+            compression: None,
             budget: None,
             prices: Prices::default(),
             deadline: None,
@@ -202,21 +201,15 @@ impl Agent {
 
     /// Shows less of a long conversation, by a strategy. Agents that answer with programs have one of their own.
     #[must_use]
-    pub fn with_compression(self, strategy: Arc<dyn TranscriptCompression>) -> Self {
-        self.with_rendering(Arc::new(Compressed(strategy)))
+    pub fn with_compression(mut self, strategy: Arc<dyn TranscriptCompression>) -> Self {
+        self.compression = Some(strategy);
+        self
     }
 
     /// Makes evaluations of answers and results in another way.
     #[must_use]
     pub fn with_machinery(mut self, machinery: Arc<dyn Machinery>) -> Self {
         self.machinery = Some(machinery);
-        self
-    }
-
-    /// Shows evaluations in another way than as they were said.
-    #[must_use]
-    pub fn with_rendering(mut self, rendering: Arc<dyn Rendering>) -> Self {
-        self.rendering = rendering;
         self
     }
 
@@ -245,8 +238,12 @@ impl Agent {
         self
     }
 
-    pub(crate) fn machinery(&self) -> &dyn Machinery {
-        self.machinery.as_deref().unwrap_or(&self.loops)
+    pub(crate) fn machinery(&self) -> Arc<dyn Machinery> {
+        let machinery = self.machinery.clone().unwrap_or_else(|| Arc::new(self.loops));
+        match &self.compression {
+            Some(strategy) => Arc::new(Compressed::new(machinery, strategy.clone())),
+            None => machinery,
+        }
     }
 
     pub(crate) fn set_up(&self, session: &mut Session) {

@@ -1,45 +1,13 @@
-//! Agents that answer with programs, and strategies that show less of long conversations.
+//! Agents that answer with programs.
 
 use std::sync::Arc;
 
-use backstitch_core::id::EvaluationId;
-use backstitch_core::machine::{MachineError, Rendering, Shown};
 use backstitch_core::ports::Policy;
-use backstitch_core::view::{JournalView, Transcript};
-use backstitch_repl::transcript::TranscriptCompression;
 use backstitch_repl::{AgentError, LispAgent, LispMachinery, LispOptions};
 use serde_json::json;
 
 use crate::agent::Agent;
 use crate::runner::Tools;
-
-/// Shows of an evaluation what a strategy leaves of it.
-#[derive(Debug)]
-pub(crate) struct Compressed(pub(crate) Arc<dyn TranscriptCompression>);
-
-impl Rendering for Compressed {
-    fn show(
-        &self,
-        _: &JournalView,
-        transcript: &Transcript,
-        evaluation: EvaluationId,
-    ) -> Result<Shown, MachineError> {
-        let rendered = self.0.render(&transcript.inner_messages(evaluation));
-        let told = rendered.statistics;
-        let dropped = [
-            ("answers", told.turns.dropped()),
-            ("calls", told.tool_calls.dropped()),
-            ("results", told.results_elided),
-        ];
-        let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
-        Ok(Shown {
-            messages: rendered.messages,
-            renderer: Some(self.0.renderer()),
-            left_out: dropped.map(|(what, count)| format!("{count} {what}")).collect(),
-            ..Shown::default()
-        })
-    }
-}
 
 impl Agent {
     /// An agent that answers with programs, which call these tools. It is driven, resumed and gone back with as any other;
@@ -52,6 +20,10 @@ impl Agent {
         tools: Tools,
     ) -> Result<Self, AgentError> {
         let lisp = lisp.with_tools(tools.iter().map(|tool| tool.spec.clone()));
+        // Whoever inherits them may have more turns, and so something to compress.
+        let options = Arc::new(lisp.options.clone());
+        let machinery = LispMachinery::new(lisp)?;
+        let lisp = machinery.agent();
         let definition = json!({
             "mode": "lisp",
             "max_turns": lisp.options.max_turns,
@@ -61,8 +33,6 @@ impl Agent {
             "data": lisp.data.keys().collect::<Vec<_>>(),
         });
         let system = lisp.system();
-        let options = Arc::new(lisp.options.clone());
-        let machinery = LispMachinery::new(lisp)?;
         let mut agent = Self::new(ns, key, policy)
             .with_tools(tools)
             .with_system(system)
@@ -74,7 +44,7 @@ impl Agent {
     }
 
     /// What an agent that answers with programs may use up and how it is shown its past, for those that work for it to inherit
-    /// ([`LispOptions::inherited`]); none for other agents.
+    /// ([`LispAgent::with_options`]); none for other agents.
     pub fn lisp_options(&self) -> Option<&LispOptions> {
         self.lisp.as_deref()
     }

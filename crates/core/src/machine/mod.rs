@@ -19,7 +19,6 @@ use crate::id::{CallId, EvaluationId};
 use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
 use crate::message::Arguments;
 use crate::session::SessionError;
-use crate::view::{JournalView, Transcript};
 
 /// Something that happened, and is recorded.
 #[derive(Debug, Clone)]
@@ -144,8 +143,9 @@ pub trait Machine: Send {
         false
     }
 
-    /// What whoever decides is shown when they are asked now; none when that is for the agent's [`Rendering`] to say. The budget
-    /// may leave fewer answers than the machine knows of.
+    /// What whoever decides is shown when they are asked now; none when that is the whole evaluation, as it was said. It follows
+    /// from what the machine has taken in, so that it can be shown again. The budget may leave fewer answers than the machine
+    /// knows of.
     fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
         let _ = answers_left;
         None
@@ -163,32 +163,6 @@ pub struct Shown {
     pub left_out: Vec<String>,
     /// Whether the tools stand in the text, so that they are not offered beside it.
     pub tools_in_text: bool,
-}
-
-/// Says what whoever decides is shown of an evaluation, as a pure function of its journal.
-pub trait Rendering: Send + Sync {
-    /// What is shown next. The content of the transcript is all there, also where records hold only its name.
-    fn show(
-        &self,
-        view: &JournalView,
-        transcript: &Transcript,
-        evaluation: EvaluationId,
-    ) -> Result<Shown, MachineError>;
-}
-
-/// Shows an evaluation as it was said, with nothing left out.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AsSaid;
-
-impl Rendering for AsSaid {
-    fn show(
-        &self,
-        _: &JournalView,
-        transcript: &Transcript,
-        evaluation: EvaluationId,
-    ) -> Result<Shown, MachineError> {
-        Ok(Shown { messages: transcript.inner_messages(evaluation), ..Shown::default() })
-    }
 }
 
 /// Builds the machine of an evaluation from its journal, at whatever place that ends.

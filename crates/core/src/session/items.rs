@@ -79,6 +79,12 @@ impl<S> Index<usize> for Items<S> {
     }
 }
 
+impl<S: Slice> Extend<Arc<S>> for Items<S> {
+    fn extend<I: IntoIterator<Item = Arc<S>>>(&mut self, items: I) {
+        self.items.extend(items);
+    }
+}
+
 impl<S: Slice, T: Into<Arc<S>>> FromIterator<T> for Items<S> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         Self { items: items.into_iter().map(Into::into).collect() }

@@ -210,11 +210,7 @@ impl<'a> Analyser<'a> {
                 let number = self.names.data.number_or_add(text);
                 Ok(Node::new(NodeKind::Data(number), span))
             }
-            (Some(tool), Some(_)) => Err(Error::new(
-                ErrorKind::AmbiguousReference,
-                format!("`{text}` is both a tool and a data item"),
-            )
-            .hint(format!("write `tool/{tool}` or `data/{text}`"))),
+            (Some(tool), Some(_)) => Err(Tools::ambiguous(text, &tool)),
             (None, None) => Err(self.unbound(text)),
         }
     }
@@ -247,7 +243,7 @@ impl<'a> Analyser<'a> {
         let short = name.name();
         match namespace {
             "user" => match self.names.globals.number(short) {
-                Some(number) => Ok(Node::new(NodeKind::Global(number), span)),
+                Some(number) => Ok(Node::new(NodeKind::Definition(number), span)),
                 None => {
                     let error =
                         Error::new(ErrorKind::UnboundVar, format!("`{}` is not defined", name.full()));

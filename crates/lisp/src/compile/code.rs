@@ -26,6 +26,7 @@ pub(crate) enum Op {
     /// A function of the same group, this one included.
     Sibling(u16),
     Global(u32),
+    Definition(u32),
     Data(u32),
     SetLocal(u16),
     Pop,

@@ -121,6 +121,10 @@ impl Emitter {
                 self.impure = true;
                 self.push(Op::Global(index), span);
             }
+            NodeKind::Definition(index) => {
+                self.impure = true;
+                self.push(Op::Definition(index), span);
+            }
             NodeKind::Data(index) => {
                 self.push(Op::Data(index), span);
             }

@@ -85,6 +85,7 @@ impl Pass {
             | NodeKind::Captured(_)
             | NodeKind::Sibling(_)
             | NodeKind::Global(_)
+            | NodeKind::Definition(_)
             | NodeKind::Data(_) => {}
             NodeKind::Local { slot, last } => {
                 *last = !live.contains(*slot);
@@ -223,6 +224,7 @@ fn uses(node: &Node, found: &mut Live) {
         | NodeKind::Captured(_)
         | NodeKind::Sibling(_)
         | NodeKind::Global(_)
+        | NodeKind::Definition(_)
         | NodeKind::Data(_) => {}
         NodeKind::Local { slot, .. } => found.insert(*slot),
         NodeKind::If(parts) => parts.iter().for_each(|part| uses(part, found)),

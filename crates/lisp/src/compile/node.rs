@@ -26,7 +26,10 @@ pub(crate) enum NodeKind {
     },
     Captured(u16),
     Sibling(u16),
+    /// A bare name that is defined, or will be.
     Global(u32),
+    /// The same with `user/` before it, which means nothing else if it is not defined.
+    Definition(u32),
     Data(u32),
     If(Box<[Node; 3]>),
     /// Pairs of test and result, then what is given if no test holds.

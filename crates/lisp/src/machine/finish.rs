@@ -54,8 +54,8 @@ impl Work for Finish {
             }
         }
         let mut hardener = Hardener::default();
-        for number in std::mem::take(&mut shared.defined) {
-            if let Some(Some(definition)) = shared.memory.slots.get_mut(number as usize)
+        for number in &shared.defined {
+            if let Some(Some(definition)) = shared.memory.slots.get_mut(*number as usize)
                 && definition.value.may_hold_lazy()
             {
                 definition.value = hardener.harden(&definition.value);

@@ -332,6 +332,7 @@ impl Machine {
         } else {
             self.memory_before.clone()
         };
+        let defined = if succeeded { outcome::names_of(&self.shared.defined, &memory) } else { Vec::new() };
         self.fibers.clear();
         self.forks.clear();
         Finished {
@@ -339,6 +340,7 @@ impl Machine {
             signal: self.signal,
             prints,
             memory,
+            defined,
             fuel_used: self.shared.meter.fuel_used(),
             tool_calls: self.shared.tool_calls,
         }

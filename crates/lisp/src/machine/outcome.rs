@@ -1,6 +1,7 @@
 //! What a run comes to.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::collect::address;
 use super::request::Request;
@@ -27,10 +28,21 @@ pub struct Finished {
     pub prints: Vec<String>,
     /// The memory after it: what it was before if the program failed.
     pub memory: Memory,
+    /// The names that it defined, each once, in the order of their first definitions; none if the program failed.
+    pub defined: Vec<Arc<str>>,
     /// Fuel used.
     pub fuel_used: u64,
     /// Tools called.
     pub tool_calls: usize,
+}
+
+/// The names of definitions by their numbers, each once, in the order of their first definitions.
+pub(super) fn names_of(numbers: &[u32], memory: &Memory) -> Vec<Arc<str>> {
+    let slots = numbers.iter().filter_map(|number| memory.slots.get(*number as usize));
+    let mut definitions: Vec<&Definition> = slots.flatten().collect();
+    definitions.sort_unstable_by_key(|definition| definition.order);
+    definitions.dedup_by_key(|definition| definition.order);
+    definitions.into_iter().map(|definition| definition.name.clone()).collect()
 }
 
 /// Writes down of each function that was called what it returned last.

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::inputs::Tools;
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::value::{LazyCell, Map, Thunk, Value};
+use crate::value::{LazyCell, Map, Symbol, Thunk, Value};
 
 /// The state that branches of one program have in common.
 pub(crate) struct Shared {
@@ -66,13 +66,7 @@ impl Shared {
             "*1" => self.result_before(1),
             "*2" => self.result_before(2),
             "*3" => self.result_before(3),
-            name => {
-                let found = self
-                    .data
-                    .get_exact(&Value::keyword(name))
-                    .or_else(|| self.data.get_exact(&Value::string(name)));
-                found.cloned().unwrap_or_default()
-            }
+            name => data_named(&self.data, name).cloned().unwrap_or_default(),
         };
         if self.data_values.len() <= index {
             self.data_values.resize(index + 1, None);
@@ -85,25 +79,46 @@ impl Shared {
         self.history.len().checked_sub(back).and_then(|at| self.history.get(at)).cloned().unwrap_or_default()
     }
 
-    /// The value of a definition by its number.
+    /// The value of a bare name that is defined somewhere, by the number of the definition. As long as it is not, the name
+    /// means what it would mean if it were defined nowhere.
     #[inline]
     pub(crate) fn global(&self, number: u32) -> Result<Value> {
         match self.memory.slots.get(number as usize) {
             Some(Some(definition)) => Ok(definition.value.clone()),
-            _ => Err(self.undefined(number)),
+            _ => self.fallback(number),
+        }
+    }
+
+    /// The value of a definition by its number: of a name that is written with `user/`.
+    pub(crate) fn definition(&self, number: u32) -> Result<Value> {
+        match self.memory.slots.get(number as usize) {
+            Some(Some(definition)) => Ok(definition.value.clone()),
+            _ => Err(undefined(&self.global_name(number))),
         }
     }
 
     #[cold]
-    fn undefined(&self, number: u32) -> Error {
-        let name = self.memory.names.globals.name(number).cloned().unwrap_or_else(|| "".into());
-        Error::new(ErrorKind::UnboundVar, format!("`{name}` has no value yet"))
+    fn fallback(&self, number: u32) -> Result<Value> {
+        let name = self.global_name(number);
+        if self.engine.builtins.bare(&name).is_some() {
+            return Err(undefined(&name));
+        }
+        match (self.tools.find(&name), data_named(&self.data, &name)) {
+            (Some(tool), None) => Ok(Value::Tool(Symbol::new(tool))),
+            (None, Some(value)) => Ok(value.clone()),
+            (Some(tool), Some(_)) => Err(Tools::ambiguous(&name, tool)),
+            (None, None) => Err(undefined(&name)),
+        }
+    }
+
+    fn global_name(&self, number: u32) -> Arc<str> {
+        self.memory.names.globals.name(number).cloned().unwrap_or_else(|| "".into())
     }
 
     /// The value of a definition by its name: for vars.
     pub(crate) fn global_named(&self, name: &str) -> Result<Value> {
         match self.memory.names.globals.number(name) {
-            Some(number) => self.global(number),
+            Some(number) => self.definition(number),
             None => Err(Error::new(ErrorKind::UnboundVar, format!("`{name}` is not defined"))),
         }
     }
@@ -125,6 +140,14 @@ impl Shared {
     pub(crate) fn adopt(&mut self, names: Names) {
         self.memory.names = names;
     }
+}
+
+fn data_named<'d>(data: &'d Map, name: &str) -> Option<&'d Value> {
+    data.get_exact(&Value::keyword(name)).or_else(|| data.get_exact(&Value::string(name)))
+}
+
+fn undefined(name: &str) -> Error {
+    Error::new(ErrorKind::UnboundVar, format!("`{name}` has no value yet"))
 }
 
 impl Drop for Shared {

@@ -75,6 +75,43 @@ fn nearer_names_win_and_full_names_bypass_them() {
 }
 
 #[test]
+fn a_name_falls_back_as_long_as_it_is_not_defined() {
+    gives("(def rows (filter (fn [row] (> (:id row) 1)) rows)) (count rows)", "1");
+    gives("(def rows (count rows)) [rows (count data/rows)]", "[2 2]");
+    gives("(defn all [] (count rows)) (def rows [1 2 3]) [(all) (count rows)]", "[2 3]");
+    gives("(def fetch (map fetch [1]))", "asks 0");
+    // What is not executed defines nothing.
+    gives("(when false (def rows 1)) (count rows)", "2");
+    gives("(declare fetch) (fetch 1)", "asks 0");
+    fails("(def clash (inc clash))", "ambiguous_reference");
+    // A definition is nearer from the moment on at which it is there, and a full name means nothing else.
+    gives("(def rows [1]) (def rows (conj rows 2)) rows", "[1 2]");
+    fails("(def rows (count user/rows))", "`rows` has no value yet");
+    fails("(def nothing (inc nothing))", "`nothing` has no value yet");
+    // As in Clojure, whose names are no fallback.
+    fails("(def count (count [1]))", "`count` has no value yet");
+
+    // Also if a program before has named it and not defined it.
+    let named = |source: &str| {
+        let inputs = inputs();
+        let program = engine().compile(source, &inputs).unwrap();
+        match engine().start(&program, inputs).run() {
+            Outcome::Finished(finished) => finished.memory,
+            Outcome::Suspended(_) => panic!("it waits"),
+        }
+    };
+    let memory = named("(when false (def rows 1))");
+    assert_eq!(run("(count rows)", Inputs { memory, ..inputs() }).as_deref(), Ok("2"));
+}
+
+#[test]
+fn tools_and_data_cannot_be_defined() {
+    fails("(def data/rows 1)", "only names of user/ can be defined, not of data/");
+    fails("(defn tool/fetch [x] x)", "only names of user/ can be defined, not of tool/");
+    gives("(def user/rows 1) [rows (count data/rows)]", "[1 2]");
+}
+
+#[test]
 fn unknown_names_are_explained() {
     fails("(ffirts [[1]])", "did you mean `ffirst`");
     fails("row", "rows");
@@ -126,6 +163,10 @@ fn memory_grows_and_failures_roll_back() {
 
     let failed = run_on(second.memory.clone(), "(swap! counter inc) (def a 100) (/ 1 0)");
     assert!(failed.result.is_err());
+    assert!(failed.defined.is_empty());
+    assert_eq!(first.defined.iter().map(|name| &**name).collect::<Vec<_>>(), ["a", "f", "counter"]);
+    let same = run_on(second.memory.clone(), "(when false (def f 1)) (doseq [_ [1 2]] (def b 1)) (def a a)");
+    assert_eq!(same.defined.iter().map(|name| &**name).collect::<Vec<_>>(), ["a", "b"]);
     let third = run_on(failed.memory, "[(g) @counter]");
     assert_eq!(to_edn(&third.result.unwrap()), "[12 1]");
 
@@ -190,7 +231,7 @@ fn changes_name_what_a_program_defined_and_forgot() {
     let first = after("(def rows [1 2 [3]]) (def n 1) (defn f [x] x)", &Memory::new());
     assert_eq!(names(&first, &Memory::new()), ["rows", "n", "f"]);
     let same = after("(def n 1) (count rows)", &first);
-    assert!(names(&same, &first).is_empty());
+    assert!(names(&same, &first).is_empty(), "though it was defined, see `Finished::defined`");
     let called = after("(f 1)", &same);
     assert_eq!(names(&called, &same), ["f"]);
     let mut second = after("(def extra 1) (def n 2) (def rows \"with a word\" rows)", &called);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, InnerMessage, Origin, Position, SessionCreated};
-use backstitch_core::machine::{Action, AsSaid, Machinery, Past, Rendering, ToolLoops};
+use backstitch_core::machine::{Action, Machinery, Past, ToolLoops};
 use backstitch_core::message::{MessageBuilder, PolicyName};
 use backstitch_core::ports::{BoxFuture, Question};
 use backstitch_core::session::Session;
@@ -116,10 +116,10 @@ impl Checker {
             let id = evaluation.evaluation_id;
             let action = ToolLoops::default().rebuild(&Past::of(view, id).unwrap()).unwrap().next();
             self.counted.asked += usize::from(action == Action::Ask);
-            let shown = AsSaid.show(view, &transcript, id).unwrap();
+            let said = transcript.inner_messages(id);
             let strategy = strategy(self.variant);
-            let rendered = strategy.render(&shown.messages);
-            self.counted.compressed += usize::from(rendered.messages != shown.messages);
+            let rendered = strategy.render_messages(&said);
+            self.counted.compressed += usize::from(rendered.messages != said);
             let question = Question {
                 session_id: view.created().session_id,
                 evaluation_id: id,

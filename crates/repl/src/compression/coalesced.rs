@@ -83,6 +83,10 @@ impl Compression for SingleUserCoalesced {
         self.options.display.sample()
     }
 
+    fn arguments(&self) -> Truncation {
+        self.options.display.arguments()
+    }
+
     fn render(&self, history: &History, scene: &Scene) -> Rendered {
         let display = &self.options.display;
         let failures = self.shown_failures(history);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, Vector};
 
 use super::estimate_tokens;
+use super::looks::look;
 use crate::turn::{CallOutcome, Defined, Excerpt, Turn, TurnCall};
 
 /// The turns so far.
@@ -131,6 +132,7 @@ impl History {
 
     /// The turn at an index, from 0.
     pub fn get(&self, index: usize) -> Option<&Arc<Turn>> {
+        look();
         self.turns.get(index)
     }
 
@@ -150,7 +152,7 @@ impl History {
     pub(super) fn last_calls(&self, limit: usize) -> impl Iterator<Item = (&Turn, &TurnCall)> {
         let from = self.calls.len().saturating_sub(limit);
         (from..self.calls.len()).filter_map(|at| self.calls.get(at)).filter_map(|place| {
-            let turn = self.turns.get(place.turn)?;
+            let turn = self.get(place.turn)?;
             Some((&**turn, turn.tool_calls.get(place.index)?))
         })
     }
@@ -159,27 +161,27 @@ impl History {
     pub(super) fn last_prints(&self, limit: usize) -> impl Iterator<Item = &str> {
         let from = self.prints.len().saturating_sub(limit);
         (from..self.prints.len()).filter_map(|at| self.prints.get(at)).filter_map(|place| {
-            let turn = self.turns.get(place.turn)?;
+            let turn = self.get(place.turn)?;
             turn.prints.get(place.index).map(String::as_str)
         })
     }
 
     /// The failed turns, by index, the latest first.
     pub(super) fn failed(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
-        self.failed.iter().rev().copied()
+        self.failed.iter().rev().copied().inspect(|_| look())
     }
 
     /// How many definitions that exist now were last made before a turn. It looks at those that were not.
     pub(super) fn definitions_before(&self, turn: usize) -> usize {
-        let newest = self.definitions.values().rev();
+        let newest = self.definitions.values().rev().inspect(|_| look());
         self.definitions.len() - newest.take_while(|definition| definition.place.turn >= turn).count()
     }
 
     /// The definitions that exist now and were last made before a turn, the newest first.
     pub(super) fn newest_definitions(&self, before: usize) -> impl Iterator<Item = Live<'_>> {
-        let newest = self.definitions.values().rev();
+        let newest = self.definitions.values().rev().inspect(|_| look());
         newest.skip_while(move |definition| definition.place.turn >= before).filter_map(|definition| {
-            let turn = self.turns.get(definition.place.turn)?;
+            let turn = self.get(definition.place.turn)?;
             let defined = turn.memory.defined.get(definition.place.index)?;
             Some(Live { first: definition.first, defined, turn })
         })
@@ -189,7 +191,10 @@ impl History {
     pub(super) fn weight_of(&self, turns: Range<usize>) -> Weight {
         let up_to = |end: usize| match end {
             0 => Weight::default(),
-            end => self.weights.get(end - 1).copied().unwrap_or_default(),
+            end => {
+                look();
+                self.weights.get(end - 1).copied().unwrap_or_default()
+            }
         };
         let (before, all) = (up_to(turns.start), up_to(turns.end));
         Weight {

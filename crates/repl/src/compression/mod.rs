@@ -21,6 +21,7 @@ mod config;
 mod fence;
 mod history;
 mod lines;
+mod looks;
 mod options;
 mod pairs;
 mod rendered;
@@ -63,6 +64,11 @@ pub trait Compression: fmt::Debug + Send + Sync {
     /// How much a turn keeps of each value, for this strategy to show.
     fn sample(&self) -> Truncation;
 
+    /// How much a turn keeps of the arguments of each call, for this strategy to show.
+    fn arguments(&self) -> Truncation {
+        Truncation::ARGUMENTS
+    }
+
     /// The messages of the next request.
     fn render(&self, history: &History, scene: &Scene) -> Rendered;
 
@@ -89,7 +95,11 @@ impl Registry<dyn Compression> {
         given: &Json,
         max_turns: u64,
     ) -> Result<Arc<dyn Compression>, ConfigurationError> {
-        let chosen = self.normalize(given)?;
-        if max_turns == 1 && chosen.name() != Full::NAME { Ok(Arc::new(Full::default())) } else { Ok(chosen) }
+        self.normalize(given).map(|chosen| for_turns(chosen, max_turns))
     }
+}
+
+/// The strategy of an agent that has so many turns: one that has a single turn has no history, and none is made of it.
+pub(crate) fn for_turns(chosen: Arc<dyn Compression>, max_turns: u64) -> Arc<dyn Compression> {
+    if max_turns == 1 && chosen.name() != Full::NAME { Arc::new(Full::default()) } else { chosen }
 }

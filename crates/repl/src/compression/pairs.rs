@@ -53,6 +53,10 @@ impl Compression for Full {
         self.options.display.sample()
     }
 
+    fn arguments(&self) -> Truncation {
+        self.options.display.arguments()
+    }
+
     fn render(&self, history: &History, scene: &Scene) -> Rendered {
         render_from(Self::NAME, 0, history, scene, &self.options.display)
     }
@@ -104,6 +108,10 @@ impl Compression for Trim {
 
     fn sample(&self) -> Truncation {
         self.options.display.sample()
+    }
+
+    fn arguments(&self) -> Truncation {
+        self.options.display.arguments()
     }
 
     fn render(&self, history: &History, scene: &Scene) -> Rendered {

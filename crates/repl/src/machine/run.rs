@@ -309,20 +309,29 @@ impl Run {
 
 /// What the program is given for a result.
 pub(crate) fn value_of(result: &OptionResult, prepared: &Prepared) -> Result<Value, String> {
+    let json = json_of(result, prepared)?;
+    from_json(json, &prepared.agent.options.limits).map_err(|error| too_large(&error))
+}
+
+/// Why a program is not given a result.
+pub(crate) fn too_large(error: &Error) -> String {
+    format!("its result: {}", error.message())
+}
+
+/// What the program is given for a result, as JSON.
+pub(crate) fn json_of<'r>(result: &'r OptionResult, prepared: &Prepared) -> Result<&'r Json, String> {
     if result.is_error {
         let kind = result.error_type.as_deref().unwrap_or("failed");
         return Err(result.error_message.clone().unwrap_or_else(|| kind.to_owned()));
     }
     let Some(json) = result.result.inline() else { return Err("its result was not fetched".to_owned()) };
-    let json = match json.as_object() {
+    Ok(match json.as_object() {
         // A tool's sentence is for models that see results; a program works with the value.
         Some(both) if is_sentence_and_value(both) && !declares_sentence(prepared, &result.option_name) => {
             both.get("value").unwrap_or(json)
         }
         _ => json,
-    };
-    from_json(json, &prepared.agent.options.limits)
-        .map_err(|error| format!("its result: {}", error.message()))
+    })
 }
 
 fn is_sentence_and_value(object: &Object<String, Json>) -> bool {
@@ -340,6 +349,7 @@ fn broken(what: &str) -> Box<Finished> {
         signal: None,
         prints: Vec::new(),
         memory: Memory::new(),
+        defined: Vec::new(),
         fuel_used: 0,
         tool_calls: 0,
     })

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_core::machine::Ending;
+use backstitch_core::message::OptionResult;
 use backstitch_core::storable;
 use backstitch_lisp::{
     Error, Finished, Inputs, Memory, Signal, Truncation, Value, from_json, restore_changes, store_changes,
@@ -11,7 +12,7 @@ use backstitch_lisp::{
 use serde_json::Value as Json;
 
 use super::LispMachine;
-use super::run::{Made, Run};
+use super::run::{Made, Run, json_of, too_large};
 use crate::feedback;
 use crate::mission::without_firewalled;
 use crate::signature::mismatches;
@@ -30,7 +31,7 @@ impl LispMachine {
                 self.left.tasks.insert(id, value.clone());
             }
         }
-        let Finished { result, signal, prints, memory, .. } = finished;
+        let Finished { result, signal, prints, memory, defined, .. } = finished;
         let value = match result {
             Ok(value) => value,
             Err(error) => return self.settle_error(run, &error, prints),
@@ -53,7 +54,7 @@ impl LispMachine {
             Err(error) => return self.settle_error(run, &error, prints),
         };
         let sample = self.prepared.agent.options.compression.sample();
-        let mut change = MemoryChange::between(&self.left.memory, &memory, sample);
+        let mut change = MemoryChange::between(&self.left.memory, &memory, &defined, sample);
         change.stored = Some(StoredMemory { extent: Extent::Delta, document, object: None });
         let number = run.origin.turn;
         let mut turn = self.turn_of(run, prints);
@@ -112,23 +113,24 @@ impl LispMachine {
 
     fn turn_of(&mut self, run: Run, prints: Vec<String>) -> Turn {
         let limits = &self.prepared.agent.options.limits;
-        let sample = self.prepared.agent.options.compression.sample();
-        let shown = |json: &Json| {
+        let compression = &self.prepared.agent.options.compression;
+        let shown = |json: &Json, sample: Truncation| {
             let json = without_firewalled(json);
-            let value = from_json(&json, limits).unwrap_or_default();
-            Excerpt::of(&json, &value, sample)
+            from_json(&json, limits).map(|value| Excerpt::of(&json, &value, sample))
+        };
+        let came_of = |result: &OptionResult| {
+            let json = json_of(result, &self.prepared)?;
+            shown(json, compression.sample()).map_err(|error| too_large(&error))
         };
         let call = |made: Made| TurnCall {
             call_id: made.call_id,
             path: Some(made.path),
             name: made.name,
-            arguments: shown(&Json::Object(made.arguments)),
+            arguments: shown(&Json::Object(made.arguments), compression.arguments())
+                .unwrap_or_else(|_| Excerpt::Sample { text: "...".to_owned(), label: "map".to_owned() }),
             outcome: match made.result {
                 None => CallOutcome::Open,
-                Some(result) if result.is_error => {
-                    CallOutcome::Error(result.error_message.or(result.error_type).unwrap_or_default())
-                }
-                Some(result) => CallOutcome::Result(shown(result.result.inline().unwrap_or(&Json::Null))),
+                Some(result) => came_of(&result).map_or_else(CallOutcome::Error, CallOutcome::Result),
             },
         };
         Turn {

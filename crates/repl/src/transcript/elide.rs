@@ -1,6 +1,5 @@
 //! Old results told by placeholders.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use backstitch_core::journal::InnerMessage;
@@ -9,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::{
-    Blocks, RenderedTranscript, TranscriptCompression, TranscriptStatistics, Weight, configuration, renderer,
+    RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics, Weight,
+    configuration, renderer,
 };
 use crate::steps::rounded_old;
 
@@ -107,31 +107,31 @@ impl TranscriptCompression for Elide {
         renderer(Self::NAME, Self::VERSION, &self.options)
     }
 
-    fn render(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript {
-        let weight = || messages.iter().map(|message| Weight::of(message)).sum();
-        let calm = self.options.tokens.is_some_and(|tokens| Weight::tokens(weight()) <= tokens);
-        let blocks = Blocks::of(messages);
-        let old = if calm { 0 } else { rounded_old(blocks.all().len(), self.options.keep_turns) };
-        let closed = blocks.all()[..old].iter().filter(|block| !block.open);
-        let places: HashSet<usize> = closed.flat_map(|block| block.places.iter().copied()).collect();
+    fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
+        let (blocks, bytes) = (history.blocks(), history.totals().bytes);
+        let calm = self.options.tokens.is_some_and(|tokens| Weight::tokens(bytes) <= tokens);
+        let old = if calm { 0 } else { rounded_old(blocks.len(), self.options.keep_turns) };
+        // The first answer whose results stay.
+        let end = blocks.get(old).map_or(0, |block| block.turn);
+        let is_old = |message: &InnerMessage| {
+            let turn = history.turn_of(message);
+            turn.is_some_and(|turn| turn < end && !history.open().contains(&turn))
+        };
         let mut count = 0;
-        let rendered =
-            messages.iter().enumerate().map(|(place, message)| match message.message.option_result() {
-                Some(result)
-                    if places.contains(&place) && Weight::of_result(message) > self.options.keep_bytes =>
-                {
-                    let elided = self.elided(message, result);
-                    // A placeholder that says as much as what it stands for is of no use.
-                    if Weight::of_result(&elided) >= Weight::of_result(message) {
-                        return message.clone();
-                    }
-                    count += 1;
-                    Arc::new(elided)
+        let rendered = history.messages().map(|message| match message.message.option_result() {
+            Some(result) if Weight::of_result(message) > self.options.keep_bytes && is_old(message) => {
+                let elided = self.elided(message, result);
+                // A placeholder that says as much as what it stands for is of no use.
+                if Weight::of_result(&elided) >= Weight::of_result(message) {
+                    return message.clone();
                 }
-                _ => message.clone(),
-            });
+                count += 1;
+                Arc::new(elided)
+            }
+            _ => message.clone(),
+        });
         let rendered: Vec<Arc<InnerMessage>> = rendered.collect();
-        let statistics = TranscriptStatistics::of(Self::NAME, messages, &rendered, count);
+        let statistics = TranscriptStatistics::of(Self::NAME, history, &rendered, count);
         RenderedTranscript { messages: rendered, statistics }
     }
 }

@@ -1,10 +1,11 @@
 //! What of a transcript a model is shown, for agents that call tools by JSON.
 //!
-//! A [`TranscriptCompression`] is a pure function from the messages of one evaluation to fewer or smaller ones, with
-//! [`TranscriptStatistics`] of what it left out. The journal keeps them all.
+//! A [`TranscriptCompression`] is a pure function from the messages of one evaluation ([`TranscriptHistory`]) to fewer or smaller
+//! ones, with [`TranscriptStatistics`] of what it left out. The journal keeps them all. A history is folded message by message,
+//! so a render looks at what it shows and at nothing else.
 //!
 //! Providers refuse a call without its result and a result without its call, and some refuse reasoning without what it led
-//! to. So a transcript is cut between [blocks](Blocks) only: an answer of the model with all of its calls and their results.
+//! to. So a transcript is cut between blocks only: an answer of the model with all of its calls and their results.
 //! Whatever a strategy does,
 //!
 //! - what was said before the first answer stays, in full: the system prompt and the first words of the user;
@@ -23,8 +24,9 @@
 //! every pair is whole; and the arguments of calls are never shortened, because they are part of the raw payload that goes
 //! back to the provider that signed it.
 
-mod blocks;
 mod elide;
+mod history;
+mod machine;
 mod statistics;
 mod trim;
 mod weight;
@@ -35,8 +37,9 @@ use std::sync::Arc;
 use backstitch_core::journal::InnerMessage;
 use serde_json::Value as Json;
 
-pub use blocks::{Block, Blocks};
 pub use elide::{Elide, ElideOptions};
+pub use history::TranscriptHistory;
+pub use machine::Compressed;
 pub use statistics::TranscriptStatistics;
 pub use trim::{Trim, TrimOptions};
 pub(crate) use weight::Weight;
@@ -63,8 +66,13 @@ pub trait TranscriptCompression: fmt::Debug + Send + Sync {
     /// What rendered a request: name, version and a digest of the options.
     fn renderer(&self) -> String;
 
-    /// The messages of the next request, of all messages of one evaluation in their order.
-    fn render(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript;
+    /// The messages of the next request.
+    fn render(&self, history: &TranscriptHistory) -> RenderedTranscript;
+
+    /// The messages of the request after these, which are all of one evaluation, from scratch.
+    fn render_messages(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript {
+        self.render(&messages.iter().cloned().collect())
+    }
 }
 
 /// No compression.
@@ -89,9 +97,10 @@ impl TranscriptCompression for Keep {
         renderer(Self::NAME, 1, &NoOptions {})
     }
 
-    fn render(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript {
-        let statistics = TranscriptStatistics::of(Self::NAME, messages, messages, 0);
-        RenderedTranscript { messages: messages.to_vec(), statistics }
+    fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
+        let messages: Vec<_> = history.messages().cloned().collect();
+        let statistics = TranscriptStatistics::of(Self::NAME, history, &messages, 0);
+        RenderedTranscript { messages, statistics }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch_core::journal::{InnerMessage, Role};
 use serde::{Deserialize, Serialize};
 
-use super::Weight;
+use super::{TranscriptHistory, Weight};
 use crate::compression::Shown;
 
 /// What a render made of a transcript, and what it left out.
@@ -37,26 +37,25 @@ pub struct TranscriptStatistics {
 impl TranscriptStatistics {
     pub(super) fn of(
         strategy: &str,
-        before: &[Arc<InnerMessage>],
+        before: &TranscriptHistory,
         after: &[Arc<InnerMessage>],
         results_elided: usize,
     ) -> Self {
-        let bytes = |messages: &[Arc<InnerMessage>]| messages.iter().map(|message| Weight::of(message)).sum();
-        let (bytes_before, bytes_after) = (bytes(before), bytes(after));
-        let shown =
-            |count: fn(&[Arc<InnerMessage>]) -> usize| Shown { total: count(before), shown: count(after) };
+        let totals = before.totals();
+        let bytes_before = totals.bytes;
+        let bytes_after = after.iter().map(|message| Weight::of(message)).sum();
+        let answers = after.iter().filter(|message| message.role() == Role::Assistant);
+        let answers = answers.map(|message| message.turn).collect::<HashSet<u64>>().len();
+        let count = |counts: fn(&InnerMessage) -> bool| after.iter().filter(|one| counts(one)).count();
+        let calls = count(|message| message.message.option_call().is_some());
+        let sidecars = count(|message| message.provider.is_some());
         Self {
             strategy: strategy.to_owned(),
-            messages: shown(<[_]>::len),
-            turns: shown(|messages| {
-                let answers = messages.iter().filter(|message| message.role() == Role::Assistant);
-                answers.map(|message| message.turn).collect::<HashSet<u64>>().len()
-            }),
-            tool_calls: shown(|messages| {
-                messages.iter().filter(|message| message.message.option_call().is_some()).count()
-            }),
+            messages: Shown { total: before.len(), shown: after.len() },
+            turns: Shown { total: totals.answers, shown: answers },
+            tool_calls: Shown { total: totals.calls, shown: calls },
             results_elided,
-            sidecars: shown(|messages| messages.iter().filter(|message| message.provider.is_some()).count()),
+            sidecars: Shown { total: totals.sidecars, shown: sidecars },
             bytes_before,
             bytes_after,
             tokens_before: Weight::tokens(bytes_before),

@@ -1,6 +1,5 @@
 //! The last answers, and what was said before the first.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use backstitch_core::journal::InnerMessage;
@@ -8,9 +7,10 @@ use backstitch_core::message::{Content, Part};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::history::Block;
 use super::{
-    Block, Blocks, RenderedTranscript, TranscriptCompression, TranscriptStatistics, Weight, configuration,
-    renderer,
+    RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics, Weight,
+    configuration, renderer,
 };
 use crate::steps::{first, rounded_cut};
 
@@ -53,23 +53,17 @@ impl Trim {
     }
 
     /// How many blocks are to be left out.
-    fn cut(&self, messages: &[Arc<InnerMessage>], blocks: &[Block]) -> usize {
+    fn cut(&self, history: &TranscriptHistory) -> usize {
+        let blocks = history.blocks().len();
         let mut cut = 0;
         if let Some(turns) = self.options.turns.map(|turns| turns.max(1)) {
-            cut = rounded_cut(blocks.len(), blocks.len().saturating_sub(turns), turns);
+            cut = rounded_cut(blocks, blocks.saturating_sub(turns), turns);
         }
         if let Some(tokens) = self.options.tokens {
-            let weight =
-                |places: &[usize]| places.iter().map(|place| Weight::of(&messages[*place])).sum::<u64>();
-            let sizes: Vec<u64> = blocks.iter().map(|block| weight(&block.places)).collect();
-            let all: u64 = messages.iter().map(|message| Weight::of(message)).sum();
-            // What is left once the blocks before each one are gone.
-            let mut left = vec![all];
-            for size in &sizes {
-                left.push(left[left.len() - 1] - size);
-            }
-            let least = first(0..blocks.len(), |from| Weight::tokens(left[from]) <= tokens);
-            cut = cut.max(rounded_cut(blocks.len(), least, blocks.len() - least));
+            // What is left once the blocks before one are gone.
+            let left = |from| history.totals().bytes.saturating_sub(history.weight_before(from));
+            let least = first(0..blocks, |from| Weight::tokens(left(from)) <= tokens);
+            cut = cut.max(rounded_cut(blocks, least, blocks - least));
         }
         cut
     }
@@ -88,30 +82,51 @@ impl TranscriptCompression for Trim {
         renderer(Self::NAME, Self::VERSION, &self.options)
     }
 
-    fn render(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript {
-        let blocks = Blocks::of(messages);
-        let cut = self.cut(messages, blocks.all());
-        let closed = |block: &&Block| !block.open && block.turn > 0;
-        let left_out: Vec<&Block> = blocks.all()[..cut].iter().filter(closed).collect();
-        let gone: HashSet<usize> = left_out.iter().flat_map(|block| block.places.iter().copied()).collect();
-        let note =
-            left_out.first().zip(left_out.last()).filter(|_| self.options.note).map(|(first, last)| {
-                let (first, last, count) = (first.turn, last.turn, left_out.len());
-                match count {
-                    1 => format!("[Answer {first}, with its calls and results, is not shown.]"),
-                    _ => format!(
-                        "[{count} answers, {first} to {last}, with their calls and results, are not shown.]"
-                    ),
-                }
-            });
-        let kept = messages.iter().enumerate().filter(|(place, _)| !gone.contains(place));
-        let kept = kept.map(|(place, message)| match &note {
-            Some(note) if Some(place) == blocks.first_user() => with_note(message, note),
-            _ => message.clone(),
+    fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
+        let (blocks, cut) = (history.blocks(), self.cut(history));
+        let stay: Vec<&Block> = staying(history, cut);
+        let count = cut - stay.len();
+        let mut places: Vec<u64> = history.apart().collect();
+        let later = (cut..blocks.len()).filter_map(|index| blocks.get(index));
+        places.extend(stay.into_iter().chain(later).flat_map(|block| block.places.iter().copied()));
+        places.sort_unstable();
+        let note = Some(count)
+            .filter(|count| *count > 0 && self.options.note)
+            .map(|count| note(history, cut, count));
+        let kept = places.into_iter().filter_map(|place| {
+            let message = history.at(place)?;
+            Some(match &note {
+                Some(note) if Some(place) == history.first_user() => with_note(message, note),
+                _ => message.clone(),
+            })
         });
         let kept: Vec<Arc<InnerMessage>> = kept.collect();
-        let statistics = TranscriptStatistics::of(Self::NAME, messages, &kept, 0);
+        let statistics = TranscriptStatistics::of(Self::NAME, history, &kept, 0);
         RenderedTranscript { messages: kept, statistics }
+    }
+}
+
+/// The blocks before a cut that stay all the same.
+fn staying(history: &TranscriptHistory, cut: usize) -> Vec<&Block> {
+    let blocks = history.blocks();
+    let first = blocks.front().filter(|block| cut > 0 && block.turn == 0);
+    let open = history.open().iter().filter_map(|turn| {
+        let index =
+            blocks.binary_search_by_key(turn, |block| block.turn).ok().filter(|index| *index < cut)?;
+        blocks.get(index).filter(|block| block.turn > 0)
+    });
+    first.into_iter().chain(open).collect()
+}
+
+/// What is said of so many blocks before a cut that are left out.
+fn note(history: &TranscriptHistory, cut: usize, count: usize) -> String {
+    let blocks = history.blocks();
+    let turn = |index: usize| blocks.get(index).filter(|block| block.may_go()).map(|block| block.turn);
+    let first = (0..cut).find_map(turn).unwrap_or_default();
+    let last = (0..cut).rev().find_map(turn).unwrap_or_default();
+    match count {
+        1 => format!("[Answer {first}, with its calls and results, is not shown.]"),
+        _ => format!("[{count} answers, {first} to {last}, with their calls and results, are not shown.]"),
     }
 }
 

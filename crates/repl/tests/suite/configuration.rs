@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use backstitch_core::journal::Role;
 use backstitch_lisp::Truncation;
 use backstitch_repl::compression::{
-    CoalescedOptions, Compression, ConfigurationError, Display, Errors, Fence, Full, FullOptions, Registry,
-    Samples, SingleUserCoalesced, ToolResults, Trim, TrimOptions,
+    CoalescedOptions, Compression, ConfigurationError, Display, Errors, Fence, Full, FullOptions, History,
+    Registry, Rendered, RenderedMessage, Samples, Scene, SingleUserCoalesced, Statistics, ToolResults, Trim,
+    TrimOptions,
 };
+use backstitch_repl::{LispAgent, LispOptions};
 use serde_json::{Value as Json, json};
+
+use crate::support::{Agent, bare, only};
 
 type Strategies = Registry<dyn Compression>;
 
@@ -30,6 +35,9 @@ fn true_is_the_default_strategy_and_false_is_none() {
     means(json!(true), &SingleUserCoalesced::default());
     means(json!(false), &Full::default());
     means(json!(null), &Full::default());
+    for nothing_said in [LispOptions::default(), LispAgent::new().options] {
+        assert_eq!(nothing_said.compression.configuration(), Full::default().configuration());
+    }
 }
 
 #[test]
@@ -161,13 +169,52 @@ fn an_agent_with_a_single_turn_compresses_nothing() {
     assert!(strategies.normalize_for(&json!("zip"), 1).is_err());
 }
 
+/// A strategy of somebody else, who knows nothing but what is public.
+#[derive(Debug)]
+struct Brief {
+    words: u64,
+}
+
+impl Compression for Brief {
+    fn name(&self) -> &'static str {
+        "brief"
+    }
+
+    fn configuration(&self) -> Json {
+        json!({"strategy": "brief", "words": self.words})
+    }
+
+    fn renderer(&self) -> String {
+        format!("brief/1 {}", self.words)
+    }
+
+    fn sample(&self) -> Truncation {
+        Truncation::SAMPLE
+    }
+
+    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+        let programs = history.turns().filter_map(|turn| turn.program.as_deref()).rev();
+        let latest: Vec<&str> = programs.take(self.words as usize).collect();
+        let text = format!("{} {} {}", scene.mission(), history.len(), latest.join(" "));
+        let message = RenderedMessage { role: Role::User, text, stable: scene.mission().len() };
+        let statistics =
+            Statistics { strategy: self.name().into(), turns: history.len(), ..Statistics::default() };
+        Rendered { messages: vec![message], statistics }
+    }
+}
+
 #[test]
 fn strategies_can_be_added() {
-    let strategies = Strategies::standard()
-        .with("mine", |given| Ok(Arc::new(limit(given.len() + 1)) as Arc<dyn Compression>));
-    let mine = strategies.normalize(&json!(["mine", {"whatever": 1}])).unwrap();
-    assert_eq!(mine.configuration(), limit(2).configuration());
-    assert_eq!(strategies.names().collect::<Vec<_>>(), ["single_user_coalesced", "trim", "none", "mine"]);
+    let strategies = Strategies::standard().with("brief", |given| {
+        let words = given.get("words").and_then(Json::as_u64).unwrap_or(1);
+        Ok(Arc::new(Brief { words }) as Arc<dyn Compression>)
+    });
+    assert_eq!(strategies.names().collect::<Vec<_>>(), ["single_user_coalesced", "trim", "none", "brief"]);
+    let brief = strategies.normalize(&json!(["Brief", {"words": 2}])).unwrap();
+    assert_eq!((brief.name(), brief.configuration()), ("brief", json!({"strategy": "brief", "words": 2})));
+    let agent = Agent::after(&["1", "2", "3"]);
+    assert_eq!(only(&brief.render_turns(&agent.turns, &bare())), "M 3 3 2");
+    assert_eq!(only(&brief.render(&agent.history(), &bare())), "M 3 3 2");
 }
 
 #[test]

@@ -17,8 +17,8 @@ use backstitch_core::rng::Seed;
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_core::view::JournalView;
-use backstitch_repl::compression::SingleUserCoalesced;
-use backstitch_repl::{CallOutcome, LispAgent, LispMachinery, Turn, TurnSignal};
+use backstitch_repl::compression::{Compression, Full, SingleUserCoalesced};
+use backstitch_repl::{CallOutcome, LispAgent, LispMachinery, LispOptions, Turn, TurnSignal};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -191,6 +191,11 @@ impl Simulation {
                 result.is_error = true;
                 result.error_message = Some(refusal.clone());
             }
+            // As a tool answers that says something beside its value.
+            (None, "twice", Some(n)) if arguments.contains_key("told") => {
+                let told = json!({"message": "It is doubled.", "value": n * 2});
+                result = OptionResult::new(wanted.call_id, "twice", told);
+            }
             (None, "twice", Some(n)) => result = OptionResult::new(wanted.call_id, "twice", json!(n * 2)),
             _ => {
                 result.is_error = true;
@@ -349,6 +354,106 @@ fn an_agent_may_fail_run_out_of_turns_or_have_one_only() {
     let (simulation, ending) = simulate(agent().with_max_turns(1), &["(reduce + (map tool/twice [1 2]))"]);
     assert_eq!(ending.output, Some(json!(6)));
     assert!(!simulation.shown[0].contains("Turns left"));
+}
+
+#[test]
+fn an_agent_with_one_turn_compresses_nothing_however_it_was_made() {
+    let of_budget = |turn_budget| {
+        let compression: Arc<dyn Compression> = Arc::new(SingleUserCoalesced::default());
+        agent().with_options(LispOptions { turn_budget, compression, ..LispOptions::default() })
+    };
+    for single in [agent().with_max_turns(1), of_budget(1)] {
+        let simulation = Simulation::new(single, &[]);
+        let shown = simulation.machine.show(None).unwrap();
+        assert_eq!(shown.renderer, Some(Full::default().renderer()));
+        let text = shown.messages.last().unwrap().content();
+        assert!(
+            text.ends_with("data/rows                     ; list[3], sample: [{:id 1} {:id 2} {:id 3}]"),
+            "{text}"
+        );
+    }
+    let several = Simulation::new(of_budget(2), &[]).machine.show(None).unwrap();
+    assert_eq!(several.renderer, Some(SingleUserCoalesced::default().renderer()));
+}
+
+#[test]
+fn an_agent_has_five_turns_unless_it_is_said() {
+    let (simulation, ending) = simulate(agent(), &["1", "2", "(boom)", "4", "5", "(return 6)"]);
+    assert_eq!(ending.error.unwrap().kind, "max_turns");
+    let last_lines: Vec<&str> =
+        simulation.shown.iter().map(|shown| shown.lines().last().unwrap_or_default()).collect();
+    assert_eq!(last_lines[..4], ["Turns left: 4", "Turns left: 3", "Turns left: 2", "Turns left: 1"]);
+    assert_eq!(last_lines[4..], ["FINAL TURN - you must call (return result) or (fail reason) now."]);
+}
+
+#[test]
+fn turns_are_only_ever_added_and_what_does_not_change_is_the_same_in_each_request() {
+    let answers: Vec<String> = CALLS_EVERYWHERE.iter().map(|program| fenced(program)).collect();
+    let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
+    let mut simulation = Simulation::new(agent(), &answers);
+    let mut before: Vec<Turn> = Vec::new();
+    loop {
+        let action = simulation.next();
+        if simulation.act(action, None).is_some() {
+            break;
+        }
+        let now = simulation.finished_turns();
+        assert_eq!(now[..before.len()], before);
+        before = now;
+    }
+    assert_eq!(before.len(), CALLS_EVERYWHERE.len());
+    assert!(
+        before.iter().zip(CALLS_EVERYWHERE).all(|(turn, program)| turn.program.as_deref() == Some(program))
+    );
+    let stable = simulation.shown[0].split_once("\n\n;; No tool calls made").unwrap().0.to_owned();
+    assert!(stable.contains(";; === tool/ ===") && stable.contains(";; === data/ ==="), "{stable}");
+    assert!(simulation.shown.iter().all(|shown| shown.starts_with(&stable)), "{:#?}", simulation.shown);
+}
+
+#[test]
+fn names_mean_the_same_to_functions_that_were_kept() {
+    // A machine that is rebuilt compiles them again, when what the names mean to others may have changed.
+    let (_, ending) = simulate(
+        agent(),
+        &[
+            "(defn all [] (count rows)) (defn call [] (twice 4)) (all)",
+            "(def rows [1]) (defn twice [x] :mine)",
+            "(return [(all) (count rows) (call) (twice 4)])",
+        ],
+    );
+    assert_eq!(ending.output, Some(json!([3, 1, 8, "mine"])), "{ending:?}");
+    // One that was compiled where the name may be defined asks each time.
+    let (_, ending) = simulate(
+        agent(),
+        &[
+            "(when false (def rows 1)) (defn all [] (count rows))",
+            "(def before (all)) (def rows [1])",
+            "(return [before (all)])",
+        ],
+    );
+    assert_eq!(ending.output, Some(json!([3, 1])), "{ending:?}");
+}
+
+#[test]
+fn arguments_are_shown_short_however_long_they_are() {
+    for length in [100, 5_000] {
+        let program = format!("(tool/twice {{:n 1 :text (apply str (repeat {length} \"x\"))}})");
+        let (simulation, _) = simulate(agent(), &[&program, "(return 1)"]);
+        let shown = &simulation.shown[1];
+        let expected = format!(";   twice({{:n 1 :text \"{}...\"}}) -> 2", "x".repeat(20));
+        assert!(shown.lines().any(|line| line == expected), "{length}: {shown}");
+    }
+}
+
+#[test]
+fn results_are_shown_as_programs_get_them() {
+    let programs = ["(def x (tool/twice {:n 4 :told true})) (def y (tool/twice 5))", "(return [x y])"];
+    let (simulation, ending) = simulate(agent(), &programs);
+    assert_eq!(ending.output, Some(json!([8, 10])));
+    let shown = &simulation.shown[1];
+    for line in [";   twice({:n 4 :told true}) -> 8", ";   twice({:n 5}) -> 10"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod coalesced;
 mod configuration;
 mod extraction;
+mod golden;
 mod machine;
 mod mission;
 mod pairs;

@@ -1,5 +1,6 @@
 //! What holds for any turns, whatever is in them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use backstitch_repl::compression::{
@@ -110,6 +111,65 @@ fn strategies() -> Vec<Box<dyn Compression>> {
     ]
 }
 
+/// Other words for what a turn did.
+fn say_otherwise(turn: &mut Turn, words: &str) {
+    turn.answer = words.to_owned();
+    turn.program = None;
+    turn.result = Some(Excerpt::Whole(json!(words)));
+    turn.error = turn.error.take().map(|error| TurnError { message: words.to_owned(), ..error });
+}
+
+fn call_otherwise(call: &mut TurnCall, words: &str) {
+    call.name = words.to_owned();
+    call.arguments = Excerpt::Whole(json!({ "other": words }));
+    call.outcome = CallOutcome::Error("x".repeat(5_000));
+}
+
+/// Turns that differ in everything that is not shown of them, if two calls and two prints are, and failed turns until one
+/// succeeds: what programs were, what older calls and prints were, what calls gave and what values were where something was
+/// printed, what names stood for before they stood for something else, and how it failed before.
+fn with_what_is_hidden_changed(turns: &[Turn], words: &str) -> Vec<Turn> {
+    let mut other = turns.to_vec();
+    let recovered = turns.iter().rposition(|turn| turn.success);
+    let (mut calls, mut prints, mut later) = (0, 0, BTreeSet::new());
+    for (index, turn) in other.iter_mut().enumerate().rev() {
+        let is_silent = turn.prints.is_empty();
+        for call in turn.tool_calls.iter_mut().rev() {
+            calls += 1;
+            call.path = Some(words.to_owned());
+            if calls > 2 {
+                call_otherwise(call, words);
+            } else if !is_silent {
+                call.outcome = CallOutcome::Error(words.to_owned());
+            }
+        }
+        if turn.success {
+            say_otherwise(turn, words);
+            for print in turn.prints.iter_mut().rev() {
+                prints += 1;
+                if prints > 2 {
+                    words.clone_into(print);
+                }
+            }
+            for defined in turn.memory.defined.iter_mut().rev() {
+                if !later.insert(defined.name.clone()) {
+                    defined.doc = Some(words.to_owned());
+                    defined.defined_as = DefinedAs::Value { label: words.to_owned(), sample: None };
+                } else if let DefinedAs::Value { sample, .. } = &mut defined.defined_as
+                    && !is_silent
+                {
+                    *sample = Some(words.to_owned());
+                }
+            }
+            later.extend(turn.memory.forgotten.iter().cloned());
+        } else if recovered.is_some_and(|success| index < success) {
+            say_otherwise(turn, words);
+            turn.prints.iter_mut().for_each(|print| words.clone_into(print));
+        }
+    }
+    other
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -136,6 +196,8 @@ proptest! {
         for strategy in strategies() {
             prop_assert_eq!(strategy.render(&history, &bare()), strategy.render_turns(&turns, &bare()));
         }
+        prop_assert!(other.turns().take(turns.len()).zip(history.turns()).all(|(one, two)| Arc::ptr_eq(one, two)));
+        prop_assert_eq!(other.len(), history.len() + 1);
     }
 
     #[test]
@@ -170,30 +232,22 @@ proptest! {
             display: Display { println_limit: 2, tool_call_limit: 2, ..Display::default() },
             ..CoalescedOptions::default()
         });
-        let mut other = turns.clone();
-        let (mut calls, mut prints) = (0, 0);
-        for turn in other.iter_mut().rev() {
-            for call in turn.tool_calls.iter_mut().rev() {
-                calls += 1;
-                if calls > 2 {
-                    call.name = answer.clone();
-                    call.outcome = CallOutcome::Error("x".repeat(5_000));
-                }
-            }
-            if turn.success {
-                turn.answer = answer.clone();
-                turn.program = None;
-                turn.result = Some(Excerpt::Whole(json!(answer)));
-                for print in turn.prints.iter_mut().rev() {
-                    prints += 1;
-                    if prints > 2 {
-                        *print = answer.clone();
-                    }
-                }
-            }
-        }
+        let other = with_what_is_hidden_changed(&turns, &answer);
         let (one, two) = (strategy.render_turns(&turns, &bare()), strategy.render_turns(&other, &bare()));
         prop_assert_eq!(one.messages, two.messages);
+    }
+
+    #[test]
+    fn of_turns_that_are_trimmed_only_what_they_left_matters(turns in turns(), answer in hostile()) {
+        let strategy = Trim::new(TrimOptions { turns: 3, ..TrimOptions::default() });
+        let one = strategy.render_turns(&turns, &bare());
+        let mut other = turns;
+        for turn in &mut other[..one.statistics.turns_dropped] {
+            say_otherwise(turn, &answer);
+            turn.prints.iter_mut().for_each(|print| answer.clone_into(print));
+            turn.tool_calls.iter_mut().for_each(|call| call_otherwise(call, &answer));
+        }
+        prop_assert_eq!(one.messages, strategy.render_turns(&other, &bare()).messages);
     }
 
     #[test]

@@ -93,8 +93,12 @@ impl Agent {
                     Ok(value) => {
                         turn.success = true;
                         turn.result = Some(excerpt(&value));
-                        turn.memory =
-                            MemoryChange::between(&self.inputs.memory, &finished.memory, Truncation::SAMPLE);
+                        turn.memory = MemoryChange::between(
+                            &self.inputs.memory,
+                            &finished.memory,
+                            &finished.defined,
+                            Truncation::SAMPLE,
+                        );
                         self.inputs.memory = finished.memory;
                     }
                 }

@@ -10,7 +10,8 @@ use backstitch_core::message::{
 };
 use backstitch_repl::compression::Registry;
 use backstitch_repl::transcript::{
-    Elide, ElideOptions, Keep, RenderedTranscript, TranscriptCompression, Trim, TrimOptions,
+    Elide, ElideOptions, Keep, RenderedTranscript, TranscriptCompression, TranscriptHistory, Trim,
+    TrimOptions,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -134,7 +135,7 @@ fn the_last_answers_stay_and_what_is_gone_is_said() {
         writer.step("found");
     }
     writer.answer("Done.", 0);
-    let rendered = trim(Some(3), None).render(&writer.messages);
+    let rendered = trim(Some(3), None).render_messages(&writer.messages);
     assert_eq!(turns(&rendered), [0, 5, 6, 7]);
     assert_eq!(rendered.messages[0], writer.messages[0]);
     let said = "Do it.\n[4 answers, 1 to 4, with their calls and results, are not shown.]";
@@ -147,8 +148,8 @@ fn the_last_answers_stay_and_what_is_gone_is_said() {
     assert!(statistics.bytes_after < statistics.bytes_before);
 
     let silent = Trim::new(TrimOptions { turns: Some(6), note: false, ..TrimOptions::default() });
-    assert_eq!(silent.render(&writer.messages).messages[1], writer.messages[1]);
-    let all = trim(Some(7), None).render(&writer.messages);
+    assert_eq!(silent.render_messages(&writer.messages).messages[1], writer.messages[1]);
+    let all = trim(Some(7), None).render_messages(&writer.messages);
     assert_eq!(all.messages, writer.messages);
 }
 
@@ -158,11 +159,11 @@ fn tokens_press_as_well_and_the_last_answer_always_stays() {
     for _ in 0..8 {
         writer.step(&"x".repeat(4_000));
     }
-    let rendered = trim(None, Some(4_200)).render(&writer.messages);
+    let rendered = trim(None, Some(4_200)).render_messages(&writer.messages);
     assert_eq!(turns(&rendered), [0, 5, 6, 7, 8]);
     assert!(rendered.statistics.tokens_after <= 4_200, "{:?}", rendered.statistics);
-    assert_eq!(turns(&trim(None, Some(0)).render(&writer.messages)), [0, 8]);
-    assert_eq!(turns(&trim(Some(0), None).render(&writer.messages)), [0, 8]);
+    assert_eq!(turns(&trim(None, Some(0)).render_messages(&writer.messages)), [0, 8]);
+    assert_eq!(turns(&trim(Some(0), None).render_messages(&writer.messages)), [0, 8]);
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn an_answer_with_an_open_call_and_the_words_of_people_stay() {
     for _ in 0..5 {
         writer.step("found");
     }
-    let rendered = trim(Some(1), None).render(&writer.messages);
+    let rendered = trim(Some(1), None).render_messages(&writer.messages);
     assert_eq!(turns(&rendered), [0, 1, 6]);
     let texts: Vec<_> = rendered.messages.iter().map(|message| message.message.text().into_owned()).collect();
     assert!(texts.contains(&"Mind the gap.".to_owned()) && texts.contains(&"Two at once.".to_owned()));
@@ -187,7 +188,7 @@ fn most_requests_begin_as_the_one_before_them() {
     let (strategy, mut before, mut changed) = (trim(Some(8), None), Vec::new(), 0);
     for _ in 0..40 {
         writer.step("found");
-        let rendered = strategy.render(&writer.messages).messages;
+        let rendered = strategy.render_messages(&writer.messages).messages;
         changed += usize::from(!rendered.starts_with(&before));
         before = rendered;
     }
@@ -209,7 +210,7 @@ fn old_results_are_told_by_placeholders_that_name_the_call() {
     }
     let recall = Some(backstitch_repl::recall::TOOL_NAME.to_owned());
     let strategy = Elide::new(ElideOptions { keep_turns: 2, preview: 14, recall, ..ElideOptions::default() });
-    let rendered = strategy.render(&writer.messages);
+    let rendered = strategy.render_messages(&writer.messages);
     assert_eq!(rendered.messages.len(), writer.messages.len());
     let first = rendered.messages.iter().find(|message| message.tool_call_id() == Some(call_id(1))).unwrap();
     assert_eq!(
@@ -231,13 +232,39 @@ fn old_results_are_told_by_placeholders_that_name_the_call() {
     assert!(rendered.statistics.tokens_after < rendered.statistics.tokens_before / 2);
 
     let calm = Elide::new(ElideOptions { keep_turns: 0, tokens: Some(1_000_000), ..ElideOptions::default() });
-    assert_eq!(calm.render(&writer.messages).messages, writer.messages);
+    assert_eq!(calm.render_messages(&writer.messages).messages, writer.messages);
     let nameless = Elide::new(ElideOptions { keep_turns: 2, preview: 0, ..ElideOptions::default() });
-    let rendered = nameless.render(&writer.messages);
+    let rendered = nameless.render_messages(&writer.messages);
     let first = rendered.messages.iter().find(|message| message.tool_call_id() == Some(call_id(1))).unwrap();
     let expected =
         format!("[The result of look, 1015 bytes, is not shown. It is that of call {}.]", call_id(1));
     assert_eq!(first.content(), expected);
+}
+
+#[test]
+fn a_history_knows_each_message_once_and_by_its_place() {
+    let mut writer = Writer::new();
+    let made = writer.answer("Three at once.", 3);
+    for call in &made {
+        writer.result(1, *call, OptionResult::new(*call, "look", json!("found")));
+    }
+    writer.step("found");
+    // As they are told of: some before others that were said before them, and some twice.
+    let mut told = writer.messages.clone();
+    told[5..8].reverse();
+    told.extend(writer.messages[3..6].iter().cloned());
+    for strategy in [trim(Some(1), None), trim(Some(2), None), trim(None, Some(30))] {
+        assert_eq!(strategy.render_messages(&told), strategy.render_messages(&writer.messages));
+    }
+    // What is pushed to a clone changes nothing of what was there.
+    let history: TranscriptHistory = writer.messages.iter().cloned().collect();
+    let before = trim(Some(1), None).render(&history);
+    let mut longer = history.clone();
+    writer.step("found");
+    longer.extend(writer.messages.iter().cloned());
+    assert_eq!(longer.len(), writer.messages.len());
+    assert_eq!(trim(Some(1), None).render(&history), before);
+    assert_eq!(turns(&trim(Some(1), None).render(&longer)), [0, 3]);
 }
 
 #[test]
@@ -370,20 +397,20 @@ proptest! {
         let strategies: [Box<dyn TranscriptCompression>; 3] =
             [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(Keep)];
         for strategy in &strategies {
-            let rendered = strategy.render(&given);
+            let rendered = strategy.render_messages(&given);
             check(&given, &rendered);
-            prop_assert_eq!(strategy.render(&given), rendered.clone());
+            prop_assert_eq!(strategy.render_messages(&given), rendered.clone());
             // One after the other is as good as one.
             check_twice(&given, &rendered);
         }
-        prop_assert_eq!(Keep.render(&given).messages, given.clone());
+        prop_assert_eq!(Keep.render_messages(&given).messages, given.clone());
     }
 
     #[test]
     fn what_is_not_shown_does_not_matter(steps in steps(), turns in 1usize..4) {
         let given = written(&steps);
         let strategy = trim(Some(turns), None);
-        let rendered = strategy.render(&given);
+        let rendered = strategy.render_messages(&given);
         let kept: HashSet<u64> = rendered.messages.iter().map(|message| message.sequence).collect();
         let mut other = given.clone();
         for message in other.iter_mut().filter(|message| !kept.contains(&message.sequence)) {
@@ -394,14 +421,14 @@ proptest! {
             }
             *message = Arc::new(changed);
         }
-        prop_assert_eq!(strategy.render(&other).messages, rendered.messages);
+        prop_assert_eq!(strategy.render_messages(&other).messages, rendered.messages);
     }
 }
 
 /// A rendered transcript is a transcript: rendering it again keeps it whole.
 fn check_twice(given: &[Arc<InnerMessage>], rendered: &RenderedTranscript) {
-    let again =
-        Elide::new(ElideOptions { keep_turns: 1, ..ElideOptions::default() }).render(&rendered.messages);
+    let again = Elide::new(ElideOptions { keep_turns: 1, ..ElideOptions::default() })
+        .render_messages(&rendered.messages);
     let (kept_calls, all_results) = (calls(&again.messages), results(given));
     let kept_results = results(&again.messages);
     assert!(kept_calls.iter().all(|call| kept_results.contains(call) == all_results.contains(call)));

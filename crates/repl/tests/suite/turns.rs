@@ -11,7 +11,7 @@ fn defined(source: &str) -> Vec<Defined> {
     let program = engine.compile(source, &inputs).unwrap();
     let Outcome::Finished(finished) = engine.start(&program, inputs).run() else { panic!("{source} waits") };
     finished.result.unwrap();
-    MemoryChange::between(&Memory::new(), &finished.memory, Truncation::SAMPLE).defined
+    MemoryChange::between(&Memory::new(), &finished.memory, &[], Truncation::SAMPLE).defined
 }
 
 #[test]
@@ -37,10 +37,26 @@ fn a_turn_is_plain_json_and_comes_back() {
     };
     let json = serde_json::to_value(&turn).unwrap();
     assert_eq!(
-        json["memory"]["defined"],
-        json!([{"name": "x", "value": {"label": "integer", "sample": "1"}}])
+        json,
+        json!({
+            "number": 2,
+            "answer": "```clojure\n(def x 1)\n```",
+            "program": "(def x 1)",
+            "success": true,
+            "result": {"whole": "#'x"},
+            "signal": "return",
+            "error": {"kind": "type_error", "message": "no"},
+            "prints": ["one\ntwo"],
+            "tool_calls": [{
+                "call_id": "01900000-0000-7000-8000-000000000007",
+                "path": "0",
+                "name": "search",
+                "arguments": {"whole": {"query": "a"}},
+                "outcome": {"error": "down"},
+            }],
+            "memory": {"defined": [{"name": "x", "value": {"label": "integer", "sample": "1"}}]},
+        })
     );
-    assert_eq!(json["tool_calls"][0]["outcome"], json!({"error": "down"}));
     assert_eq!(serde_json::from_value::<Turn>(json.clone()).unwrap(), turn);
 
     let mut newer = json;
@@ -62,7 +78,7 @@ fn a_turn_that_did_nothing_says_nothing() {
 fn definitions_are_kept_as_they_are_shown() {
     let all = defined(
         "(def none nil) (def empty-list []) (def rows [1 2 3 4])
-         (defn f \"Doc\" ([x] x) ([x & more] x)) (f 1)",
+         (defn f \"Doc\" ([x] x) ([x & more] x)) (f 1) (def seen (atom 5))",
     );
     let shown: Vec<_> =
         all.iter().map(|one| (one.name.as_str(), one.doc.as_deref(), &one.defined_as)).collect();
@@ -81,6 +97,7 @@ fn definitions_are_kept_as_they_are_shown() {
             ("empty-list", None, &value("list[0]", None)),
             ("rows", None, &value("list[4]", Some("[1 2 3 ...] (4 items, showing first 3)"))),
             ("f", Some("Doc"), &function),
+            ("seen", None, &value("atom", None)),
         ]
     );
 }

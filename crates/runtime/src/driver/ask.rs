@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::Driver;
 use super::drive::{Next, millis};
 use super::hydrate::Held;
-use super::question::{Asking, answers_left};
+use super::question::{Asking, answers_left, as_said};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
 use crate::policy::WAITS;
@@ -103,13 +103,7 @@ impl Driver {
         };
         let store = &**self.live.store();
         let transcript = self.hydrated.transcript(store, transcript).await?;
-        let mut shown = match shown {
-            Some(shown) => shown,
-            None => {
-                let state = self.live.state().await;
-                self.agent.rendering.show(&state.view, &transcript, evaluation)?
-            }
-        };
+        let mut shown = shown.unwrap_or_else(|| as_said(&transcript, evaluation));
         let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
         let deltas = self.deltas(evaluation, turns + 1);
         let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };

@@ -11,6 +11,7 @@ use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId, ObjectRef};
 use backstitch_core::ports::{MediaBytes, Store, StoreError};
+use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 
@@ -22,6 +23,25 @@ use crate::live::LiveSession;
 pub(super) struct Hydrated {
     messages: Mutex<HashMap<MessageId, Arc<InnerMessage>>>,
     media: Mutex<HashMap<ObjectId, Arc<[u8]>>>,
+    whole: Mutex<Option<Whole>>,
+}
+
+/// A transcript as it was brought back the last time.
+#[derive(Clone, Default)]
+struct Whole {
+    items: Items<InnerMessage>,
+    /// The last message, as it was given.
+    last: Option<Arc<InnerMessage>>,
+}
+
+impl Whole {
+    /// Whether this is how a transcript begins. Transcripts grow at their ends and go back to what they were, so it is if the
+    /// last message is in its place.
+    fn begins(&self, given: &Items<InnerMessage>) -> bool {
+        let Some(last) = &self.last else { return true };
+        let there = self.items.len().checked_sub(1).and_then(|place| given.get(place));
+        there.is_some_and(|there| Arc::ptr_eq(there, last))
+    }
 }
 
 /// Where objects are.
@@ -43,20 +63,21 @@ impl Held<'_> {
 }
 
 impl Hydrated {
-    /// The transcript with all of its content.
+    /// The transcript with all of its content. What was looked at the last time is not looked at again.
     pub(super) async fn transcript(
         &self,
         store: &dyn Store,
         transcript: Transcript,
     ) -> Result<Transcript, RuntimeError> {
-        if transcript.all().iter().all(|message| message.object_refs().is_empty()) {
-            return Ok(transcript);
+        let given = transcript.all();
+        let known = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut whole = known.filter(|known| known.begins(given)).unwrap_or_default();
+        while let Some(message) = given.get(whole.items.len()) {
+            whole.items.extend([self.message(store, message).await?]);
+            whole.last = Some(message.clone());
         }
-        let mut messages = Vec::with_capacity(transcript.all().len());
-        for message in transcript.all().iter() {
-            messages.push(self.message(store, message).await?);
-        }
-        Ok(Transcript::new(messages.into_iter().collect()))
+        *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = Some(whole.clone());
+        Ok(Transcript::new(whole.items))
     }
 
     /// A message with all of its content.

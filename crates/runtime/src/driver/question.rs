@@ -48,6 +48,11 @@ impl Asking {
     }
 }
 
+/// All of an evaluation, as it was said.
+pub(super) fn as_said(transcript: &Transcript, evaluation: EvaluationId) -> Shown {
+    Shown { messages: transcript.inner_messages(evaluation), ..Shown::default() }
+}
+
 /// How many answers the budget of an evaluation leaves it.
 pub(super) fn answers_left(view: &JournalView, evaluation: EvaluationId) -> Option<u64> {
     view.budget_left(view.evaluation(evaluation)?)?.turns
@@ -66,10 +71,8 @@ pub(crate) async fn question_before(
     let transcript = hydrated.transcript(store, view.transcript()?).await?;
     let past = Past { messages: transcript.inner_messages(evaluation), ..Past::of(view, evaluation)? };
     let machine = agent.machinery().rebuild(&with_content(store, past).await?)?;
-    let shown = match machine.show(answers_left(view, evaluation)) {
-        Some(shown) => shown,
-        None => agent.rendering.show(view, &transcript, evaluation)?,
-    };
+    let shown = machine.show(answers_left(view, evaluation));
+    let shown = shown.unwrap_or_else(|| as_said(&transcript, evaluation));
     let media = hydrated.media(Held::In(store), &shown.messages).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);

@@ -3,16 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::budget::{Amounts, Limits};
-use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Effect, RecordBody};
-use backstitch_core::machine::{MachineError, Rendering, Shown};
 use backstitch_core::message::{Arguments, MediaPart, Modality, PolicyName};
 use backstitch_core::ports::{Answer, BoxFuture, Delta, Policy, PolicyError, Question, RequestInfo};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
-use backstitch_core::view::{JournalView, Transcript};
+use backstitch_repl::transcript::{
+    RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics,
+};
 use backstitch_runtime::{Agent, FunctionPolicy, Mission, Runtime, SessionOptions, Tools};
 use backstitch_store::MemoryStore;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Asks an agent of this function, and gives what it was asked.
 fn listening(
@@ -86,17 +86,25 @@ async fn pieces_of_an_answer_are_told_with_their_place() {
 }
 
 /// Shows only the last message.
+#[derive(Debug)]
 struct Last;
 
-impl Rendering for Last {
-    fn show(
-        &self,
-        _: &JournalView,
-        transcript: &Transcript,
-        evaluation: EvaluationId,
-    ) -> Result<Shown, MachineError> {
-        let messages = transcript.inner_messages(evaluation).pop().into_iter().collect();
-        Ok(Shown { messages, renderer: Some("last/1".into()), ..Shown::default() })
+impl TranscriptCompression for Last {
+    fn name(&self) -> &'static str {
+        "last"
+    }
+
+    fn configuration(&self) -> Value {
+        json!("last")
+    }
+
+    fn renderer(&self) -> String {
+        "last/1".to_owned()
+    }
+
+    fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
+        let messages = history.messages().next_back().cloned().into_iter().collect();
+        RenderedTranscript { messages, statistics: TranscriptStatistics::default() }
     }
 }
 
@@ -130,7 +138,7 @@ async fn what_is_shown_is_what_the_agent_renders_and_departures_are_recorded() {
     let agent = Agent::new("tests", "departing", Arc::new(Departing)).with_system("You sew.");
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver =
-        runtime.create(agent.with_rendering(Arc::new(Last)), SessionOptions::default()).await.unwrap();
+        runtime.create(agent.with_compression(Arc::new(Last)), SessionOptions::default()).await.unwrap();
     let answered = driver.start("sew").await.unwrap().answer().unwrap();
     assert_eq!(answered.text, "I saw: sew");
     let mut events = runtime.events(driver.session().id());

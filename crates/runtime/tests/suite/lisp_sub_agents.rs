@@ -10,6 +10,7 @@ use backstitch_core::journal::{Effect, PauseReason};
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, Policy};
 use backstitch_core::tool::{Tool, WorkspaceUse};
+use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::{LispAgent, LispOptions};
 use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, SubAgent, Tools};
 use serde_json::json;
@@ -18,26 +19,36 @@ use crate::lisp::{answers, created, twice};
 
 #[tokio::test]
 async fn a_program_may_call_an_agent_that_inherits_its_options() {
-    let ran = Arc::new(AtomicUsize::new(0));
-    let counted = ran.clone();
+    let (ran, shown) = (Arc::new(AtomicUsize::new(0)), Arc::<Mutex<Vec<usize>>>::default());
+    let (counted, seen) = (ran.clone(), shown.clone());
     let helper = SubAgent::inheriting("helper", "Doubles.", move |caller: &Agent| {
         let options = caller.lisp_options().unwrap().clone();
         assert_eq!((options.max_turns, options.turn_budget), (2, 20));
+        let seen = seen.clone();
+        let policy = FunctionPolicy::new(PolicyName::new("helper").unwrap(), move |question| {
+            seen.lock().unwrap().push(question.shown.len());
+            let program = if question.turn == 1 { "(def x (tool/twice 4))" } else { "(return x)" };
+            async move { Ok(Answer::text(program)) }
+        });
         let tools = Tools::new([twice(Effect::Workspace, counted.clone())]).unwrap();
         let lisp = LispAgent::new().with_options(options);
-        Agent::lisp("tests", "helper", answers(&["(def x (tool/twice 4))", "(return x)"]), lisp, tools)
-            .unwrap()
+        Agent::lisp("tests", "helper", Arc::new(policy), lisp, tools).unwrap()
     });
     let helper =
         helper.unwrap().described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
-    let programs = ["(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2]))"];
-    let tools = Tools::new([helper.into_tool()]).unwrap();
-    let lisp = LispAgent::new().with_max_turns(2);
-    let agent = Agent::lisp("tests", "lisp", answers(&programs), lisp, tools).unwrap();
-    let (_, driver) = created(agent).await;
-    let answered = driver.start("Double.").await.unwrap().answer().unwrap();
-    assert_eq!(answered.output, Some(json!([8, 8])));
-    assert_eq!(ran.load(Ordering::SeqCst), 2);
+    let tool = helper.into_tool();
+    let program = "(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2]))";
+    let compressed = LispAgent::new().with_compression(Arc::new(SingleUserCoalesced::default()));
+    // A turn that went well is told within the one user message, or else by an answer and what came of it.
+    for (lisp, messages) in [(compressed, [2, 2, 2, 2]), (LispAgent::new(), [2, 4, 2, 4])] {
+        let tools = Tools::new([tool.clone()]).unwrap();
+        let agent = Agent::lisp("tests", "lisp", answers(&[program]), lisp.with_max_turns(2), tools).unwrap();
+        let (_, driver) = created(agent).await;
+        let answered = driver.start("Double.").await.unwrap().answer().unwrap();
+        assert_eq!(answered.output, Some(json!([8, 8])));
+        assert_eq!(ran.swap(0, Ordering::SeqCst), 2);
+        assert_eq!(std::mem::take(&mut *shown.lock().unwrap()), messages);
+    }
 }
 
 /// An agent that takes two turns to double four.

@@ -216,6 +216,10 @@ impl Fiber {
                         let value = check!(shared.global(number));
                         self.stack.push(value);
                     }
+                    Op::Definition(number) => {
+                        let value = check!(shared.definition(number));
+                        self.stack.push(value);
+                    }
                     Op::Data(number) => {
                         let value = shared.data(number);
                         self.stack.push(value);

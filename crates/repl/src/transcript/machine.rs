@@ -1,0 +1,79 @@
+//! The machine of an evaluation that is shown by a strategy.
+//!
+//! Whatever makes the evaluation goes on as it did. The messages that it is told of are folded on the way, so that a request
+//! costs as much as it shows, however long the evaluation has become.
+
+use std::sync::Arc;
+
+use backstitch_core::machine::{Action, Event, Machine, MachineError, Machinery, Past, Shown};
+
+use super::{RenderedTranscript, TranscriptCompression, TranscriptHistory};
+
+/// Makes evaluations as another machinery does, and shows them by a strategy.
+#[derive(Clone)]
+pub struct Compressed {
+    machinery: Arc<dyn Machinery>,
+    strategy: Arc<dyn TranscriptCompression>,
+}
+
+impl Compressed {
+    /// The evaluations of a machinery, shown by a strategy.
+    pub fn new(machinery: Arc<dyn Machinery>, strategy: Arc<dyn TranscriptCompression>) -> Self {
+        Self { machinery, strategy }
+    }
+}
+
+impl Machinery for Compressed {
+    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
+        let machine = self.machinery.rebuild(past)?;
+        let history = past.messages.iter().cloned().collect();
+        Ok(Box::new(CompressedMachine { machine, history, strategy: self.strategy.clone() }))
+    }
+}
+
+struct CompressedMachine {
+    machine: Box<dyn Machine>,
+    history: TranscriptHistory,
+    strategy: Arc<dyn TranscriptCompression>,
+}
+
+impl Machine for CompressedMachine {
+    fn take_in(&mut self, event: Event) {
+        match &event {
+            Event::Said(message) => self.history.push(message.clone()),
+            Event::Answered { messages, .. } => self.history.extend(messages.iter().cloned()),
+            Event::CallEnded { result, .. } => self.history.push(result.clone()),
+        }
+        self.machine.take_in(event);
+    }
+
+    fn next(&mut self) -> Action {
+        self.machine.next()
+    }
+
+    fn takes_long(&self) -> bool {
+        self.machine.takes_long()
+    }
+
+    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
+        // A machine that knows itself what to show knows better.
+        let own = self.machine.show(answers_left);
+        own.or_else(|| Some(shown(self.strategy.render(&self.history), self.strategy.renderer())))
+    }
+}
+
+fn shown(rendered: RenderedTranscript, renderer: String) -> Shown {
+    let told = rendered.statistics;
+    let dropped = [
+        ("answers", told.turns.dropped()),
+        ("calls", told.tool_calls.dropped()),
+        ("results", told.results_elided),
+    ];
+    let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
+    Shown {
+        messages: rendered.messages,
+        renderer: Some(renderer),
+        left_out: dropped.map(|(what, count)| format!("{count} {what}")).collect(),
+        ..Shown::default()
+    }
+}
