@@ -43,16 +43,6 @@ impl Extra {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
-
-    /// The unknown fields as a JSON object.
-    pub fn as_map(&self) -> &Map<String, Value> {
-        &self.0
-    }
-
-    /// The unknown fields as a JSON object.
-    pub fn into_map(self) -> Map<String, Value> {
-        self.0
-    }
 }
 
 impl TryFrom<Map<String, Value>> for Extra {

@@ -3,21 +3,11 @@
 
 mod agent_files;
 mod file_tools;
+#[path = "../../../runtime/tests/suite/harness.rs"]
 mod harness;
 mod place;
 mod plan_tools;
 #[cfg(unix)]
 mod shell;
+mod told;
 mod tool_macro;
-
-/// A file that nobody declares would never be compiled, and its tests never run.
-#[test]
-fn every_file_is_declared() {
-    let declared = include_str!("main.rs");
-    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
-            assert!(declared.contains(&format!("mod {module};\n")), "{name} is not declared in main.rs");
-        }
-    }
-}

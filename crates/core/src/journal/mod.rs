@@ -7,6 +7,7 @@
 mod batch;
 mod call;
 mod codec;
+mod evaluation;
 mod inbox;
 mod inner_message;
 mod large;
@@ -22,11 +23,13 @@ pub use call::{
     ProcessStarted, RequestStarted, StepFinished, WorkspaceRoot,
 };
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
+pub use evaluation::{
+    EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, TurnFinished,
+};
 pub use inbox::{InboxId, InboxItem, InboxKind};
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use lifecycle::{
-    Decision, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Note,
-    ObservationCause, Origin, Outcome, PauseReason, Paused, Resolved, Rewound, SessionCreated, TurnFinished,
+    Decision, Note, ObservationCause, Origin, PauseReason, Paused, Resolved, Rewound, SessionCreated,
     WorkspaceObserved,
 };
 pub(crate) use place::{Place, place_after, stands_at};

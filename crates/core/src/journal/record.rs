@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use super::Position;
 use super::call::{BudgetCharged, CallFinished, CallStarted, ProcessStarted, RequestStarted, StepFinished};
+use super::evaluation::{EvaluationFinished, EvaluationResumed, EvaluationStarted, TurnFinished};
 use super::inner_message::InnerMessage;
-use super::lifecycle::{
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, Note, Paused, Resolved, Rewound,
-    SessionCreated, TurnFinished, WorkspaceObserved,
-};
+use super::lifecycle::{Note, Paused, Resolved, Rewound, SessionCreated, WorkspaceObserved};
 use super::program::{ProgramStarted, TaskFinished};
 use crate::extra::Extra;
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};

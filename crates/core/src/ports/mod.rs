@@ -7,6 +7,7 @@ mod filesystem;
 mod policy;
 mod process;
 mod store;
+mod store_error;
 mod workspace;
 
 use std::pin::Pin;
@@ -18,7 +19,8 @@ pub use policy::{
     Answer, AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyError, Question, RequestInfo,
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
-pub use store::{Claim, Damage, Fence, Lease, Owner, Process, SavedSnapshot, Store, StoreError, check_batch};
+pub use store::{Claim, Fence, Lease, Owner, Process, SavedSnapshot, Store, check_batch};
+pub use store_error::{Damage, StoreError};
 pub use workspace::{
     Captured, ChangeKind, ObjectOverlay, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason,
     Workspace, WorkspaceError,

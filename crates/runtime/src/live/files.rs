@@ -40,23 +40,23 @@ impl LiveSession {
         found: Captured,
         cause: ObservationCause,
     ) -> Result<(), RuntimeError> {
-        self.commit(|_| {
-            let (files, objects) = recorded(found);
-            let Files { root, coverage } = files;
-            let observed = WorkspaceObserved { root, coverage, cause, extra: Extra::default() };
-            let mut batch = Batch::at(self.clock.now()).with(observed);
-            for object in objects {
-                batch.add_object(object);
-            }
-            Ok((Commit::now(batch, None), ()))
-        })
-        .await
+        let (files, objects) = recorded(found);
+        self.record_files(files, objects, cause).await
     }
 
     /// Records what a call has left that was interrupted or failed, before its files are put back.
     pub(crate) async fn keep_rescue(&self, files: Files, objects: Vec<Object>) -> Result<(), RuntimeError> {
+        self.record_files(files, objects, ObservationCause::Interrupted).await
+    }
+
+    async fn record_files(
+        &self,
+        files: Files,
+        objects: Vec<Object>,
+        cause: ObservationCause,
+    ) -> Result<(), RuntimeError> {
         self.commit(|_| {
-            let (Files { root, coverage }, cause) = (files, ObservationCause::Interrupted);
+            let Files { root, coverage } = files;
             let observed = WorkspaceObserved { root, coverage, cause, extra: Extra::default() };
             let mut batch = Batch::at(self.clock.now()).with(observed);
             for object in objects {

@@ -188,7 +188,11 @@ impl ToolRunner {
     /// Runs the calls of one turn side by side. Those that use files wait for each other in this order. The answers stand in
     /// the order of the calls; an error of the runtime itself, after which nothing can go on, comes first.
     pub async fn run_all(&self, calls: Vec<CallRequest>) -> Result<Vec<CallEnd>, RuntimeError> {
-        let ends = futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await;
+        let mut ends = futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await;
+        // Whichever call comes first after the session was lost learns why, and the others only that they cannot go on.
+        if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::LeaseLost { .. }))) {
+            ends.swap(0, lost);
+        }
         ends.into_iter().collect()
     }
 

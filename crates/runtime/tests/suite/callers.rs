@@ -1,6 +1,7 @@
 //! The suite of all callers: two of them, each over files in memory and over a real directory.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::execution::{CompositeSnapshot, ExecutionStateError, SnapshotMetadata};
 use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
@@ -43,6 +44,8 @@ pub(crate) struct Caller {
     way: Way,
     queue: mpsc::UnboundedSender<Turn>,
     runtime: Runtime,
+    /// Whether state in memory was taken back without a record, so that it no longer is what the journal says.
+    gone_back: AtomicBool,
     _disk: Option<Disk>,
 }
 
@@ -69,7 +72,7 @@ pub(crate) fn open(place: Place, way: Way, tools: Vec<Tool>) -> Caller {
     if let Way::Batch = way {
         runtime.spawn(serve(harness.runner.clone(), turns));
     }
-    Caller { harness, workspace, way, queue, runtime, _disk: disk }
+    Caller { harness, workspace, way, queue, runtime, gone_back: AtomicBool::new(false), _disk: disk }
 }
 
 async fn serve(runner: Arc<ToolRunner>, mut turns: mpsc::UnboundedReceiver<Turn>) {
@@ -150,7 +153,7 @@ impl ToolCaller for Caller {
                     .snapshot_with(Capture::policies([SlicePolicy::State, SlicePolicy::Log]))
                     .content_digest()
             };
-            if !self.harness.has_gone_back() {
+            if !self.gone_back.load(Ordering::SeqCst) {
                 assert_eq!(digest(&session).unwrap(), digest(&state.execution.session).unwrap());
             }
         });
@@ -161,7 +164,7 @@ impl ToolCaller for Caller {
     }
 
     fn go_back_to(&self, call: CallId) -> Result<(), ExecutionStateError> {
-        self.harness.goes_back();
+        self.gone_back.store(true, Ordering::SeqCst);
         self.runtime.block_on(async { self.harness.live.state().await.execution.rollback_to_tool(call) })
     }
 }

@@ -13,8 +13,8 @@ use backstitch_runtime::{
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
-use crate::driving::{keep, reply, scripted};
-use crate::harness::Finding;
+use crate::findings::Finding;
+use crate::tailor::{keep, reply, scripted};
 
 #[tokio::test]
 async fn an_observer_of_messages_writes_a_checkpoint_that_another_process_resumes_from() {

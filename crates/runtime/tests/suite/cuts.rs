@@ -8,10 +8,10 @@ use backstitch_runtime::{Runtime, RuntimeError, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
-use crate::driving::reply;
-use crate::harness::Finding;
+use crate::findings::Finding;
 use crate::prompts::{begin, evaluator, open, outcomes, workshop_finding};
 use crate::structured::{HEM, Tear, hem};
+use crate::tailor::reply;
 
 /// A store that holds these records and no more.
 async fn store_of(records: &[Record]) -> Arc<MemoryStore> {

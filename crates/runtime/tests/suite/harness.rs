@@ -1,61 +1,38 @@
-//! A live session in memory with an evaluation under way, and tools that do one thing each.
+//! A session with a memory store, an evaluation under way, and the real runner of tools. The tests of the facade include this
+//! file too, so it holds what both use; what only one of them asks of a harness stands there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
-use backstitch_core::journal::{EvaluationStarted, Origin, Position, Record, SessionCreated};
+use backstitch_core::journal::{EvaluationStarted, Origin, SessionCreated};
 use backstitch_core::message::{Arguments, Content, Message, OptionCall, PolicyName, RoleHint};
 use backstitch_core::ports::{Owner, Workspace};
 use backstitch_core::rng::Seed;
-use backstitch_core::session::{Slice, SlicePolicy};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::Tool;
 use backstitch_runtime::{CallEnd, CallRequest, LiveSession, Surroundings, ToolRunner, Tools};
 use backstitch_store::MemoryStore;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Working state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Finding(pub(crate) String);
-
-impl Slice for Finding {
-    const NAME: &'static str = "finding";
-}
-
-/// What a tool logs, whatever comes of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Diagnosis(pub(crate) String);
-
-impl Slice for Diagnosis {
-    const NAME: &'static str = "diagnosis";
-    const POLICY: SlicePolicy = SlicePolicy::Log;
-}
-
+/// A live session with an evaluation under way, and the real runner of tools.
 pub(crate) struct Harness {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) runner: Arc<ToolRunner>,
     pub(crate) evaluation: EvaluationId,
     ids: IdStream,
-    gone_back: AtomicBool,
 }
 
 impl Harness {
-    pub(crate) async fn new(tools: Vec<Tool>) -> Self {
-        Self::with_workspace(tools, None).await
-    }
-
-    pub(crate) async fn with_workspace(tools: Vec<Tool>, workspace: Option<Arc<dyn Workspace>>) -> Self {
-        Self::over(Arc::new(MemoryStore::new()), tools, workspace).await
+    pub(crate) async fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), tools, None).await
     }
 
     pub(crate) async fn over(
         store: Arc<MemoryStore>,
-        tools: Vec<Tool>,
+        tools: impl IntoIterator<Item = Tool>,
         workspace: Option<Arc<dyn Workspace>>,
     ) -> Self {
         let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
@@ -83,7 +60,7 @@ impl Harness {
         let started = EvaluationStarted {
             evaluation_id: evaluation,
             prompt_ns: "tests".into(),
-            prompt_key: "runner".into(),
+            prompt_key: "tools".into(),
             fingerprint: None,
             parent_evaluation: None,
             budget: None,
@@ -94,7 +71,7 @@ impl Harness {
         let runner = ToolRunner::new(live.clone(), Tools::new(tools).unwrap());
         // However long a busy machine takes to end what was stopped.
         let runner = runner.with_grace(std::time::Duration::from_secs(60));
-        Self { live, runner: Arc::new(runner), evaluation, ids, gone_back: AtomicBool::new(false) }
+        Self { live, runner: Arc::new(runner), evaluation, ids }
     }
 
     /// Records that the model makes this call, as the loop would, and gives the request to run it.
@@ -108,31 +85,9 @@ impl Harness {
         CallRequest::new(call_id, self.evaluation, name, arguments).in_turn(1, Some(0))
     }
 
+    /// Makes a call, as a model would.
     pub(crate) async fn run(&self, name: &str, arguments: Value) -> CallEnd {
         let call = self.call(name, arguments).await;
         self.runner.run(call).await.unwrap()
-    }
-
-    /// Notes that state in memory was taken back without a record, so that it no longer is what the journal says.
-    pub(crate) fn goes_back(&self) {
-        self.gone_back.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn has_gone_back(&self) -> bool {
-        self.gone_back.load(Ordering::SeqCst)
-    }
-
-    pub(crate) async fn records(&self) -> Vec<Record> {
-        self.live.store().read(self.live.id(), Position::START, 100_000).await.unwrap()
-    }
-
-    pub(crate) async fn findings(&self) -> Vec<String> {
-        let state = self.live.state().await;
-        state.execution.session.all::<Finding>().unwrap().iter().map(|finding| finding.0.clone()).collect()
-    }
-
-    pub(crate) async fn diagnoses(&self) -> Vec<String> {
-        let state = self.live.state().await;
-        state.execution.session.all::<Diagnosis>().unwrap().iter().map(|one| one.0.clone()).collect()
     }
 }

@@ -7,63 +7,63 @@ use backstitch_core::filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, Effect, PauseReason};
 use backstitch_core::message::OptionResult;
-use backstitch_core::ports::{Filesystem, Workspace, WriteMode};
+use backstitch_core::ports::{Filesystem as _, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolResult};
 use backstitch_runtime::{
-    Agent, Drift, Driver, Ended, PointSpec, Replay, ResumeOptions, Runtime, RuntimeError, SessionOptions,
-    Tools,
+    Agent, Driver, Ended, PointSpec, Replay, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
-use crate::driving::{reply, scripted};
-use crate::harness::Finding;
+use crate::findings::Finding;
+use crate::tailor::{reply, scripted};
 
-struct Setting {
-    store: Arc<MemoryStore>,
-    runtime: Runtime,
-    files: Arc<MemoryFilesystem>,
-    ran: Arc<AtomicUsize>,
+/// A store, files in memory, and an agent that works on them.
+pub(crate) struct Setting {
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) runtime: Runtime,
+    pub(crate) files: Arc<MemoryFilesystem>,
+    pub(crate) ran: Arc<AtomicUsize>,
 }
 
 impl Setting {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let store = Arc::new(MemoryStore::new());
         let runtime = Runtime::new(store.clone());
         Self { runtime, store, files: Arc::new(MemoryFilesystem::new()), ran: Arc::default() }
     }
 
-    fn workspace(&self) -> Arc<dyn Workspace> {
+    pub(crate) fn workspace(&self) -> Arc<dyn Workspace> {
         Arc::new(MemoryWorkspace::new(self.files.clone(), self.store.clone()))
     }
 
-    fn options(&self) -> SessionOptions {
+    pub(crate) fn options(&self) -> SessionOptions {
         SessionOptions::with_workspace(self.workspace())
     }
 
     /// Three turns that each write a file and keep a finding, then an answer.
-    fn agent(&self, effect: Effect) -> Agent {
+    pub(crate) fn agent(&self, effect: Effect) -> Agent {
         let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
         let tools = Tools::new([sew(effect, self.ran.clone())]).unwrap();
         scripted(vec![turn("one"), turn("two"), turn("three"), reply("done", &[])]).with_tools(tools)
     }
 
-    async fn finished(&self, effect: Effect) -> Driver {
+    pub(crate) async fn finished(&self, effect: Effect) -> Driver {
         let driver = self.runtime.create(self.agent(effect), self.options()).await.unwrap();
         driver.start("sew").await.unwrap().answer().unwrap();
         driver
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         ["one", "two", "three"].into_iter().filter(|name| self.has(name)).map(str::to_owned).collect()
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.files.read_bytes(&FilePath::new(name).unwrap()).is_ok()
     }
 }
 
-fn sew(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
+pub(crate) fn sew(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Named {
         name: String,
@@ -81,16 +81,16 @@ fn sew(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
     })
 }
 
-async fn findings(driver: &Driver) -> Vec<String> {
+pub(crate) async fn findings(driver: &Driver) -> Vec<String> {
     let state = driver.session().state().await;
     state.execution.session.all::<Finding>().unwrap().iter().map(|finding| finding.0.clone()).collect()
 }
 
-async fn call(runtime: &Runtime, session: SessionId, index: usize) -> CallId {
+pub(crate) async fn call(runtime: &Runtime, session: SessionId, index: usize) -> CallId {
     runtime.view(session).await.unwrap().calls().nth(index).unwrap().call_id
 }
 
-fn before(call: CallId) -> PointSpec {
+pub(crate) fn before(call: CallId) -> PointSpec {
     PointSpec::Before(call.to_string())
 }
 
@@ -305,25 +305,6 @@ async fn a_snapshot_or_a_conversation_is_enough_to_go_on() {
 }
 
 #[tokio::test]
-async fn files_that_are_gone_are_brought_back() {
-    let setting = Setting::new();
-    let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
-    let tools = || Tools::new([sew(Effect::Workspace, setting.ran.clone())]).unwrap();
-    let short = scripted(vec![turn("one")]).with_tools(tools());
-    let driver = setting.runtime.create(short, setting.options()).await.unwrap();
-    driver.start("sew").await.unwrap_err();
-    let session = driver.session().id();
-    driver.session().release().await.unwrap();
-    let files = Arc::new(MemoryFilesystem::new());
-    let empty = Arc::new(MemoryWorkspace::new(files.clone(), setting.store.clone()));
-    let agent = scripted(vec![turn("one"), reply("done", &[])]).with_tools(tools());
-    let options = SessionOptions::with_workspace(empty);
-    let driver = setting.runtime.open(session, agent, options).await.unwrap();
-    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
-    assert!(files.read_bytes(&FilePath::new("one").unwrap()).is_ok());
-}
-
-#[tokio::test]
 async fn a_replay_shows_every_step_and_runs_nothing() {
     let setting = Setting::new();
     let driver = setting.finished(Effect::Workspace).await;
@@ -354,86 +335,4 @@ async fn what_does_not_exist_is_not_found() {
     let driver = setting.runtime.create(setting.agent(Effect::Pure), setting.options()).await.unwrap();
     assert!(matches!(driver.resume(ResumeOptions::default()).await, Err(RuntimeError::NothingToDo(_))));
     assert!(matches!(driver.session().undo().await, Err(RuntimeError::NothingToDo(_))));
-}
-
-/// A clock of a machine that was started at some moment.
-#[derive(Debug)]
-struct Restarted {
-    clock: backstitch_runtime::SystemClock,
-    booted: std::sync::Mutex<Option<backstitch_core::time::Timestamp>>,
-}
-
-impl backstitch_core::time::Clock for Restarted {
-    fn now(&self) -> backstitch_core::time::Timestamp {
-        self.clock.now()
-    }
-
-    fn monotonic(&self) -> std::time::Duration {
-        self.clock.monotonic()
-    }
-
-    fn booted_at(&self) -> Option<backstitch_core::time::Timestamp> {
-        *self.booted.lock().unwrap()
-    }
-}
-
-#[tokio::test]
-async fn files_that_changed_across_a_restart_are_asked_about() {
-    use backstitch_core::time::Clock as _;
-    let setting = Setting::new();
-    let clock = Arc::new(Restarted { clock: Default::default(), booted: Default::default() });
-    let runtime = setting.runtime.clone().with_clock(clock.clone());
-    let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
-    let tools = || Tools::new([sew(Effect::Workspace, setting.ran.clone())]).unwrap();
-    let driver =
-        runtime.create(scripted(vec![turn("one")]).with_tools(tools()), setting.options()).await.unwrap();
-    driver.start("sew").await.unwrap_err();
-    let session = driver.session().id();
-    driver.session().release().await.unwrap();
-    let edited = FilePath::new("one").unwrap();
-    let edit = || setting.files.write_bytes(&edited, b"edited", WriteMode::Overwrite).unwrap();
-    edit();
-    let agent = || scripted(vec![turn("one")]).with_tools(tools());
-    let resume = async |drift| {
-        let driver = runtime.open(session, agent(), setting.options()).await.unwrap();
-        let ended = driver.resume(ResumeOptions { drift, ..ResumeOptions::default() }).await;
-        driver.session().release().await.unwrap();
-        ended
-    };
-    *clock.booted.lock().unwrap() = Some(clock.now());
-    let ended = resume(None).await.unwrap();
-    assert!(
-        matches!(&ended, Ended::Paused { reason: PauseReason::Asked, detail, .. } if detail.contains("restarted"))
-    );
-    assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"edited", "nothing is decided yet");
-    // The script has no more replies, so each of these ends with its error; the files tell what was done.
-    resume(Some(Drift::Restore)).await.unwrap_err();
-    assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"sewn");
-    edit();
-    resume(Some(Drift::Adopt)).await.unwrap_err();
-    assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"edited");
-}
-
-#[tokio::test]
-async fn going_back_to_files_that_were_given_up_is_refused_and_nothing_is_lost() {
-    use backstitch_core::ports::StoreError;
-    use backstitch_store::{Collect, Retention, SqliteStore};
-    let directory = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(directory.path().join("store.db")).unwrap());
-    let runtime = Runtime::new(store.clone());
-    let files = Arc::new(MemoryFilesystem::new());
-    let workspace = Arc::new(MemoryWorkspace::new(files, store.clone()));
-    let setting = Setting::new();
-    let agent = setting.agent(Effect::Workspace);
-    let driver = runtime.create(agent, SessionOptions::with_workspace(workspace)).await.unwrap();
-    driver.start("sew").await.unwrap().answer().unwrap();
-    let session = driver.session().id();
-    let checkpoints = runtime.checkpoints(session).await.unwrap();
-    assert_eq!(checkpoints.len(), 3);
-    store.gc(Retention::keep_all().keep_boundaries(1), Collect::Now).unwrap();
-    let error = driver.session().rewind(&before(checkpoints[1].call_id), None).await.unwrap_err();
-    assert!(matches!(error, RuntimeError::Store(StoreError::Pruned { .. })), "{error}");
-    // The session is where it was, and can be gone on with.
-    driver.session().rewind(&before(checkpoints[2].call_id), None).await.unwrap();
-    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
 }

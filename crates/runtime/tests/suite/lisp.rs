@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Decision, Effect, PauseReason, RecordBody, Role};
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, Question};
@@ -20,7 +19,7 @@ use backstitch_runtime::{
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
-use crate::driving::keep;
+use crate::tailor::{keep, kinds};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Number {
@@ -58,15 +57,6 @@ pub(crate) async fn created(agent: Agent) -> (Runtime, Driver) {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     (runtime, driver)
-}
-
-async fn kinds(runtime: &Runtime, session: SessionId) -> Vec<&'static str> {
-    let mut events = runtime.events(session);
-    let mut kinds = Vec::new();
-    while let Some(record) = events.try_next().await.unwrap() {
-        kinds.push(record.body.kind());
-    }
-    kinds
 }
 
 /// The conversation that a policy is shown.

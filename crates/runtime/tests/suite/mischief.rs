@@ -21,7 +21,8 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::disk::Disk;
-use crate::harness::{Finding, Harness};
+use crate::findings::Finding;
+use crate::harness::Harness;
 
 /// How a call ends after its mischief.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -11,7 +11,7 @@ use backstitch_runtime::{
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
-use crate::driving::{keep, reply, scripted};
+use crate::tailor::{keep, reply, scripted};
 
 fn person() -> Agent {
     Agent::new("tests", "ada", Arc::new(HumanPolicy::new(PolicyName::new("ada").unwrap())))

@@ -19,8 +19,8 @@ use backstitch_runtime::{
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
-use crate::driving::reply;
-use crate::harness::Finding;
+use crate::findings::Finding;
+use crate::tailor::{self, reply, scripted, started, with_approval};
 
 pub(crate) fn evaluator(replies: Vec<Reply>) -> Evaluator {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
@@ -362,42 +362,25 @@ async fn what_is_left_of_time_and_budget_goes_along() {
 
 #[tokio::test]
 async fn an_open_call_that_its_tool_no_longer_takes_cannot_go_on() {
-    use std::sync::atomic::AtomicUsize;
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let tool = |schema: Option<Value>| {
-        let mut tool = crate::driving::keep(Effect::Workspace, Arc::new(AtomicUsize::new(0)));
-        let mut spec = (*tool.spec).clone();
-        spec.approval = backstitch_core::tool::Approval::Needed;
-        spec.parameters = schema.unwrap_or(spec.parameters);
-        tool.spec = Arc::new(spec);
+    let agent = |schema: Option<Value>| {
+        let mut tool = with_approval(tailor::keep(Effect::Workspace, Arc::default()));
+        if let Some(schema) = schema {
+            Arc::make_mut(&mut tool.spec).parameters = schema;
+        }
         let replies = vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])];
-        crate::driving::scripted(replies).with_tools(Tools::new([tool]).unwrap())
+        scripted(replies).with_tools(Tools::new([tool]).unwrap())
     };
-    let driver = runtime.create(tool(None), SessionOptions::default()).await.unwrap();
+    let driver = runtime.create(agent(None), SessionOptions::default()).await.unwrap();
     let Ended::Paused { call: Some(call), evaluation, .. } = driver.start("sew").await.unwrap() else {
         panic!("it waits")
     };
-    // What a process that died inside of the call would have left.
     let session = driver.session().id();
-    let started = backstitch_core::journal::CallStarted {
-        call_id: call,
-        evaluation_id: evaluation,
-        name: "keep".into(),
-        arguments: None,
-        arguments_object: None,
-        effect: Effect::Workspace,
-        idempotency_key: backstitch_core::journal::IdempotencyKey::new(session, call),
-        attempt: 1,
-        root: None,
-        coverage: None,
-        reservation: None,
-        session: None,
-        extra: Default::default(),
-    };
+    let started = started(session, evaluation, call);
     driver.session().record(vec![started.into()]).await.unwrap();
     driver.session().release().await.unwrap();
     let other = json!({"type": "object", "properties": {"text": {"type": "integer"}}});
-    let driver = runtime.open(session, tool(Some(other)), SessionOptions::default()).await.unwrap();
+    let driver = runtime.open(session, agent(Some(other)), SessionOptions::default()).await.unwrap();
     let error = driver.resume(ResumeOptions::default()).await.unwrap_err();
     assert!(
         matches!(&error, RuntimeError::PromptMismatch { reason, .. } if reason.contains("/text")),

@@ -17,7 +17,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{Diagnosis, Finding, Harness};
+use crate::findings::{Diagnosis, Finding};
+use crate::harness::Harness;
 
 #[derive(Deserialize, JsonSchema)]
 struct Note {

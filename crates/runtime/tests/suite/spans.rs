@@ -13,7 +13,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::driving::{keep, reply, scripted};
+use crate::tailor::{keep, reply, scripted};
 
 type Fields = BTreeMap<String, String>;
 

@@ -17,8 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::driving::{keep, reply, scripted};
 use crate::prompts::{begin, evaluator};
+use crate::tailor::{keep, reply, scripted};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Tear {

@@ -20,16 +20,3 @@ mod roots;
 mod stored_form;
 mod support;
 mod unprivileged;
-
-/// A file that nobody declares would never be compiled, and its tests never run.
-#[test]
-fn every_file_is_declared() {
-    let declared = include_str!("main.rs");
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
-            assert!(declared.contains(&format!("mod {module};\n")), "{name} is not declared in main.rs");
-        }
-    }
-}

@@ -241,13 +241,5 @@ pub(crate) fn streamed_answer(provider: Provider) -> String {
             json!({"candidates":[{"index":0,"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":120,"candidatesTokenCount":40,"thoughtsTokenCount":20,"totalTokenCount":180}}),
         ],
     };
-    let mut text = String::from(": a comment\n\n");
-    for event in events {
-        if let Some(kind) = event["type"].as_str() {
-            text.push_str(&format!("event: {kind}\n"));
-        }
-        let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
-        text.push_str(&format!("data: {data}\n\n"));
-    }
-    text
+    wire::stream_of(&events)
 }

@@ -23,8 +23,8 @@ use serde_json::json;
 
 use super::child::{Death, Role};
 use super::stage::{Place, Stage};
-use crate::driving::{keep, reply, scripted};
-use crate::harness::Finding;
+use crate::findings::Finding;
+use crate::tailor::{keep, reply, scripted};
 
 const PROCESSES: usize = 8;
 const SESSIONS: usize = 200;

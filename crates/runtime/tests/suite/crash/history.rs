@@ -14,7 +14,7 @@ use super::child::{Death, Role};
 use super::outcome::collect;
 use super::session::{self, agent};
 use super::stage::{Opened, Place, Stage};
-use crate::harness::Finding;
+use crate::findings::Finding;
 
 /// The end of the turn with several calls.
 const TO: PointSpec = PointSpec::Turn(2);

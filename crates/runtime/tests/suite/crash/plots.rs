@@ -8,7 +8,7 @@ use serde_json::json;
 use super::session::{self, counted};
 use super::stage::{Opened, Place, Stage};
 use super::tools::tools;
-use crate::driving::{reply, scripted};
+use crate::tailor::{reply, scripted};
 
 fn write(path: &str) -> (&'static str, serde_json::Value) {
     ("write", json!({"path": path, "text": format!("all of {path}\n")}))

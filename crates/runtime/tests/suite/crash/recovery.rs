@@ -15,7 +15,7 @@ use super::matrix::{Reference, resumed};
 use super::session::{self, Unseen, outside};
 use super::stage::{Place, Stage};
 use super::tools::tools;
-use crate::driving::{reply, scripted};
+use crate::tailor::{reply, scripted};
 
 /// Kills one process in a step of a tool, another one that goes on from there at each of these points, and goes on from that.
 async fn killed_twice(first: &'static str, role: Role, points: &[(&str, u64)]) {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::plots;
 use super::stage::{Opened, Place, Plot, Stage};
 use super::tools::{done, tools};
-use crate::driving::{reply, scripted};
+use crate::tailor::{reply, scripted};
 
 /// What is said of a call with an effect outside that nobody saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::stage::{Place, Stage};
-use crate::harness::{Diagnosis, Finding};
+use crate::findings::{Diagnosis, Finding};
 
 /// The variable that names the tool, and the step of it, at which the process dies: `write:1`.
 pub(crate) const DIE_IN: &str = "BACKSTITCH_TEST_DIE_IN";

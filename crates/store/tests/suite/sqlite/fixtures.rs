@@ -15,7 +15,7 @@ use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::garbage::Agent;
+use super::agent::Agent;
 use super::support::{Writer, claim, notes, read, write};
 
 fn directory() -> PathBuf {

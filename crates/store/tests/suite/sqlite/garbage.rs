@@ -3,172 +3,20 @@
 use std::collections::BTreeMap;
 
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, tree_object};
-use backstitch_core::id::{CallId, IdStream, SessionId};
-use backstitch_core::journal::{
-    Batch, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, Origin, Position, Rewound,
-    SessionCreated, WorkspaceRoot,
-};
+use backstitch_core::filesystem::format::Manifest;
+use backstitch_core::journal::{Batch, CallFinished, CallOutcome, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Claim, Lease, Objects as _, Store as _, StoreError};
-use backstitch_core::time::{Clock as _, Timestamp};
+use backstitch_core::ports::{Objects as _, Store as _, StoreError};
+use backstitch_core::time::Clock as _;
 use backstitch_store::{Collect, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
-use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::support::{Temporary, Writer, claim, read};
-
-type Files<'a> = [(&'a str, &'a str)];
-
-/// A session that works on files, each in a directory of its own; what stands below `.git` goes into the manifest.
-pub(super) struct Agent<'a> {
-    store: &'a SqliteStore,
-    ids: IdStream,
-    pub(super) lease: Lease,
-    pub(super) next: Position,
-    at: Timestamp,
-    pub(super) root: Option<WorkspaceRoot>,
-}
-
-impl<'a> Agent<'a> {
-    pub(super) fn new(store: &'a SqliteStore, seed: u64) -> Self {
-        Self::created(store, seed, Origin::Root)
-    }
-
-    fn created(store: &'a SqliteStore, seed: u64, origin: Origin) -> Self {
-        let session = sample::session(seed);
-        let lease = claim(store, session, Claim::IfFree).unwrap();
-        let (ids, at) = (sample::ids(seed + 1_000), sample::clock().now());
-        let mut agent = Self { store, ids, lease, next: Position::START, at, root: None };
-        let created = SessionCreated { origin, ..sample::created(session) };
-        agent.append(Batch::at(at).with(created)).unwrap();
-        agent
-    }
-
-    fn session(&self) -> SessionId {
-        self.lease.session
-    }
-
-    /// A fork of this session at a cut.
-    fn fork(&self, seed: u64, position: Position) -> Agent<'a> {
-        Self::created(self.store, seed, Origin::Fork { session: self.session(), position })
-    }
-
-    fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
-        let appended = self.store.append(self.session(), self.next, self.lease.fence, batch);
-        self.next = block_on(appended)?;
-        Ok(self.next)
-    }
-
-    /// The objects of files, the root's tree and manifest last.
-    fn objects(files: &Files<'_>) -> Vec<Object> {
-        let mut objects = Vec::new();
-        let mut entries = Vec::new();
-        let mut manifest = Manifest::default();
-        for (name, content) in files {
-            let blob = Object::blob(content.as_bytes().to_vec());
-            let entry = TreeEntry { name: b"content".to_vec(), mode: TreeMode::File, object: blob.id() };
-            let tree = tree_object(&[entry]).unwrap();
-            match name.strip_suffix("/.git") {
-                Some(_) => {
-                    let refused = Refused { mode: TreeMode::Directory, object: tree.id() };
-                    manifest.refused.insert(name.as_bytes().to_vec(), refused);
-                }
-                None => entries.push(TreeEntry {
-                    name: name.as_bytes().to_vec(),
-                    mode: TreeMode::Directory,
-                    object: tree.id(),
-                }),
-            }
-            objects.extend([blob, tree]);
-        }
-        objects.extend([tree_object(&entries).unwrap(), manifest.to_object()]);
-        objects
-    }
-
-    fn root_of(files: &Files<'_>) -> WorkspaceRoot {
-        match &Self::objects(files)[..] {
-            [.., tree, manifest] => WorkspaceRoot { tree: tree.id(), manifest: manifest.id() },
-            _ => unreachable!("there are always two"),
-        }
-    }
-
-    /// The id of the tree of files.
-    pub(super) fn tree_of(files: &Files<'_>) -> ObjectId {
-        Self::root_of(files).tree
-    }
-
-    /// Starts a call on the files as they are.
-    fn start(&mut self) -> CallId {
-        let call_id: CallId = self.ids.next();
-        let started = CallStarted {
-            call_id,
-            evaluation_id: self.ids.next(),
-            name: "edit".into(),
-            arguments: None,
-            arguments_object: None,
-            effect: Effect::Workspace,
-            idempotency_key: IdempotencyKey::new(self.session(), call_id),
-            attempt: 1,
-            root: self.root,
-            coverage: None,
-            reservation: None,
-            session: None,
-            extra: Extra::default(),
-        };
-        self.append(Batch::at(self.at).with(started)).unwrap();
-        call_id
-    }
-
-    fn finish(&mut self, call_id: CallId, files: &Files<'_>) -> Result<Position, StoreError> {
-        let root = Self::root_of(files);
-        let finished = CallFinished {
-            call_id,
-            outcome: CallOutcome::Succeeded,
-            root: Some(root),
-            rescue: None,
-            coverage: None,
-            left_out: Vec::new(),
-            elapsed_micros: 1,
-            summary: None,
-            extra: Extra::default(),
-        };
-        let mut batch = Batch::at(self.at).with(finished);
-        // As a capture does, bring along what is not stored.
-        for object in Self::objects(files) {
-            if !self.store.contains(object.id()).unwrap() {
-                batch.add_object(object);
-            }
-        }
-        self.append(batch)?;
-        self.root = Some(root);
-        Ok(self.next)
-    }
-
-    /// A whole call that leaves these files.
-    pub(super) fn call(&mut self, files: &Files<'_>) -> WorkspaceRoot {
-        let call = self.start();
-        self.finish(call, files).unwrap();
-        Self::root_of(files)
-    }
-
-    fn rewind(&mut self, to: Position, root: Option<WorkspaceRoot>) {
-        let rewound = Rewound {
-            to,
-            root: None,
-            coverage: None,
-            rescue: self.root,
-            reason: None,
-            extra: Extra::default(),
-        };
-        self.append(Batch::at(self.at).with(rewound)).unwrap();
-        self.root = root;
-    }
-}
+use super::agent::Agent;
+use super::support::{Temporary, Writer, read};
 
 /// Whether a root can be put back as a whole, or was pruned as a whole. Anything between is a mistake.
-fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
+pub(super) fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
     let get = |id| block_on(store.object(id));
     let pruned = |id| matches!(get(id), Err(StoreError::Pruned { .. }));
     if pruned(root.tree) || pruned(root.manifest) {
@@ -188,7 +36,7 @@ fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
     true
 }
 
-fn gc(store: &SqliteStore, retention: Retention) -> backstitch_store::GcReport {
+pub(super) fn gc(store: &SqliteStore, retention: Retention) -> backstitch_store::GcReport {
     let announced = store.gc(retention, Collect::DryRun).unwrap();
     let report = store.gc(retention, Collect::Now).unwrap();
     assert_eq!(report, announced, "a dry run says what will happen");
@@ -417,104 +265,4 @@ fn a_damaged_store_is_not_collected() {
     assert!(matches!(error, StoreError::DamagedObject { .. }), "{error:?}");
     let error = store.gc(Retention::keep_all(), Collect::DryRun).unwrap_err();
     assert!(matches!(error, StoreError::DamagedObject { .. }), "{error:?}");
-}
-
-#[derive(Debug, Clone)]
-enum Step {
-    /// A call by a session, which leaves files with these contents.
-    Call(usize, Vec<u8>),
-    /// A call that does not end.
-    Start(usize),
-    /// Back to after an earlier call.
-    Rewind(usize, usize),
-    /// A fork after an earlier call.
-    Fork(usize, usize),
-    Collect(u64),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let session = 0..6_usize;
-    prop_oneof![
-        6 => (session.clone(), prop::collection::vec(0..6_u8, 1..4)).prop_map(|(s, f)| Step::Call(s, f)),
-        1 => session.clone().prop_map(Step::Start),
-        1 => (session.clone(), 0..9_usize).prop_map(|(s, c)| Step::Rewind(s, c)),
-        1 => (session, 0..9_usize).prop_map(|(s, c)| Step::Fork(s, c)),
-        2 => (0..4_u64).prop_map(Step::Collect),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-
-    /// Whatever happens: roots are whole or pruned, and those that are needed are whole.
-    #[test]
-    fn roots_are_never_broken(steps in prop::collection::vec(step(), 1..40)) {
-        let store = Temporary::new();
-        let mut agents = vec![Agent::new(&store, 1), Agent::new(&store, 2)];
-        // Of each agent the cuts after its calls, with the files there.
-        let mut cuts: Vec<Vec<(Position, WorkspaceRoot)>> = vec![Vec::new(); 2];
-        let mut everything: Vec<WorkspaceRoot> = Vec::new();
-        let mut needed: Vec<WorkspaceRoot> = Vec::new();
-        for step in steps {
-            match step {
-                Step::Call(who, contents) => {
-                    let who = who % agents.len();
-                    let texts: Vec<(String, String)> = contents.iter().enumerate()
-                        .map(|(index, content)| (format!("f{index}"), format!("{content}")))
-                        .collect();
-                    let files: Vec<(&str, &str)> =
-                        texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-                    let known = agents[who].root.is_none_or(|root| is_whole(&store, root));
-                    prop_assert!(known, "the files of now can be put back");
-                    let root = agents[who].call(&files);
-                    let next = agents[who].next;
-                    cuts[who].push((next, root));
-                    everything.push(root);
-                }
-                Step::Start(who) => {
-                    let who = who % agents.len();
-                    agents[who].start();
-                    needed.extend(agents[who].root);
-                }
-                Step::Rewind(who, cut) => {
-                    let who = who % agents.len();
-                    let there = cuts[who].get(cut).copied();
-                    if let Some((to, root)) = there.filter(|(_, root)| is_whole(&store, *root)) {
-                        agents[who].rewind_softly(to, root);
-                    }
-                }
-                Step::Fork(who, cut) => {
-                    let who = who % agents.len();
-                    let there = cuts[who].get(cut).copied();
-                    if let Some((at, root)) = there.filter(|(_, root)| is_whole(&store, *root)) {
-                        let mut fork = agents[who].fork(10 + agents.len() as u64, at);
-                        fork.root = Some(root);
-                        needed.push(root);
-                        agents.push(fork);
-                        cuts.push(Vec::new());
-                    }
-                }
-                Step::Collect(keep) => {
-                    gc(&store, Retention::keep_all().keep_boundaries(keep));
-                }
-            }
-            for root in needed.iter().chain(agents.iter().filter_map(|agent| agent.root.as_ref())) {
-                prop_assert!(is_whole(&store, *root), "it is needed: {root:?}");
-            }
-        }
-        for root in everything {
-            is_whole(&store, root);
-        }
-        prop_assert!(store.verify().unwrap().is_sound());
-    }
-}
-
-impl Agent<'_> {
-    /// A rewind without a rescue root, which may have been pruned.
-    fn rewind_softly(&mut self, to: Position, root: WorkspaceRoot) {
-        let rewound =
-            Rewound { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() };
-        self.append(Batch::at(self.at).with(rewound)).unwrap();
-        self.root = Some(root);
-    }
 }

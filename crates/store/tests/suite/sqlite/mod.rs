@@ -1,10 +1,12 @@
 //! The store in SQLite keeps what the port promises, and what it promises beyond that.
 
+mod agent;
 mod child;
 mod damage;
 mod fixtures;
 mod full;
 mod garbage;
+mod garbage_model;
 mod group;
 mod hammer;
 mod leases;

@@ -8,7 +8,7 @@ use backstitch_store::{Collect, OpenError, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 
-use super::garbage::Agent;
+use super::agent::Agent;
 use super::support::{Temporary, Writer, claim, notes, read, write};
 
 #[test]

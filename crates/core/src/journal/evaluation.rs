@@ -1,0 +1,123 @@
+//! Records of how evaluations begin, go on and end.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::Limits;
+use crate::digest::Digest;
+use crate::extra::Extra;
+use crate::id::EvaluationId;
+use crate::object::ObjectRef;
+
+/// A prompt starts to be driven to an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationStarted {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The namespace of the prompt.
+    pub prompt_ns: String,
+    /// The key of the prompt.
+    pub prompt_key: String,
+    /// A digest of the prompt's contract: rendered text, tools, output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Digest>,
+    /// The evaluation that this one goes on from, when that one was superseded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_evaluation: Option<EvaluationId>,
+    /// What it may spend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
+    /// How much active time it has, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_millis: Option<u64>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// An evaluation that was interrupted or paused goes on. The time before this record is not part of its active time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationResumed {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// Who drives it from here on, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it may spend from now on; without it, what it might before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Limits>,
+    /// How much active time it has from now on, in milliseconds; without it, what is left of what it had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_millis: Option<u64>,
+    /// A digest of the contract of the prompt that it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Digest>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// An evaluation has ended. Its answer's text is its last message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvaluationFinished {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The structured answer, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// The structured answer, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_object: Option<ObjectRef>,
+    /// What went wrong, when something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<EvaluationFailure>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// How an evaluation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With an answer.
+    Completed,
+    /// With an error.
+    Failed,
+    /// Because someone ended it.
+    Cancelled,
+    /// Because another evaluation took its place.
+    Superseded,
+}
+
+/// Why an evaluation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvaluationFailure {
+    /// A stable word for the kind of error.
+    pub kind: String,
+    /// What happened, for a person.
+    pub message: String,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A turn of an agent that answers with programs has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnFinished {
+    /// The evaluation.
+    pub evaluation_id: EvaluationId,
+    /// The number of the turn.
+    pub turn: u64,
+    /// The turn.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// The turn, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_object: Option<ObjectRef>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}

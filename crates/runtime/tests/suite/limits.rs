@@ -1,0 +1,122 @@
+//! What an evaluation may use up: budgets of every kind, time, and turns that lead nowhere.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use backstitch_core::budget::{Amounts, Limits};
+use backstitch_core::journal::{Effect, PauseReason};
+use backstitch_runtime::{Ended, Price, Prices, ResumeOptions, Runtime, SessionOptions};
+use backstitch_store::MemoryStore;
+use serde_json::json;
+
+use crate::tailor::{reply, scripted, with_keep};
+
+#[tokio::test]
+async fn a_spent_budget_pauses_and_more_of_it_goes_on() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let usage = Some(Amounts { input_tokens: 50, output_tokens: 10, ..Amounts::ZERO });
+    let mut replies = vec![reply("one", &[("keep", json!({"text": "x"}))]), reply("two", &[])];
+    replies.iter_mut().for_each(|reply| reply.usage = usage);
+    let (agent, _) = with_keep(scripted(replies), Effect::Pure);
+    let limits = Limits { total_tokens: Some(60), ..Limits::default() };
+    let driver = runtime.create(agent.with_budget(limits), SessionOptions::default()).await.unwrap();
+    let ended = driver.start("sew").await.unwrap();
+    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Budget, .. }), "{ended:?}");
+    let again = driver.resume(ResumeOptions::default()).await.unwrap();
+    assert!(matches!(again, Ended::Paused { reason: PauseReason::Budget, .. }), "{again:?}");
+    let more = Limits { total_tokens: Some(1_000), ..Limits::default() };
+    let options = ResumeOptions { budget: Some(more), ..ResumeOptions::default() };
+    assert_eq!(driver.resume(options).await.unwrap().answer().unwrap().text, "two");
+    let state = driver.session().state().await;
+    assert_eq!(state.view.ledger().charged().total_tokens(), 120);
+}
+
+#[tokio::test]
+async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_more_of_it_goes_on() {
+    let usage = Amounts { input_tokens: 50, output_tokens: 10, ..Amounts::ZERO };
+    let cases = [
+        ("input tokens", Limits { input_tokens: Some(60), ..Limits::default() }),
+        ("output tokens", Limits { output_tokens: Some(9), ..Limits::default() }),
+        ("money", Limits { money_micros: Some(69), ..Limits::default() }),
+        ("turns", Limits { turns: Some(2), ..Limits::default() }),
+        ("calls", Limits { calls: Some(1), ..Limits::default() }),
+        ("milliseconds", Limits { millis: Some(1), ..Limits::default() }),
+    ];
+    for (kind, limits) in cases {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let mut replies = vec![
+            reply("one", &[("keep", json!({"text": "x"}))]),
+            reply("two", &[("keep", json!({"text": "y"}))]),
+            reply("three", &[]),
+        ];
+        for reply in &mut replies {
+            (reply.usage, reply.delay_ms) = (Some(usage), Some(5));
+        }
+        let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
+        let price = Price { input: 1_000_000, output: 2_000_000 };
+        let prices = Prices(std::collections::BTreeMap::from([("tailor".to_owned(), price)]));
+        let agent = agent.with_budget(limits).with_prices(prices);
+        let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+        let ended = driver.start("sew").await.unwrap();
+        let Ended::Paused { reason: PauseReason::Budget, detail, .. } = &ended else {
+            panic!("{kind}: {ended:?}")
+        };
+        assert!(detail.contains(kind), "{kind}: {detail}");
+        let options = ResumeOptions { budget: Some(Limits::default()), ..ResumeOptions::default() };
+        assert_eq!(driver.resume(options).await.unwrap().answer().unwrap().text, "three", "{kind}");
+        assert_eq!(ran.load(Ordering::SeqCst), 2, "{kind}: nothing runs twice");
+        let charged = driver.session().state().await.view.ledger().charged();
+        let charged = (charged.input_tokens, charged.money_micros, charged.turns);
+        assert_eq!(charged, (150, 210, 3), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn each_evaluation_of_a_session_has_the_budget_of_its_agent() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let usage = Some(Amounts { input_tokens: 50, ..Amounts::ZERO });
+    let mut replies = vec![reply("one", &[]), reply("two", &[])];
+    replies.iter_mut().for_each(|reply| reply.usage = usage);
+    let (agent, _) = with_keep(scripted(replies), Effect::Pure);
+    let limits = Limits { input_tokens: Some(51), turns: Some(1), ..Limits::default() };
+    let driver = runtime.create(agent.with_budget(limits), SessionOptions::default()).await.unwrap();
+    assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "one");
+    assert_eq!(driver.start("sew more").await.unwrap().answer().unwrap().text, "two");
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    let evaluations: Vec<_> = view.evaluations().collect();
+    assert_eq!(view.spent_by(evaluations[1]).input_tokens, 50);
+    let left = view.budget_left(evaluations[1]).unwrap();
+    assert_eq!((left.input_tokens, left.turns), (Some(1), Some(0)));
+    assert_eq!(view.ledger().charged().input_tokens, 100);
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_in_circles_is_stopped_unless_it_may() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let circle = || (0..30).map(|_| reply("again", &[("keep", json!({"text": "x"}))]));
+    let replies = || circle().chain([reply("done", &[])]).collect::<Vec<_>>();
+    let (agent, ran) = with_keep(scripted(replies()), Effect::Pure);
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    let ended = driver.start("sew").await.unwrap();
+    let Ended::Failed { failure, .. } = &ended else { panic!("{ended:?}") };
+    assert_eq!((failure.kind.as_str(), ran.load(Ordering::SeqCst)), ("loop_detected", 12));
+    assert!(failure.message.contains("same calls with the same arguments: keep"), "{}", failure.message);
+    let (agent, _) = with_keep(scripted(replies()), Effect::Pure);
+    let driver = runtime.create(agent.with_max_repeats(None), SessionOptions::default()).await.unwrap();
+    assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn a_deadline_ends_the_evaluation() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let mut slow = reply("late", &[]);
+    slow.delay_ms = Some(10_000);
+    let agent = scripted(vec![slow]).with_deadline(Duration::from_millis(50));
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    let ended = driver.start("sew").await.unwrap();
+    assert!(
+        matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "deadline_exceeded"),
+        "{ended:?}"
+    );
+}

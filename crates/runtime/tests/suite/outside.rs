@@ -1,0 +1,193 @@
+//! What reaches a session from outside while it is driven: decisions, messages, wishes to cancel or to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use backstitch_core::journal::{CallStarted, Decision, Effect, PauseReason};
+use backstitch_core::message::{Arguments, PolicyName};
+use backstitch_core::ports::Answer;
+use backstitch_core::view::{Driver as Presence, SessionStatus};
+use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, Runtime, SessionOptions, Tools};
+use backstitch_store::MemoryStore;
+use serde_json::json;
+
+use crate::findings::Finding;
+use crate::tailor::{keep, kinds, reply, scripted, started, with_approval, with_keep};
+
+#[tokio::test]
+async fn a_call_that_needs_approval_waits_and_goes_on_as_decided() {
+    for (decision, expected) in [
+        (Decision::Approve, "kept x"),
+        (Decision::Edit { arguments: json!({"text": "y"}).as_object().cloned().unwrap() }, "kept y"),
+        (Decision::Deny { reason: Some("not now".into()) }, "not now"),
+    ] {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let ran = Arc::new(AtomicUsize::new(0));
+        let tool = with_approval(keep(Effect::External, ran.clone()));
+        let agent = scripted(vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])])
+            .with_tools(Tools::new([tool]).unwrap());
+        let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+        let ended = driver.start("sew").await.unwrap();
+        let Ended::Paused { reason: PauseReason::Approval, call: Some(call), .. } = ended else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+        // It goes on waiting, however often it is resumed.
+        let again = driver.resume(ResumeOptions::default()).await.unwrap();
+        assert!(matches!(again, Ended::Paused { reason: PauseReason::Approval, .. }));
+        // The decision comes through the inbox, as it would from another process.
+        runtime.decide(driver.session().id(), Some(call), decision, Some("ada".into())).await.unwrap();
+        driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+        let transcript = driver.session().state().await.view.transcript().unwrap();
+        let results = transcript.all().iter().filter(|message| message.tool_call_id() == Some(call));
+        assert_eq!(results.map(|message| message.content()).collect::<Vec<_>>(), [expected]);
+    }
+}
+
+#[tokio::test]
+async fn messages_and_cancels_come_in_through_the_inbox() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let heard = FunctionPolicy::new(PolicyName::new("listener").unwrap(), |question| async move {
+        let users = question
+            .transcript
+            .all()
+            .iter()
+            .filter(|message| message.role() == backstitch_core::journal::Role::User);
+        Ok(match users.count() {
+            1 => Answer::text("and?").call("keep", Arguments::from_text(r#"{"text":"x"}"#)),
+            _ => Answer::text("heard both"),
+        })
+    });
+    let (agent, _) = with_keep(Agent::new("tests", "listener", Arc::new(heard)), Effect::Pure);
+    let agent = agent.with_max_turns(3);
+    let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
+    runtime.send(driver.session().id(), "and be quick").await.unwrap();
+    let answered = driver.start("sew").await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "heard both");
+    assert!(runtime.store().inbox(driver.session().id()).await.unwrap().is_empty());
+
+    let alone = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
+    let ended = alone.start("sew").await.unwrap();
+    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "max_turns"), "{ended:?}");
+
+    let cancelled = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    runtime.cancel(cancelled.session().id()).await.unwrap();
+    assert!(matches!(cancelled.start("sew").await.unwrap(), Ended::Cancelled { .. }));
+}
+
+#[tokio::test]
+async fn a_cancel_does_not_wait_for_the_call_that_runs() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let replies = vec![reply("long", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
+    let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
+    let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
+    let session = driver.session().id();
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    while ran.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    runtime.cancel(session).await.unwrap();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    let view = runtime.view(session).await.unwrap();
+    assert_eq!(view.status(Presence::Absent), SessionStatus::Idle);
+    assert!(driver.session().state().await.execution.session.all::<Finding>().unwrap().is_empty());
+    assert!(runtime.store().inbox(session).await.unwrap().is_empty(), "the wish went with what it ended");
+    // The script has one more reply, and the next mission gets it.
+    assert_eq!(driver.start("again").await.unwrap().answer().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn a_cancel_ends_an_evaluation_that_waits_for_an_answer_and_no_other() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let policy = FunctionPolicy::new(PolicyName::new("slow").unwrap(), {
+        let asked = asked.clone();
+        move |_| {
+            let first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if first {
+                    std::future::pending::<()>().await;
+                }
+                Ok(Answer::text("done"))
+            }
+        }
+    });
+    let agent = Agent::new("tests", "slow", Arc::new(policy));
+    let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    while asked.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    runtime.cancel(driver.session().id()).await.unwrap();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(runtime.store().inbox(driver.session().id()).await.unwrap().is_empty());
+    assert_eq!(driver.start("again").await.unwrap().answer().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn a_stop_pauses_and_resume_goes_on_at_the_call() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let replies = vec![reply("long", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
+    let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
+    let driver = Arc::new(runtime.create(agent.clone(), SessionOptions::default()).await.unwrap());
+    let session = driver.session().id();
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    while ran.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    driver.stop();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    driver.session().release().await.unwrap();
+    let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
+    assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
+    let records = kinds(&runtime, session).await;
+    assert!(records.contains(&"resolved") && records.contains(&"evaluation_resumed"), "{records:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let ran = Arc::new(AtomicUsize::new(0));
+    let agent = |ran: &Arc<AtomicUsize>| {
+        let tool = with_approval(keep(Effect::Workspace, ran.clone()));
+        // Arguments that are edited to something too large for a record have to survive as well.
+        scripted(vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])])
+            .with_tools(Tools::new([tool]).unwrap())
+    };
+    let driver = Arc::new(runtime.create(agent(&ran), SessionOptions::default()).await.unwrap());
+    let session = driver.session().id();
+    let Ended::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
+        panic!("it waits")
+    };
+    let large = "y".repeat(100_000);
+    let arguments = json!({"text": large.clone(), }).as_object().cloned().unwrap();
+    driver.session().resolve(Some(call), Decision::Edit { arguments }, None).await.unwrap();
+    // What a process that died inside of the call would have left.
+    let state = driver.session().state().await;
+    let evaluation = state.view.latest_evaluation().unwrap().evaluation_id;
+    let started = CallStarted {
+        arguments: json!({"text": large.clone()}).as_object().cloned(),
+        ..started(session, evaluation, call)
+    };
+    drop(state);
+    driver.session().record(vec![started.into()]).await.unwrap();
+    driver.session().release().await.unwrap();
+    let driver = runtime.open(session, agent(&ran), SessionOptions::default()).await.unwrap();
+    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    let findings = driver.session().state().await.execution.session.all::<Finding>().unwrap();
+    assert_eq!(findings.get(0).unwrap().0, large);
+}

@@ -1,0 +1,77 @@
+//! What an agent may use is taken from its caller: money, and time.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use backstitch_core::budget::{Amounts, Limits};
+use backstitch_core::journal::{Effect, PauseReason};
+use backstitch_runtime::{Ended, ResumeOptions};
+
+use super::{Shop, asks, sub_agent, with_agent, writes};
+use crate::tailor::{reply, scripted};
+
+#[tokio::test]
+async fn an_agent_spends_what_is_held_back_for_it_and_its_caller_pays() {
+    let usage = |tokens| Some(Amounts { input_tokens: tokens, ..Amounts::ZERO });
+    let shop = Shop::new();
+    let mut replies = vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])];
+    replies.iter_mut().for_each(|reply| reply.usage = usage(40));
+    let tailor = shop.tailor(Effect::Workspace, replies);
+    let mut replies = vec![reply("help", &[asks("mend it")]), reply("done", &[])];
+    replies.iter_mut().for_each(|reply| reply.usage = usage(10));
+    let limits = |tokens| Limits { total_tokens: Some(tokens), ..Limits::default() };
+    let caller = with_agent(replies, sub_agent(tailor)).with_budget(limits(50));
+    let driver = shop.create(caller).await;
+    let ended = driver.start("sew").await.unwrap();
+    let Ended::Paused { reason: PauseReason::Budget, session: Some(child), .. } = ended else {
+        panic!("{ended:?}")
+    };
+    let view = shop.runtime.view(child).await.unwrap();
+    assert_eq!(view.latest_evaluation().unwrap().budget, Some(limits(40)), "what the caller had left");
+    let held = driver.session().state().await.view.ledger().reserved();
+    assert_eq!((held.total_tokens(), held.calls), (40, 1));
+
+    let again = driver.resume(ResumeOptions::default()).await.unwrap();
+    assert!(matches!(again, Ended::Paused { reason: PauseReason::Budget, .. }), "{again:?}");
+    let more = ResumeOptions { budget: Some(limits(100)), ..ResumeOptions::default() };
+    let ended = driver.resume(more).await.unwrap();
+    assert_eq!(ended.answer().unwrap().text, "done");
+    assert_eq!(shop.ran.load(Ordering::SeqCst), 1);
+    let state = driver.session().state().await;
+    let (charged, reserved) = (state.view.ledger().charged(), state.view.ledger().reserved());
+    assert_eq!((charged.total_tokens(), charged.calls, reserved), (100, 2, Amounts::ZERO));
+}
+
+#[tokio::test]
+async fn agents_side_by_side_share_what_is_left() {
+    let shop = Shop::new();
+    let tailor = scripted(vec![reply("looked", &[])]);
+    let caller =
+        with_agent(vec![reply("", &[asks("look"), asks("look too")]), reply("done", &[])], sub_agent(tailor));
+    let limits = Limits { total_tokens: Some(100), ..Limits::default() };
+    let driver = shop.create(caller.with_budget(limits)).await;
+    driver.start("sew").await.unwrap().answer().unwrap();
+    for child in shop.children(driver.session().id()).await {
+        let view = shop.runtime.view(child).await.unwrap();
+        let budget = view.latest_evaluation().unwrap().budget.unwrap();
+        assert!(budget.total_tokens.unwrap() <= 50, "{budget:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_has_no_more_time_than_its_caller() {
+    let shop = Shop::new();
+    let mut slow = reply("late", &[]);
+    slow.delay_ms = Some(60_000);
+    let tailor = shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "half")]), slow]);
+    let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
+    let driver = shop.create(caller.with_deadline(Duration::from_millis(300))).await;
+    let ended = driver.start("sew").await.unwrap();
+    let is_late = matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "deadline_exceeded");
+    assert!(is_late, "{ended:?}");
+    assert_eq!(shop.file("coat"), None);
+    // On a slow machine the time may be over before the agent begins.
+    for child in shop.children(driver.session().id()).await {
+        assert!(shop.runtime.view(child).await.unwrap().latest_evaluation().is_none());
+    }
+}

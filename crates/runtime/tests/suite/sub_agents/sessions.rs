@@ -1,0 +1,190 @@
+//! An agent works in a session of its own: how it begins, answers, fails, and is gone on with.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use backstitch_core::journal::{Effect, Origin};
+use backstitch_core::message::{Arguments, PolicyName};
+use backstitch_core::ports::Answer;
+use backstitch_core::tool::WorkspaceUse;
+use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
+use backstitch_runtime::{
+    Agent, Contract, FunctionPolicy, PointSpec, ResumeOptions, RuntimeError, SubAgent, Telemetry,
+    TelemetryEvent, Tools,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Shop, asks, results, sub_agent, with_agent, writes};
+use crate::tailor::reply;
+
+#[tokio::test]
+async fn an_agent_works_in_a_session_of_its_own_with_the_files_of_its_caller() {
+    let shop = Shop::new();
+    let tailor = shop.tailor(
+        Effect::Workspace,
+        vec![reply("first", &[writes("coat", "mended")]), reply("the coat is mended", &[])],
+    );
+    let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
+    let telemetry = Telemetry::default();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    telemetry.subscribe({
+        let heard = heard.clone();
+        move |event| {
+            if let TelemetryEvent::ToolInvoked(invoked) = event {
+                heard.lock().unwrap().push((invoked.name.clone(), invoked.run.session_id));
+            }
+        }
+    });
+    let runtime = shop.runtime.clone().with_telemetry(telemetry);
+    let driver = runtime.create(caller, (shop.options)()).await.unwrap();
+    assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(results(&driver).await, ["the coat is mended"]);
+    assert_eq!(shop.file("coat").as_deref(), Some("mended"));
+
+    let session = driver.session().id();
+    let view = runtime.view(session).await.unwrap();
+    let call = view.calls().next().unwrap();
+    let child = runtime.view(call.session().unwrap()).await.unwrap();
+    assert_eq!(child.created().origin, Origin::Call { session, call: call.call_id });
+    assert_eq!(child.status(Presence::Absent), SessionStatus::Idle);
+    assert_eq!(child.files(), view.files(), "the files after the call are those that the agent left");
+    let mission = child.transcript().unwrap().all().get(1).unwrap().content();
+    assert_eq!(mission, "mend it");
+    assert_eq!(runtime.store().holder(child.session_id()).await.unwrap(), None, "it was given back");
+    assert_eq!(
+        *heard.lock().unwrap(),
+        [("write".to_owned(), child.session_id()), ("tailor".to_owned(), session)]
+    );
+}
+
+#[derive(Deserialize, serde::Serialize, JsonSchema)]
+struct Job {
+    cloth: String,
+    stitches: u32,
+}
+
+#[tokio::test]
+async fn parameters_and_answers_may_be_data() {
+    let shop = Shop::new();
+    let output = backstitch_core::prompt::Output::value::<Job>();
+    let tailor = shop
+        .tailor(Effect::Workspace, vec![reply(r#"{"cloth": "coat", "stitches": 7}"#, &[])])
+        .with_output(Contract::new(output).unwrap());
+    let agent =
+        sub_agent(tailor).asking(|job: Job| format!("{} stitches for the {}", job.stitches, job.cloth));
+    let caller = with_agent(
+        vec![
+            reply("", &[("tailor", json!({"cloth": "coat", "stitches": "many"}))]),
+            reply("", &[("tailor", json!({"cloth": "coat", "stitches": 3}))]),
+            reply("done", &[]),
+        ],
+        agent,
+    );
+    let driver = shop.create(caller).await;
+    driver.start("sew").await.unwrap().answer().unwrap();
+    let results = results(&driver).await;
+    assert!(results[0].contains("/stitches"), "{results:?}");
+    assert_eq!(results[1], r#"{"cloth":"coat","stitches":7}"#);
+    let children = shop.children(driver.session().id()).await;
+    assert_eq!(children.len(), 1, "what is refused starts nobody");
+    let child = shop.runtime.view(children[0]).await.unwrap();
+    assert_eq!(child.transcript().unwrap().all().get(1).unwrap().content(), "3 stitches for the coat");
+}
+
+/// An agent that calls itself for ever.
+fn matryoshka(max_depth: u32) -> Agent {
+    let policy = FunctionPolicy::new(PolicyName::new("doll").unwrap(), |question| async move {
+        let told = question.transcript.all().iter().rev().find(|message| message.tool_call_id().is_some());
+        Ok(match told {
+            Some(told) => Answer::text(told.content()),
+            None => Answer::text("deeper").call("doll", Arguments::from_text(r#"{"mission": "open"}"#)),
+        })
+    });
+    let inner = || {
+        SubAgent::inheriting("doll", "Opens.", |caller: &Agent| caller.clone())
+            .unwrap()
+            .described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None))
+    };
+    Agent::new("tests", "doll", Arc::new(policy))
+        .with_tools(Tools::new([inner().into_tool()]).unwrap())
+        .with_max_depth(max_depth)
+}
+
+#[tokio::test]
+async fn agents_are_nested_only_so_deep() {
+    for (limit, sessions) in [(0, 1), (2, 3), (3, 4)] {
+        let shop = Shop::new();
+        let driver = shop.create(matryoshka(limit)).await;
+        let answered = driver.start("open").await.unwrap().answer().unwrap();
+        assert!(answered.text.contains(&format!("nested {limit} deep")), "{}", answered.text);
+        assert_eq!(shop.runtime.store().sessions().await.unwrap().len(), sessions);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_leaves_no_trace_in_the_files_and_goes_back_itself() {
+    let shop = Shop::new();
+    let tailor = shop
+        .tailor(
+            Effect::Workspace,
+            vec![
+                reply("", &[writes("coat", "torn")]),
+                reply("", &[writes("hem", "torn")]),
+                reply("", &[writes("more", "x")]),
+            ],
+        )
+        .with_max_turns(2);
+    let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
+    let driver = shop.create(caller).await;
+    driver.start("sew").await.unwrap().answer().unwrap();
+    assert_eq!(results(&driver).await, ["there was no answer after 2 turns"]);
+    assert_eq!((shop.file("coat"), shop.file("hem")), (None, None));
+    let view = shop.runtime.view(driver.session().id()).await.unwrap();
+    let call = view.calls().next().unwrap();
+    assert_eq!(call.status(), CallStatus::Failed);
+    assert!(call.finished.as_ref().unwrap().record.rescue.is_some(), "as it left them they are kept");
+    let child = shop.runtime.view(call.session().unwrap()).await.unwrap();
+    assert!(child.latest_evaluation().is_none(), "it went back to before it was asked");
+    assert_eq!(shop.kinds(child.session_id()).await.last(), Some(&"rewound"));
+}
+
+#[tokio::test]
+async fn an_agent_whose_policy_fails_is_gone_on_with_and_not_started_again() {
+    let shop = Shop::new();
+    let short = shop.tailor(Effect::External, vec![reply("", &[writes("coat", "mended")])]);
+    let replies = vec![reply("help", &[asks("mend it")]), reply("done", &[])];
+    let driver = shop.create(with_agent(replies.clone(), sub_agent(short))).await;
+    let session = driver.session().id();
+    let error = driver.start("sew").await.unwrap_err();
+    assert!(matches!(&error, RuntimeError::Policy(error) if error.kind == "script_ended"), "{error}");
+    driver.session().release().await.unwrap();
+    assert_eq!(shop.file("coat").as_deref(), Some("mended"));
+
+    let long = vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])];
+    let caller = with_agent(replies, sub_agent(shop.tailor(Effect::External, long)));
+    let driver = shop.runtime.open(session, caller, (shop.options)()).await.unwrap();
+    assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(shop.ran.load(Ordering::SeqCst), 1, "an effect outside happens once");
+    assert_eq!(results(&driver).await, ["mended"]);
+}
+
+#[tokio::test]
+async fn going_back_before_the_call_starts_another_session() {
+    let shop = Shop::new();
+    let tailor =
+        shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])]);
+    let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
+    let driver = shop.create(caller).await;
+    let session = driver.session().id();
+    driver.start("sew").await.unwrap().answer().unwrap();
+    let first = shop.children(session).await;
+    let call = shop.runtime.view(session).await.unwrap().calls().next().unwrap().call_id;
+    driver.session().rewind(&PointSpec::Before(call.to_string()), None).await.unwrap();
+    assert_eq!(shop.file("coat"), None);
+    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(shop.file("coat").as_deref(), Some("mended"));
+    assert_eq!(shop.ran.load(Ordering::SeqCst), 2);
+    assert_ne!(shop.children(session).await, first);
+}

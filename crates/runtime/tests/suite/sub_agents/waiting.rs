@@ -1,0 +1,188 @@
+//! An agent that waits, or is cut off, lets its caller wait: decisions, cancels, and files that stay lent.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use backstitch_core::journal::{Decision, Effect, Outcome, PauseReason, RecordBody};
+use backstitch_core::tool::ToolName;
+use backstitch_runtime::{Agent, Ended, ResumeOptions, Tools, read_records};
+use serde_json::json;
+
+use super::{Shop, asks, results, sub_agent, with_agent, write, writes};
+use crate::tailor::{reply, scripted, with_approval};
+
+#[tokio::test]
+async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_go_on() {
+    for (decision, expected) in [
+        (Decision::Approve, Some("mended")),
+        (Decision::Deny { reason: Some("not now".into()) }, None),
+        (
+            Decision::Edit {
+                arguments: json!({"path": "coat", "text": "darned"}).as_object().cloned().unwrap(),
+            },
+            Some("darned"),
+        ),
+    ] {
+        let shop = Shop::new();
+        let tool = with_approval(write(Effect::External, &shop.ran));
+        let replies = vec![reply("", &[writes("coat", "mended")]), reply("as you like", &[])];
+        let mut tailor = scripted(replies).with_tools(Tools::new([tool]).unwrap());
+        tailor.key = "helper".into();
+        let caller = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(tailor));
+        let driver = shop.create(caller.clone()).await;
+        let (session, ended) = (driver.session().id(), driver.start("sew").await.unwrap());
+        let children = shop.children(session).await;
+        let Ended::Paused { reason: PauseReason::Approval, session: Some(waiting), detail, call, .. } =
+            &ended
+        else {
+            panic!("{ended:?}")
+        };
+        assert_eq!((*waiting, children.len()), (children[0], 1));
+        assert!(detail.contains(&waiting.to_string()), "{detail}");
+        // It goes on waiting, and nothing is recorded, however often it is resumed.
+        let before = shop.kinds(session).await.len();
+        assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap(), ended);
+        assert_eq!(shop.kinds(session).await.len(), before);
+        // The caller does not decide for it.
+        let own = shop.runtime.view(session).await.unwrap().calls().next().unwrap().call_id;
+        let refused = driver.session().resolve(Some(own), Decision::Approve, None).await.unwrap_err();
+        assert!(refused.to_string().contains(&waiting.to_string()), "{refused}");
+        driver.session().release().await.unwrap();
+
+        shop.runtime.decide(*waiting, *call, decision, Some("ada".into())).await.unwrap();
+        let driver = shop.runtime.open(session, caller, (shop.options)()).await.unwrap();
+        driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+        assert_eq!(results(&driver).await, ["as you like"]);
+        assert_eq!(shop.file("coat").as_deref(), expected);
+        assert_eq!(shop.ran.load(Ordering::SeqCst), usize::from(expected.is_some()));
+        assert_eq!(shop.children(session).await, children, "the same session went on");
+    }
+}
+
+async fn until_it_runs(shop: &Shop) {
+    while shop.ran.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn cancelling_the_caller_cancels_the_agent() {
+    let shop = Shop::new();
+    let tailor = shop.tailor(Effect::Workspace, vec![reply("", &[writes("coat", "wait")]), reply("x", &[])]);
+    let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
+    let driver = Arc::new(shop.create(caller).await);
+    let session = driver.session().id();
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    until_it_runs(&shop).await;
+    shop.runtime.cancel(session).await.unwrap();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert_eq!(shop.file("coat"), None);
+    let start = backstitch_core::journal::Position::START;
+    let child = shop.children(session).await[0];
+    let records = read_records(&**shop.runtime.store(), child, start, None).await.unwrap();
+    let outcomes = records.iter().filter_map(|record| match &record.body {
+        RecordBody::EvaluationFinished(finished) => Some(finished.outcome),
+        _ => None,
+    });
+    assert_eq!(outcomes.collect::<Vec<_>>(), [Outcome::Cancelled]);
+}
+
+#[tokio::test]
+async fn stopping_the_caller_pauses_both_and_the_agent_goes_on_where_it_was() {
+    let shop = Shop::new();
+    let replies =
+        vec![reply("", &[writes("hem", "done")]), reply("", &[writes("coat", "wait")]), reply("mended", &[])];
+    let tailor = shop.tailor(Effect::Workspace, replies);
+    let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
+    let driver = Arc::new(shop.create(caller.clone()).await);
+    let session = driver.session().id();
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    while shop.ran.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    driver.stop();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, session: Some(_), .. }), "{ended:?}");
+    assert_eq!(shop.file("hem").as_deref(), Some("done"), "what was done is not undone");
+    assert_eq!(shop.file("coat"), None, "what was cut off is");
+    driver.session().release().await.unwrap();
+    let driver = shop.runtime.open(session, caller, (shop.options)()).await.unwrap();
+    assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
+    assert_eq!(shop.ran.load(Ordering::SeqCst), 2, "what was done is not done again");
+    assert_eq!(shop.children(session).await.len(), 1);
+}
+
+/// An agent that waits for approval after it has written half of a file.
+fn half_way(shop: &Shop) -> Agent {
+    let mut tool = with_approval(write(Effect::Workspace, &shop.ran));
+    Arc::make_mut(&mut tool.spec).name = ToolName::new("finish").unwrap();
+    let replies = vec![
+        reply("", &[writes("coat", "half")]),
+        reply("", &[("finish", json!({"path": "coat", "text": "whole"}))]),
+        reply("mended", &[]),
+    ];
+    scripted(replies).with_tools(Tools::new([write(Effect::Workspace, &shop.ran), tool]).unwrap())
+}
+
+#[tokio::test]
+async fn a_person_may_fail_a_call_that_waits_and_its_session_goes_back() {
+    let shop = Shop::new();
+    let tailor = half_way(&shop);
+    let caller = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(tailor));
+    let driver = shop.create(caller).await;
+    let Ended::Paused { session: Some(child), .. } = driver.start("sew").await.unwrap() else {
+        panic!("it waits")
+    };
+    assert_eq!(shop.file("coat").as_deref(), Some("half"));
+    let call = shop.runtime.view(driver.session().id()).await.unwrap().calls().next().unwrap().call_id;
+    let fail = Decision::Fail { reason: Some("enough".into()) };
+    driver.session().resolve(Some(call), fail, None).await.unwrap();
+    assert_eq!(shop.file("coat"), None);
+    assert!(shop.runtime.view(child).await.unwrap().latest_evaluation().is_none());
+    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(results(&driver).await, ["enough"]);
+}
+
+/// A caller whose agent waits half way, with a call beside it that writes as well.
+fn waiting(shop: &Shop) -> Agent {
+    let tools = [sub_agent(half_way(shop)).into_tool(), write(Effect::Workspace, &shop.ran)];
+    let replies = vec![reply("help", &[asks("mend"), writes("beside", "x")]), reply("done", &[])];
+    scripted(replies).with_tools(Tools::new(tools).unwrap())
+}
+
+#[tokio::test]
+async fn nobody_else_has_the_files_while_an_agent_waits_in_the_middle_of_its_work() {
+    let shop = Shop::new();
+    let driver = shop.create(waiting(&shop)).await;
+    let ended = driver.start("sew").await.unwrap();
+    let Ended::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
+    assert_eq!((shop.file("coat").as_deref(), shop.file("beside")), (Some("half"), None));
+    let pause = shop.runtime.view(child).await.unwrap().pause().cloned().unwrap();
+    shop.runtime.decide(child, pause.call_id, Decision::Approve, None).await.unwrap();
+    driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!((shop.file("coat").as_deref(), shop.file("beside").as_deref()), (Some("whole"), Some("x")));
+}
+
+#[tokio::test]
+async fn an_evaluation_that_is_cancelled_while_an_agent_waits_puts_back_what_it_did() {
+    let shop = Shop::new();
+    let driver = shop.create(waiting(&shop)).await;
+    let session = driver.session().id();
+    let ended = driver.start("sew").await.unwrap();
+    let Ended::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
+    let pause = shop.runtime.view(child).await.unwrap().pause().cloned().unwrap();
+    shop.runtime.decide(child, pause.call_id, Decision::Approve, None).await.unwrap();
+    shop.runtime.cancel(session).await.unwrap();
+    let ended = driver.resume(ResumeOptions::default()).await.unwrap();
+    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert_eq!((shop.file("coat"), shop.file("beside")), (None, None));
+    assert!(shop.runtime.view(child).await.unwrap().latest_evaluation().is_none());
+}

@@ -1,0 +1,93 @@
+//! A scripted agent with a tool that keeps findings: what most tests of sessions drive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
+use backstitch_core::journal::{CallStarted, Effect, IdempotencyKey};
+use backstitch_core::message::PolicyName;
+use backstitch_core::tool::{Approval, Tool, ToolError, ToolResult, WorkspaceUse};
+use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+use backstitch_runtime::{Agent, Runtime, Tools};
+use serde_json::Value;
+
+use crate::findings::Finding;
+
+/// An answer with a text and calls.
+pub(crate) fn reply(text: &str, calls: &[(&str, Value)]) -> Reply {
+    let calls = calls
+        .iter()
+        .map(|(name, arguments)| ScriptedCall::new(*name, arguments.as_object().cloned().unwrap()));
+    Reply { text: Some(text.to_owned()), calls: calls.collect(), ..Reply::default() }
+}
+
+/// An agent that answers as it is told here.
+pub(crate) fn scripted(replies: Vec<Reply>) -> Agent {
+    let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
+    Agent::new("tests", "tailor", Arc::new(policy)).with_system("You sew.")
+}
+
+/// A tool that keeps what it is told as a finding, and counts how often it ran.
+pub(crate) fn keep(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Told {
+        text: String,
+    }
+    Tool::builder("keep", "Keeps a finding.").unwrap().effect(effect).workspace(WorkspaceUse::None).handler(
+        move |context, told: Told| {
+            let ran = ran.clone();
+            async move {
+                ran.fetch_add(1, Ordering::SeqCst);
+                if told.text == "wait" {
+                    context.cancelled().await;
+                }
+                if told.text == "fail" {
+                    return Err(ToolError::new("it tore"));
+                }
+                context.session(|draft| draft.append(Finding(told.text.clone())).map(|_| ()))??;
+                Ok(ToolResult::ok(format!("kept {}", told.text)))
+            }
+        },
+    )
+}
+
+/// The agent with `keep`, and how often that ran.
+pub(crate) fn with_keep(agent: Agent, effect: Effect) -> (Agent, Arc<AtomicUsize>) {
+    let ran = Arc::new(AtomicUsize::new(0));
+    (agent.with_tools(Tools::new([keep(effect, ran.clone())]).unwrap()), ran)
+}
+
+/// The same tool, which a person has to be asked about first.
+pub(crate) fn with_approval(mut tool: Tool) -> Tool {
+    Arc::make_mut(&mut tool.spec).approval = Approval::Needed;
+    tool
+}
+
+/// What a process that died inside of a call of `keep` has left in the journal.
+pub(crate) fn started(session: SessionId, evaluation_id: EvaluationId, call: CallId) -> CallStarted {
+    CallStarted {
+        call_id: call,
+        evaluation_id,
+        name: "keep".into(),
+        arguments: None,
+        arguments_object: None,
+        effect: Effect::Workspace,
+        idempotency_key: IdempotencyKey::new(session, call),
+        attempt: 1,
+        root: None,
+        coverage: None,
+        reservation: None,
+        session: None,
+        extra: Default::default(),
+    }
+}
+
+/// The kinds of all records of a session, in order.
+pub(crate) async fn kinds(runtime: &Runtime, session: SessionId) -> Vec<&'static str> {
+    let mut events = runtime.events(session);
+    let mut kinds = Vec::new();
+    while let Some(record) = events.try_next().await.unwrap() {
+        kinds.push(record.body.kind());
+    }
+    kinds
+}

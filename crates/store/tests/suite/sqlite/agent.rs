@@ -1,0 +1,172 @@
+//! A session that works on files, record by record, with the objects that a capture would bring along.
+
+use backstitch_core::extra::Extra;
+use backstitch_core::filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, tree_object};
+use backstitch_core::id::{CallId, IdStream, SessionId};
+use backstitch_core::journal::{
+    Batch, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, Origin, Position, Rewound,
+    SessionCreated, WorkspaceRoot,
+};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{Claim, Lease, Objects as _, Store as _, StoreError};
+use backstitch_core::time::{Clock as _, Timestamp};
+use backstitch_store::SqliteStore;
+use backstitch_testkit::{block_on, sample};
+
+use super::support::claim;
+
+pub(super) type Files<'a> = [(&'a str, &'a str)];
+
+/// A session that works on files, each in a directory of its own; what stands below `.git` goes into the manifest.
+pub(super) struct Agent<'a> {
+    store: &'a SqliteStore,
+    ids: IdStream,
+    pub(super) lease: Lease,
+    pub(super) next: Position,
+    pub(super) at: Timestamp,
+    pub(super) root: Option<WorkspaceRoot>,
+}
+
+impl<'a> Agent<'a> {
+    pub(super) fn new(store: &'a SqliteStore, seed: u64) -> Self {
+        Self::created(store, seed, Origin::Root)
+    }
+
+    fn created(store: &'a SqliteStore, seed: u64, origin: Origin) -> Self {
+        let session = sample::session(seed);
+        let lease = claim(store, session, Claim::IfFree).unwrap();
+        let (ids, at) = (sample::ids(seed + 1_000), sample::clock().now());
+        let mut agent = Self { store, ids, lease, next: Position::START, at, root: None };
+        let created = SessionCreated { origin, ..sample::created(session) };
+        agent.append(Batch::at(at).with(created)).unwrap();
+        agent
+    }
+
+    pub(super) fn session(&self) -> SessionId {
+        self.lease.session
+    }
+
+    /// A fork of this session at a cut.
+    pub(super) fn fork(&self, seed: u64, position: Position) -> Agent<'a> {
+        Self::created(self.store, seed, Origin::Fork { session: self.session(), position })
+    }
+
+    pub(super) fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
+        let appended = self.store.append(self.session(), self.next, self.lease.fence, batch);
+        self.next = block_on(appended)?;
+        Ok(self.next)
+    }
+
+    /// The objects of files, the root's tree and manifest last.
+    pub(super) fn objects(files: &Files<'_>) -> Vec<Object> {
+        let mut objects = Vec::new();
+        let mut entries = Vec::new();
+        let mut manifest = Manifest::default();
+        for (name, content) in files {
+            let blob = Object::blob(content.as_bytes().to_vec());
+            let entry = TreeEntry { name: b"content".to_vec(), mode: TreeMode::File, object: blob.id() };
+            let tree = tree_object(&[entry]).unwrap();
+            match name.strip_suffix("/.git") {
+                Some(_) => {
+                    let refused = Refused { mode: TreeMode::Directory, object: tree.id() };
+                    manifest.refused.insert(name.as_bytes().to_vec(), refused);
+                }
+                None => entries.push(TreeEntry {
+                    name: name.as_bytes().to_vec(),
+                    mode: TreeMode::Directory,
+                    object: tree.id(),
+                }),
+            }
+            objects.extend([blob, tree]);
+        }
+        objects.extend([tree_object(&entries).unwrap(), manifest.to_object()]);
+        objects
+    }
+
+    pub(super) fn root_of(files: &Files<'_>) -> WorkspaceRoot {
+        match &Self::objects(files)[..] {
+            [.., tree, manifest] => WorkspaceRoot { tree: tree.id(), manifest: manifest.id() },
+            _ => unreachable!("there are always two"),
+        }
+    }
+
+    /// The id of the tree of files.
+    pub(super) fn tree_of(files: &Files<'_>) -> ObjectId {
+        Self::root_of(files).tree
+    }
+
+    /// Starts a call on the files as they are.
+    pub(super) fn start(&mut self) -> CallId {
+        let call_id: CallId = self.ids.next();
+        let started = CallStarted {
+            call_id,
+            evaluation_id: self.ids.next(),
+            name: "edit".into(),
+            arguments: None,
+            arguments_object: None,
+            effect: Effect::Workspace,
+            idempotency_key: IdempotencyKey::new(self.session(), call_id),
+            attempt: 1,
+            root: self.root,
+            coverage: None,
+            reservation: None,
+            session: None,
+            extra: Extra::default(),
+        };
+        self.append(Batch::at(self.at).with(started)).unwrap();
+        call_id
+    }
+
+    pub(super) fn finish(&mut self, call_id: CallId, files: &Files<'_>) -> Result<Position, StoreError> {
+        let root = Self::root_of(files);
+        let finished = CallFinished {
+            call_id,
+            outcome: CallOutcome::Succeeded,
+            root: Some(root),
+            rescue: None,
+            coverage: None,
+            left_out: Vec::new(),
+            elapsed_micros: 1,
+            summary: None,
+            extra: Extra::default(),
+        };
+        let mut batch = Batch::at(self.at).with(finished);
+        // As a capture does, bring along what is not stored.
+        for object in Self::objects(files) {
+            if !self.store.contains(object.id()).unwrap() {
+                batch.add_object(object);
+            }
+        }
+        self.append(batch)?;
+        self.root = Some(root);
+        Ok(self.next)
+    }
+
+    /// A whole call that leaves these files.
+    pub(super) fn call(&mut self, files: &Files<'_>) -> WorkspaceRoot {
+        let call = self.start();
+        self.finish(call, files).unwrap();
+        Self::root_of(files)
+    }
+
+    pub(super) fn rewind(&mut self, to: Position, root: Option<WorkspaceRoot>) {
+        let rewound = Rewound {
+            to,
+            root: None,
+            coverage: None,
+            rescue: self.root,
+            reason: None,
+            extra: Extra::default(),
+        };
+        self.append(Batch::at(self.at).with(rewound)).unwrap();
+        self.root = root;
+    }
+
+    /// A rewind without a rescue root, which may have been pruned.
+    pub(super) fn rewind_softly(&mut self, to: Position, root: WorkspaceRoot) {
+        let rewound =
+            Rewound { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() };
+        self.append(Batch::at(self.at).with(rewound)).unwrap();
+        self.root = Some(root);
+    }
+}
