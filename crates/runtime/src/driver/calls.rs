@@ -80,6 +80,7 @@ impl Driver {
                     reasons.push(reason);
                 }
                 CallEnd::Cancelled(_)
+                | CallEnd::Stopped
                 | CallEnd::NeedsApproval
                 | CallEnd::BudgetExhausted
                 | CallEnd::Waits => {

@@ -117,6 +117,8 @@ pub enum CallEnd {
     DeadlineExceeded(Arc<InnerMessage>),
     /// It was cancelled: it is rolled back, and the session is paused.
     Cancelled(Arc<InnerMessage>),
+    /// It was stopped with its session, which is paused: it is rolled back, and made again when the session goes on.
+    Stopped,
     /// A person has to approve it: the session is paused.
     NeedsApproval,
     /// It would cost more than is left: the session is paused.
@@ -133,9 +135,11 @@ impl CallEnd {
             | Self::Failed(message)
             | Self::DeadlineExceeded(message)
             | Self::Cancelled(message) => Some(message),
-            Self::VisibilityExpansion { .. } | Self::NeedsApproval | Self::BudgetExhausted | Self::Waits => {
-                None
-            }
+            Self::VisibilityExpansion { .. }
+            | Self::Stopped
+            | Self::NeedsApproval
+            | Self::BudgetExhausted
+            | Self::Waits => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, CallFinished, CallOutcome, InnerMessage, PauseReason};
+use backstitch_core::journal::{Batch, CallFinished, CallOutcome, Effect, InnerMessage, PauseReason};
 use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, Prepared, SessionError};
 use backstitch_core::tool::ToolError;
@@ -14,7 +14,7 @@ use super::files::{Hold, Rescue};
 use super::finish::Ending;
 use super::request::CallEnd;
 use super::result::{self, Failure, Speaker};
-use super::{Settled, Started, ToolRunner};
+use super::{Settled, Started, ToolRunner, paused};
 use crate::error::RuntimeError;
 use crate::live::{Commit, LiveState};
 
@@ -50,6 +50,9 @@ impl ToolRunner {
         stop: Stop,
         draft: Option<Box<Draft>>,
     ) -> Result<Settled, RuntimeError> {
+        if stop == Stop::Cancelled && self.goes_on(&started) {
+            return self.left_open(started, hold).await;
+        }
         let name = started.tool.name();
         let (kind, message, retry, end): (_, _, _, fn(_) -> CallEnd) = match stop {
             Stop::Timeout => {
@@ -62,12 +65,35 @@ impl ToolRunner {
                 ("deadline_exceeded", message, Retry::Refused, CallEnd::DeadlineExceeded)
             }
             Stop::Cancelled => {
-                let message = format!("{name} was cancelled before it was done");
+                let unknown = match started.tool.spec.effect {
+                    Effect::External | Effect::Idempotent => {
+                        "; whether it had an effect outside is not known"
+                    }
+                    Effect::Pure | Effect::Workspace => "",
+                };
+                let message = format!("{name} was cancelled before it was done{unknown}");
                 ("cancelled", message, Retry::Allowed, CallEnd::Cancelled)
             }
         };
         let failure = Failure::by_runtime(kind, message, retry);
         self.rolled_back(started, hold, failure, draft, end).await
+    }
+
+    /// Whether a call that was stopped is made again when its session goes on. One that may have had an effect outside is not: its
+    /// agent is told, and decides.
+    fn goes_on(&self, started: &Started) -> bool {
+        let is_stopped = self.caller.is_some() && self.cancel.is_cancelled();
+        is_stopped && started.tool.spec.effect != Effect::External
+    }
+
+    /// The session was stopped while the call ran. Its files are put back, and it is left as a crash would leave it: open, to be
+    /// made again by whoever resumes.
+    async fn left_open(&self, started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
+        self.put_back(&started, hold).await?;
+        let detail = format!("it was stopped; {} is made again when it goes on", started.tool.name());
+        self.live.record(vec![paused(&started.call, PauseReason::Asked, detail).into()]).await?;
+        started.resources.end(false);
+        Ok(Settled::End(CallEnd::Stopped))
     }
 
     /// The call failed: files are put back, logs are kept, and the model is told.

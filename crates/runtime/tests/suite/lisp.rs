@@ -259,6 +259,35 @@ async fn large_programs_turns_and_tasks_come_back() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_stopped_in_a_call_goes_on_at_that_call() {
+    let program = "(return (mapv (fn [text] (tool/keep {:text text})) [\"one\" \"wait\" \"two\"]))";
+    let kept = Arc::new(AtomicUsize::new(0));
+    let tools = Tools::new([keep(Effect::Workspace, kept.clone())]).unwrap();
+    let agent = Agent::lisp("tests", "lisp", answers(&[program]), LispAgent::new(), tools).unwrap();
+    let (runtime, driver) = created(agent).await;
+    let driver = Arc::new(driver);
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("Keep.").await }
+    });
+    while kept.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    driver.stop();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    let session = driver.session().id();
+    driver.session().release().await.unwrap();
+    let agent = driver.agent().clone();
+    let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
+    let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(answered.output, Some(json!(["kept one", "kept wait", "kept two"])));
+    assert_eq!(kept.load(Ordering::SeqCst), 4, "only the call that was stopped is made again");
+    let turns = runtime.view(session).await.unwrap().latest_evaluation().unwrap().turns;
+    assert_eq!(turns, 1, "and nobody was asked again");
+}
+
+#[tokio::test]
 async fn a_program_that_computes_for_long_keeps_nobody_waiting() {
     let programs = ["(return (reduce + (map (fn [x] (* x x)) (range 300000))))"];
     let (agent, _) = with_tools(&programs, LispAgent::new(), Effect::Pure);

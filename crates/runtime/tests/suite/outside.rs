@@ -7,7 +7,7 @@ use std::time::Duration;
 use backstitch_core::journal::{CallStarted, Decision, Effect, PauseReason};
 use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::Answer;
-use backstitch_core::view::{Driver as Presence, SessionStatus};
+use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
 use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, Runtime, SessionOptions, Tools};
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -155,6 +155,33 @@ async fn a_stop_pauses_and_resume_goes_on_at_the_call() {
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
     let records = kinds(&runtime, session).await;
     assert!(records.contains(&"resolved") && records.contains(&"evaluation_resumed"), "{records:?}");
+    assert_eq!(ran.load(Ordering::SeqCst), 2, "it was rolled back, and made again");
+    let view = runtime.view(session).await.unwrap();
+    let results: Vec<_> = view.transcript().unwrap().all().filter(|message| message.tool_call_id().is_some());
+    assert_eq!(results.len(), 1, "and nothing but its answer is told");
+    assert_eq!(view.calls().next_back().unwrap().status(), CallStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_call_with_an_effect_outside_that_is_stopped_is_told_and_not_made_again() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let replies = vec![reply("long", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
+    let (agent, ran) = with_keep(scripted(replies), Effect::External);
+    let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    while ran.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    driver.stop();
+    let ended = running.await.unwrap().unwrap();
+    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    let told = view.transcript().unwrap().all().latest().unwrap().content();
+    assert!(told.contains("whether it had an effect outside is not known"), "{told}");
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub(crate) fn keep(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
             let ran = ran.clone();
             async move {
                 ran.fetch_add(1, Ordering::SeqCst);
-                if told.text == "wait" {
+                if told.text == "wait" && context.attempt() == 1 {
                     context.cancelled().await;
                 }
                 if told.text == "fail" {

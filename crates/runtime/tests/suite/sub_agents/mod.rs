@@ -27,7 +27,7 @@ struct Write {
     text: String,
 }
 
-/// A tool that writes a file, and counts how often it ran. `wait` waits until it is stopped, `fail` fails.
+/// A tool that writes a file, and counts how often it ran. `wait` waits until it is stopped, the first time; `fail` fails.
 pub(super) fn write(effect: Effect, ran: &Arc<AtomicUsize>) -> Tool {
     let ran = ran.clone();
     Tool::builder("write", "Writes a file.").unwrap().effect(effect).workspace(WorkspaceUse::Write).handler(
@@ -38,7 +38,7 @@ pub(super) fn write(effect: Effect, ran: &Arc<AtomicUsize>) -> Tool {
                 let path = FilePath::new(&write.path)?;
                 context.filesystem()?.write_bytes(&path, write.text.as_bytes(), WriteMode::Overwrite)?;
                 match write.text.as_str() {
-                    "wait" => context.cancelled().await,
+                    "wait" if context.attempt() == 1 => context.cancelled().await,
                     "fail" => return Err(ToolError::new("it tore")),
                     _ => {}
                 }

@@ -116,7 +116,12 @@ async fn stopping_the_caller_pauses_both_and_the_agent_goes_on_where_it_was() {
     driver.session().release().await.unwrap();
     let driver = shop.runtime.open(session, caller, (shop.options)()).await.unwrap();
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
-    assert_eq!(shop.ran.load(Ordering::SeqCst), 2, "what was done is not done again");
+    assert_eq!(
+        shop.ran.load(Ordering::SeqCst),
+        3,
+        "what was done is not done again, and what was cut off is"
+    );
+    assert_eq!(shop.file("coat").as_deref(), Some("wait"));
     assert_eq!(shop.children(session).await.len(), 1);
 }
 
