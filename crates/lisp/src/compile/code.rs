@@ -27,6 +27,7 @@ pub(crate) enum Op {
     Sibling(u16),
     Global(u32),
     Definition(u32),
+    IsDefined(u32),
     Data(u32),
     SetLocal(u16),
     Pop,

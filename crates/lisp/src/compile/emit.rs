@@ -125,6 +125,10 @@ impl Emitter {
                 self.impure = true;
                 self.push(Op::Definition(index), span);
             }
+            NodeKind::IsDefined(index) => {
+                self.impure = true;
+                self.push(Op::IsDefined(index), span);
+            }
             NodeKind::Data(index) => {
                 self.push(Op::Data(index), span);
             }

@@ -86,6 +86,7 @@ impl Pass {
             | NodeKind::Sibling(_)
             | NodeKind::Global(_)
             | NodeKind::Definition(_)
+            | NodeKind::IsDefined(_)
             | NodeKind::Data(_) => {}
             NodeKind::Local { slot, last } => {
                 *last = !live.contains(*slot);
@@ -225,6 +226,7 @@ fn uses(node: &Node, found: &mut Live) {
         | NodeKind::Sibling(_)
         | NodeKind::Global(_)
         | NodeKind::Definition(_)
+        | NodeKind::IsDefined(_)
         | NodeKind::Data(_) => {}
         NodeKind::Local { slot, .. } => found.insert(*slot),
         NodeKind::If(parts) => parts.iter().for_each(|part| uses(part, found)),

@@ -30,6 +30,8 @@ pub(crate) enum NodeKind {
     Global(u32),
     /// The same with `user/` before it, which means nothing else if it is not defined.
     Definition(u32),
+    /// Whether a name is defined.
+    IsDefined(u32),
     Data(u32),
     If(Box<[Node; 3]>),
     /// Pairs of test and result, then what is given if no test holds.

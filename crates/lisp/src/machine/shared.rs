@@ -97,6 +97,11 @@ impl Shared {
         }
     }
 
+    /// Whether there is a definition of this number.
+    pub(crate) fn is_defined(&self, number: u32) -> bool {
+        self.memory.slots.get(number as usize).is_some_and(Option::is_some)
+    }
+
     #[cold]
     fn fallback(&self, number: u32) -> Result<Value> {
         let name = self.global_name(number);

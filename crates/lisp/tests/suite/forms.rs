@@ -159,6 +159,8 @@ fn definitions() {
     fails("(defn f [] (g)) (defn g [] 7) (f)", "unbound_var");
     fails("(declare x) x", "unbound_var");
     gives("(defonce a 1) (defonce a 2) a", "1");
+    gives("(if false (def a 1)) (defonce a 2) a", "2");
+    gives("(defn set-up [n] (defonce a n)) (set-up 1) (set-up 2) a", "1");
     gives("(defn f [x] {:pre [(pos? x)] :post [(> % x)]} (inc x)) (f 1)", "2");
     fails("(defn f [x] {:pre [(pos? x)]} x) (f -1)", "assertion_error");
     gives("(def inc dec) (inc 5)", "4");

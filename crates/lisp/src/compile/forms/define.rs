@@ -50,10 +50,11 @@ impl Analyser<'_> {
     pub(super) fn form_defonce(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
         let Some(name) = arguments.first() else { return Err(invalid("(defonce name value)")) };
         let short = self.defined(name)?.name().to_owned();
-        if self.names.globals.number(&short).is_some() {
-            return Ok(Node::constant(Value::Nil, span));
-        }
-        self.form_def(arguments, span)
+        let global = self.names.globals.number_or_add(&short);
+        // Whether it is defined shows only when the program gets there.
+        let define = self.form_def(arguments, span)?;
+        let is_defined = Node::new(NodeKind::IsDefined(global), span);
+        Ok(Node::new(NodeKind::If(Box::new([is_defined, Node::constant(Value::Nil, span), define])), span))
     }
 
     pub(super) fn form_defn(&mut self, arguments: &[Form], span: Span) -> Result<Node> {

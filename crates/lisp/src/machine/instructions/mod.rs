@@ -216,6 +216,9 @@ impl Fiber {
                         let value = check!(shared.global(number));
                         self.stack.push(value);
                     }
+                    Op::IsDefined(number) => {
+                        self.stack.push(Value::Boolean(shared.is_defined(number)));
+                    }
                     Op::Definition(number) => {
                         let value = check!(shared.definition(number));
                         self.stack.push(value);
