@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use toml::de::DeTable;
 
 use super::answering::DataDefinition;
@@ -67,12 +68,7 @@ impl AgentDefinition {
             if schema.is_some() {
                 return Err(Problem::new(["output"], "say `schema` or `file`, and not both").into());
             }
-            let path = directory.join(file);
-            let wrong = |problem: &dyn std::fmt::Display| {
-                Problem::new(["output", "file"], format_args!("{}: {problem}", path.display()))
-            };
-            let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error))?;
-            let schema = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+            let schema = json_in(&directory.join(file), ["output", "file"])?;
             self.output = Some(OutputDefinition { schema: Some(schema), file: None });
         }
         for (name, data) in &mut self.data {
@@ -86,13 +82,17 @@ impl AgentDefinition {
 impl DataDefinition {
     /// Reads what a name stands for from a file of JSON.
     pub fn read(name: &str, path: &Path) -> Result<Self, AgentFileError> {
-        let wrong = |problem: &dyn std::fmt::Display| {
-            Problem::new(["data", name], format_args!("{}: {problem}", path.display()))
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        let value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-        Ok(Self { value: Some(value), file: None })
+        Ok(Self { value: Some(json_in(path, ["data", name])?), file: None })
     }
+}
+
+/// What a file of JSON holds. Some programs write a mark of the byte order before it.
+fn json_in(path: &Path, key: [&str; 2]) -> Result<Value, Problem> {
+    let wrong =
+        |problem: &dyn std::fmt::Display| Problem::new(key, format_args!("{}: {problem}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    serde_json::from_str(text).map_err(|error| wrong(&error))
 }
 
 fn text_of(path: &Path) -> Result<String, AgentFileError> {

@@ -69,7 +69,8 @@ fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
 #[test]
 fn programs_can_see_again_what_was_left_out_of_their_turns() {
     let stage = Stage::new();
-    let data = format!("orders={}", stage.write("orders.json", ORDERS));
+    // Some programs write a mark of the byte order before their JSON.
+    let data = format!("orders={}", stage.write("orders.json", &format!("\u{feff}{ORDERS}")));
     let answers = [
         "(doseq [n (range 40)] (println \"line\" n))",
         "(println (:text (tool/recall {}))) (println (:text (tool/recall {:turn 1})))",
