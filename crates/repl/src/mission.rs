@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value as Json};
 
+use crate::compression::push_foreign;
 use crate::signature::is_firewalled;
 
 /// How many fields of an object are named.
@@ -59,7 +60,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none at all".to_owned() } else { names.join(", ") }
 }
 
-/// The mission that a template makes of values.
+/// The mission that a template makes of values. A value with lines that could be taken for sections of a request is fenced.
 pub fn fill_mission(template: &str, values: &Map<String, Json>) -> Result<String, MissionError> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
@@ -75,7 +76,7 @@ pub fn fill_mission(template: &str, values: &Map<String, Json>) -> Result<String
         let Some(end) = inside.find("}}") else {
             return Err(MissionError::Unclosed { at: template.len() - rest.len() + at });
         };
-        text.push_str(&value_of(inside[..end].trim(), values)?);
+        push_foreign(&mut text, &value_of(inside[..end].trim(), values)?);
         rest = &inside[end + 2..];
     }
     text.push_str(rest);

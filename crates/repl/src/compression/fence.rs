@@ -31,6 +31,22 @@ pub(super) fn write_foreign(out: &mut String, text: &str, fence: Fence) {
     out.push_str(&line);
 }
 
+/// Adds a text that is not ours to one that is. It stands on lines of its own, fenced, if one of its lines could be taken for
+/// ours.
+pub(crate) fn push_foreign(out: &mut String, text: &str) {
+    let begins_line = out.is_empty() || out.ends_with(LINE_BREAKS);
+    let mut lines = text.split(LINE_BREAKS).enumerate();
+    if !lines.any(|(index, line)| (index > 0 || begins_line) && looks_like_ours(line)) {
+        out.push_str(text);
+        return;
+    }
+    if !begins_line {
+        out.push('\n');
+    }
+    write_foreign(out, text, Fence::Always);
+    out.push('\n');
+}
+
 /// Whether a line begins as a header, an entry, a fence or the last line of a message does.
 fn looks_like_ours(line: &str) -> bool {
     let line =

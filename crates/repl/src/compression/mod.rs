@@ -39,6 +39,7 @@ use serde_json::Value as Json;
 pub use coalesced::SingleUserCoalesced;
 pub use config::{ConfigurationError, Registry};
 pub(crate) use config::{configuration, parse, renderer};
+pub(crate) use fence::push_foreign;
 pub use history::History;
 pub(crate) use lines::{collapsed, cut};
 pub use options::{CoalescedOptions, Display, Errors, Fence, FullOptions, Samples, ToolResults, TrimOptions};
