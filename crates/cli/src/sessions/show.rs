@@ -49,11 +49,11 @@ impl Show {
             Some(_) => Driver::Present,
             None => Driver::Absent,
         };
-        let turns = if self.turns { turns::of(&place, &view).await? } else { Vec::new() };
-        let turns: Vec<_> = turns.iter().flat_map(|of_one| &of_one.turns).collect();
         if common.json {
             let mut shown = self.as_json(&place, &view, driver)?;
             if self.turns {
+                let all = turns::of(&place, &view).await?;
+                let turns: Vec<_> = all.iter().flat_map(|of_one| &of_one.turns).collect();
                 shown["turns"] = serde_json::to_value(&turns)?;
             }
             println!("{shown}");

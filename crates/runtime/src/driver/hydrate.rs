@@ -149,9 +149,16 @@ pub(super) async fn fetch_json<T: DeserializeOwned>(
     store: &dyn Store,
     large: ObjectRef,
 ) -> Result<T, RuntimeError> {
+    read_json(large, store.object(large.object).await.map_err(RuntimeError::Store)?)
+}
+
+/// The value in the object that was found under a name.
+pub(crate) fn read_json<T: DeserializeOwned>(
+    large: ObjectRef,
+    found: Option<Object>,
+) -> Result<T, RuntimeError> {
     let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
-    let object = store.object(large.object).await.map_err(RuntimeError::Store)?.ok_or(missing)?;
-    serde_json::from_slice(object.bytes()).map_err(|error| {
+    serde_json::from_slice(found.ok_or(missing)?.bytes()).map_err(|error| {
         let reason = format!("it is not what its record says: {error}");
         RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
     })

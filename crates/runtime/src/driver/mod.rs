@@ -31,6 +31,7 @@ use backstitch_core::message::{MediaPart, Part};
 use backstitch_core::object::Object;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use hydrate::read_json;
 pub use outcome::{Answered, Ended};
 pub(crate) use question::question_before;
 pub use retry::Backoff;

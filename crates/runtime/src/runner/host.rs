@@ -7,13 +7,14 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{RecordBody, StepFinished, TurnFinished};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec, StoreError};
+use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
 use backstitch_core::session::BoxError;
 use backstitch_core::tool::{Progress, ToolHost};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::intent::Intent;
+use crate::driver::read_json;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 use crate::process::Processes;
@@ -77,10 +78,9 @@ impl ToolHost for Host {
             let mut turns: Vec<_> = known.into_iter().flat_map(|known| known.finished_turns).collect();
             for turn in &mut turns {
                 let Some(large) = turn.data_object else { continue };
-                let missing = StoreError::MissingObject { object: large.object };
-                let object = self.live.object(large.object).await?.ok_or(missing)?;
+                let data = read_json(large, self.live.object(large.object).await?)?;
                 let turn = Arc::make_mut(turn);
-                (turn.data, turn.data_object) = (serde_json::from_slice(object.bytes())?, None);
+                (turn.data, turn.data_object) = (data, None);
             }
             Ok(turns)
         })

@@ -91,9 +91,11 @@ impl ToolRunner {
     async fn left_open(&self, started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
         self.put_back(&started, hold).await?;
         let detail = format!("it was stopped; {} is made again when it goes on", started.tool.name());
-        self.live.record(vec![paused(&started.call, PauseReason::Asked, detail).into()]).await?;
+        let paused = paused(&started.call, PauseReason::Asked, detail);
+        // With the intent, if that is not recorded yet: it knows what was approved, and with which arguments.
+        let recorded = started.intent.append(&self.live, paused.into()).await;
         started.resources.end(false);
-        Ok(Settled::End(CallEnd::Stopped))
+        recorded.map(|()| Settled::End(CallEnd::Stopped))
     }
 
     /// The call failed: files are put back, logs are kept, and the model is told.

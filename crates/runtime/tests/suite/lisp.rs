@@ -19,7 +19,7 @@ use backstitch_runtime::{
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
-use crate::tailor::{keep, kinds};
+use crate::tailor::{keep, kinds, started_until};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Number {
@@ -266,13 +266,7 @@ async fn a_program_that_is_stopped_in_a_call_goes_on_at_that_call() {
     let agent = Agent::lisp("tests", "lisp", answers(&[program]), LispAgent::new(), tools).unwrap();
     let (runtime, driver) = created(agent).await;
     let driver = Arc::new(driver);
-    let running = tokio::spawn({
-        let driver = driver.clone();
-        async move { driver.start("Keep.").await }
-    });
-    while kept.load(Ordering::SeqCst) < 2 {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    let running = started_until(&driver, &kept, 2).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");

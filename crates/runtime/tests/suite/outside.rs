@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use backstitch_core::journal::{CallStarted, Decision, Effect, PauseReason};
 use backstitch_core::message::{Arguments, PolicyName};
@@ -13,7 +12,7 @@ use backstitch_store::MemoryStore;
 use serde_json::json;
 
 use crate::findings::Finding;
-use crate::tailor::{keep, kinds, reply, scripted, started, with_approval, with_keep};
+use crate::tailor::{keep, kinds, reply, scripted, started, started_until, until, with_approval, with_keep};
 
 #[tokio::test]
 async fn a_call_that_needs_approval_waits_and_goes_on_as_decided() {
@@ -83,13 +82,7 @@ async fn a_cancel_does_not_wait_for_the_call_that_runs() {
     let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
     let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
     let session = driver.session().id();
-    let running = tokio::spawn({
-        let driver = driver.clone();
-        async move { driver.start("sew").await }
-    });
-    while ran.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let running = started_until(&driver, &ran, 1).await;
     runtime.cancel(session).await.unwrap();
     let ended = running.await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
@@ -119,13 +112,7 @@ async fn a_cancel_ends_an_evaluation_that_waits_for_an_answer_and_no_other() {
     });
     let agent = Agent::new("tests", "slow", Arc::new(policy));
     let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
-    let running = tokio::spawn({
-        let driver = driver.clone();
-        async move { driver.start("sew").await }
-    });
-    while asked.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let running = started_until(&driver, &asked, 1).await;
     runtime.cancel(driver.session().id()).await.unwrap();
     let ended = running.await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
@@ -140,13 +127,7 @@ async fn a_stop_pauses_and_resume_goes_on_at_the_call() {
     let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
     let driver = Arc::new(runtime.create(agent.clone(), SessionOptions::default()).await.unwrap());
     let session = driver.session().id();
-    let running = tokio::spawn({
-        let driver = driver.clone();
-        async move { driver.start("sew").await }
-    });
-    while ran.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let running = started_until(&driver, &ran, 1).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
@@ -163,18 +144,46 @@ async fn a_stop_pauses_and_resume_goes_on_at_the_call() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_approved_and_stopped_is_not_asked_about_again() {
+    for effect in [Effect::Pure, Effect::Workspace] {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let ran = Arc::new(AtomicUsize::new(0));
+        let replies = vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])];
+        let agent =
+            scripted(replies).with_tools(Tools::new([with_approval(keep(effect, ran.clone()))]).unwrap());
+        let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
+        let Ended::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
+            panic!("it waits")
+        };
+        let arguments = json!({"text": "wait"}).as_object().cloned().unwrap();
+        driver.session().resolve(Some(call), Decision::Edit { arguments }, None).await.unwrap();
+        let running = tokio::spawn({
+            let driver = driver.clone();
+            async move { driver.resume(ResumeOptions::default()).await }
+        });
+        until(&ran, 1).await;
+        driver.stop();
+        let ended = running.await.unwrap().unwrap();
+        assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{effect:?}: {ended:?}");
+        let session = driver.session().id();
+        driver.session().release().await.unwrap();
+        let agent = driver.agent().clone();
+        let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
+        let ended = driver.resume(ResumeOptions::default()).await.unwrap();
+        assert_eq!(ended.answer().unwrap().text, "done", "{effect:?}");
+        let view = runtime.view(session).await.unwrap();
+        let told = view.transcript().unwrap().all().filter(|message| message.tool_call_id().is_some());
+        assert_eq!(told[0].content(), "kept wait", "{effect:?}: as it was edited");
+    }
+}
+
+#[tokio::test]
 async fn a_call_with_an_effect_outside_that_is_stopped_is_told_and_not_made_again() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let replies = vec![reply("long", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
     let (agent, ran) = with_keep(scripted(replies), Effect::External);
     let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
-    let running = tokio::spawn({
-        let driver = driver.clone();
-        async move { driver.start("sew").await }
-    });
-    while ran.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let running = started_until(&driver, &ran, 1).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{CallStarted, Effect, IdempotencyKey};
 use backstitch_core::message::PolicyName;
 use backstitch_core::tool::{Approval, Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
-use backstitch_runtime::{Agent, Runtime, Tools};
+use backstitch_runtime::{Agent, Driver, Ended, Runtime, RuntimeError, Tools};
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 use crate::findings::Finding;
 
@@ -55,6 +57,27 @@ pub(crate) fn keep(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
 pub(crate) fn with_keep(agent: Agent, effect: Effect) -> (Agent, Arc<AtomicUsize>) {
     let ran = Arc::new(AtomicUsize::new(0));
     (agent.with_tools(Tools::new([keep(effect, ran.clone())]).unwrap()), ran)
+}
+
+/// Starts a mission in the background, and waits until its tool has run so often.
+pub(crate) async fn started_until(
+    driver: &Arc<Driver>,
+    ran: &AtomicUsize,
+    times: usize,
+) -> JoinHandle<Result<Ended, RuntimeError>> {
+    let running = tokio::spawn({
+        let driver = driver.clone();
+        async move { driver.start("sew").await }
+    });
+    until(ran, times).await;
+    running
+}
+
+/// Waits until something has run so often.
+pub(crate) async fn until(ran: &AtomicUsize, times: usize) {
+    while ran.load(Ordering::SeqCst) < times {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// The same tool, which a person has to be asked about first.

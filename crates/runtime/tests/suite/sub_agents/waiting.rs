@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use backstitch_core::journal::{Decision, Effect, Outcome, PauseReason, RecordBody};
 use backstitch_core::tool::ToolName;
@@ -10,7 +9,7 @@ use backstitch_runtime::{Agent, Ended, ResumeOptions, Tools, read_records};
 use serde_json::json;
 
 use super::{Shop, asks, results, sub_agent, with_agent, write, writes};
-use crate::tailor::{reply, scripted, with_approval};
+use crate::tailor::{reply, scripted, started_until, with_approval};
 
 #[tokio::test]
 async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_go_on() {
@@ -60,12 +59,6 @@ async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_g
     }
 }
 
-async fn until_it_runs(shop: &Shop) {
-    while shop.ran.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 #[tokio::test]
 async fn cancelling_the_caller_cancels_the_agent() {
     let shop = Shop::new();
@@ -73,11 +66,7 @@ async fn cancelling_the_caller_cancels_the_agent() {
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
     let driver = Arc::new(shop.create(caller).await);
     let session = driver.session().id();
-    let running = tokio::spawn({
-        let driver = driver.clone();
-        async move { driver.start("sew").await }
-    });
-    until_it_runs(&shop).await;
+    let running = started_until(&driver, &shop.ran, 1).await;
     shop.runtime.cancel(session).await.unwrap();
     let ended = running.await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
@@ -101,13 +90,7 @@ async fn stopping_the_caller_pauses_both_and_the_agent_goes_on_where_it_was() {
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
     let driver = Arc::new(shop.create(caller.clone()).await);
     let session = driver.session().id();
-    let running = tokio::spawn({
-        let driver = driver.clone();
-        async move { driver.start("sew").await }
-    });
-    while shop.ran.load(Ordering::SeqCst) < 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let running = started_until(&driver, &shop.ran, 2).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
     assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, session: Some(_), .. }), "{ended:?}");
