@@ -119,18 +119,7 @@ impl<'a> Agent<'a> {
 
     pub(super) fn finish(&mut self, call_id: CallId, files: &Files<'_>) -> Result<Position, StoreError> {
         let root = Self::root_of(files);
-        let finished = CallFinished {
-            call_id,
-            outcome: CallOutcome::Succeeded,
-            root: Some(root),
-            rescue: None,
-            coverage: None,
-            left_out: Vec::new(),
-            elapsed_micros: 1,
-            summary: None,
-            extra: Extra::default(),
-        };
-        let mut batch = Batch::at(self.at).with(finished);
+        let mut batch = Batch::at(self.at).with(succeeded(call_id, root));
         // As a capture does, bring along what is not stored.
         for object in Self::objects(files) {
             if !self.store.contains(object.id()).unwrap() {
@@ -168,5 +157,20 @@ impl<'a> Agent<'a> {
             Rewound { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() };
         self.append(Batch::at(self.at).with(rewound)).unwrap();
         self.root = Some(root);
+    }
+}
+
+/// The record that a call has succeeded and left these files.
+pub(super) fn succeeded(call_id: CallId, root: WorkspaceRoot) -> CallFinished {
+    CallFinished {
+        call_id,
+        outcome: CallOutcome::Succeeded,
+        root: Some(root),
+        rescue: None,
+        coverage: None,
+        left_out: Vec::new(),
+        elapsed_micros: 1,
+        summary: None,
+        extra: Extra::default(),
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::filesystem::format::Manifest;
-use backstitch_core::journal::{Batch, CallFinished, CallOutcome, WorkspaceRoot};
+use backstitch_core::journal::{Batch, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects as _, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
@@ -12,7 +11,7 @@ use backstitch_store::{Collect, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 
-use super::agent::Agent;
+use super::agent::{Agent, succeeded};
 use super::support::{Temporary, Writer, read};
 
 /// Whether a root can be put back as a whole, or was pruned as a whole. Anything between is a mistake.
@@ -213,18 +212,7 @@ fn a_root_below_which_something_was_collected_meanwhile_is_refused() {
     assert!(!batch.objects().iter().any(|object| *object == Object::blob(*b"old")), "it is stored");
     let other = SqliteStore::open(store.path()).unwrap();
     other.gc(Retention::keep_all().keep_boundaries(1), Collect::Now).unwrap();
-    let finished = CallFinished {
-        call_id: call,
-        outcome: CallOutcome::Succeeded,
-        root: Some(root),
-        rescue: None,
-        coverage: None,
-        left_out: Vec::new(),
-        elapsed_micros: 1,
-        summary: None,
-        extra: Extra::default(),
-    };
-    batch.push(finished);
+    batch.push(succeeded(call, root));
     let error = agent.append(batch).unwrap_err();
     assert!(matches!(error, StoreError::MissingObject { .. }), "{error:?}");
     // Capturing again brings along what is missing.
