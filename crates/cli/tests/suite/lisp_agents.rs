@@ -1,9 +1,11 @@
 //! Agents that answer with programs, and what long conversations are shown as: the real binary.
 
+use std::process::Child;
+
 use serde_json::{Value, json};
 
 use crate::model::{MODEL, Model, PROVIDERS, Said};
-use crate::stage::{Stage, as_slices, wait_until};
+use crate::stage::{Stage, as_slices, interrupt, wait_until};
 
 const ORDERS: &str = r#"[{"id": 1, "total": 20}, {"id": 2, "total": 5}, {"id": 3, "total": 7}]"#;
 
@@ -47,6 +49,19 @@ fn every_provider_is_asked_for_programs_and_its_requests_can_be_made_again() {
 
 #[test]
 fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
+    cut_off_in_a_call(|mut child| {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    });
+}
+
+#[test]
+fn a_program_that_is_interrupted_in_a_call_goes_on_at_that_call() {
+    cut_off_in_a_call(|child| assert_eq!(interrupt(child).code, Some(130)));
+}
+
+/// Has a process die in the third call of a program, and another one go on.
+fn cut_off_in_a_call(end: impl FnOnce(Child)) {
     let stage = Stage::new();
     let program = r#"```clojure
 (doseq [n [1 2]] (tool/shell {:command (str "echo " n " >> log.txt")}))
@@ -56,10 +71,9 @@ fn a_program_that_is_killed_in_a_call_goes_on_at_that_call() {
     let model = Model::new("anthropic", [Said::Text(program)]);
     let more =
         ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
-    let mut child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
+    let child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
     wait_until("the third call", || stage.path("again").exists());
-    child.kill().unwrap();
-    child.wait().unwrap();
+    end(child);
     let answer = stage.run(&["resume"]).worked_quietly();
     assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 3}));
     assert_eq!(stage.file("log.txt").unwrap(), "1\n2\n3\n", "no call was made twice");
