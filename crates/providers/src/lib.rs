@@ -16,6 +16,7 @@
 mod anthropic;
 pub mod cassette;
 mod error;
+mod finish;
 mod gemini;
 #[cfg(feature = "http")]
 mod http;
@@ -40,6 +41,7 @@ mod transport;
 pub mod validate;
 
 pub use error::{ErrorKind, ProviderError, of_response, retry_delay};
+pub use finish::{FinishMeaning, finish_reasons};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use limits::{RequestLimits, RequestTooLarge};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::finish::Finish;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, MessageId};
 use crate::message::{Content, Message, MessageError, RoleHint};
@@ -61,6 +62,9 @@ pub struct ProviderSidecar {
     /// Why the answer ended, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
+    /// Why the answer ended, with one meaning for all providers. Absent in journals of versions that did not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<Finish>,
     /// What the answer cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<crate::budget::Amounts>,

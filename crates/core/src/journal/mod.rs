@@ -8,6 +8,7 @@ mod batch;
 mod call;
 mod codec;
 mod evaluation;
+mod finish;
 mod inbox;
 mod inner_message;
 mod large;
@@ -26,6 +27,7 @@ pub use codec::{DecodeError, DecodeProblem, EncodeError};
 pub use evaluation::{
     EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, TurnFinished,
 };
+pub use finish::Finish;
 pub use inbox::{InboxId, InboxItem, InboxKind};
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use lifecycle::{

@@ -12,6 +12,10 @@ use crate::id::CallId;
 use crate::journal::{InnerMessage, Role};
 use crate::message::Arguments;
 
+/// What a model is told of a call that the token limit cut off.
+const CUT_OFF: &str = "the answer reached its token limit before the arguments of this call were complete, so it was not \
+                       run; call it again, with shorter arguments or fewer calls in one answer";
+
 /// Ask, run what was called, ask again, until an answer calls nothing.
 #[derive(Debug, Clone, Default)]
 pub struct ToolLoop {
@@ -116,7 +120,7 @@ impl Machine for ToolLoop {
                         turn: message.turn,
                         step_num: message.message.step_num,
                         made_at: None,
-                        refusal: None,
+                        refusal: call.cut_off.then(|| CUT_OFF.to_owned()),
                     })
                 });
                 let calls: Vec<Wanted> = calls.collect();

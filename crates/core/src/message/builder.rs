@@ -223,6 +223,15 @@ impl MessageBuilder {
         Ok(self)
     }
 
+    /// Says that the token limit cut the last call off.
+    pub fn cut_off(&mut self) -> Result<&mut Self, MessageError> {
+        match self.calls.last_mut().map(|call| &mut call.content) {
+            Some(Content::OptionCall(call)) => call.cut_off = true,
+            _ => return Err(MessageError::NoOptionCall),
+        }
+        Ok(self)
+    }
+
     /// The call that was added last.
     pub fn last_option_call(&self) -> Option<&Message> {
         self.calls.last()

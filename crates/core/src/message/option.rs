@@ -29,6 +29,10 @@ pub struct OptionCall {
     /// Where in a program the call is made, if a program makes it and not the answer itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Whether the token limit cut the call off before its arguments were complete. Such a call never runs, even if its
+    /// arguments can be read; its result is an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -37,8 +41,15 @@ pub struct OptionCall {
 impl OptionCall {
     /// A call of `option_name`.
     pub fn new(invocation_id: CallId, option_name: impl Into<String>, arguments: Arguments) -> Self {
-        let (provider_call_id, path, extra) = (None, None, Extra::default());
-        Self { invocation_id, option_name: option_name.into(), arguments, provider_call_id, path, extra }
+        Self {
+            invocation_id,
+            option_name: option_name.into(),
+            arguments,
+            provider_call_id: None,
+            path: None,
+            cut_off: false,
+            extra: Extra::default(),
+        }
     }
 }
 

@@ -26,5 +26,7 @@ pub use workspace::{
     Workspace, WorkspaceError,
 };
 
+pub use crate::journal::Finish;
+
 /// A future that a port gives.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

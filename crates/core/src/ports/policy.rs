@@ -15,7 +15,7 @@ use super::BoxFuture;
 use crate::budget::Amounts;
 use crate::digest::Digest;
 use crate::id::{EvaluationId, IdStream, SessionId};
-use crate::journal::{InnerMessage, ProviderSidecar};
+use crate::journal::{Finish, InnerMessage, ProviderSidecar};
 use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint};
 use crate::object::ObjectId;
 use crate::session::{BoxError, Session};
@@ -117,16 +117,19 @@ pub struct AnsweredCall {
     pub arguments: Arguments,
     /// The id by which the provider knows the call.
     pub provider_call_id: Option<String>,
+    /// Whether the token limit cut it off before its arguments were complete. It is recorded, does not run, and gets an error
+    /// for its result.
+    pub cut_off: bool,
 }
 
 impl AnsweredCall {
     /// A call of an option.
     pub fn new(name: impl Into<String>, arguments: Arguments) -> Self {
-        Self { name: name.into(), arguments, provider_call_id: None }
+        Self { name: name.into(), arguments, provider_call_id: None, cut_off: false }
     }
 }
 
-/// What a policy decided. Without calls it is the end of the evaluation.
+/// What a policy decided. Without calls, and if it is [whole](Finish::is_whole), it is the end of the evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     /// What it says.
@@ -139,6 +142,8 @@ pub struct Answer {
     pub usage: Amounts,
     /// The structured answer, where there is one.
     pub output: Option<Value>,
+    /// Why it ended.
+    pub finish: Finish,
 }
 
 impl Answer {
@@ -151,6 +156,9 @@ impl Answer {
     #[must_use]
     pub fn call(mut self, name: impl Into<String>, arguments: Arguments) -> Self {
         self.calls.push(AnsweredCall::new(name, arguments));
+        if self.finish == Finish::Stop {
+            self.finish = Finish::Calls;
+        }
         self
     }
 
@@ -174,6 +182,9 @@ impl Answer {
             builder.add_option_call(call.name, call.arguments)?;
             if let Some(id) = call.provider_call_id {
                 builder.provider_call_id(id)?;
+            }
+            if call.cut_off {
+                builder.cut_off()?;
             }
         }
         builder.into_messages()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, IdStream};
-use backstitch_core::journal::{InnerMessage, Outcome};
+use backstitch_core::journal::{Finish, InnerMessage, Outcome};
 use backstitch_core::machine::{Action, Event, Machine, Machinery, Past, ToolLoop, ToolLoops};
 use backstitch_core::message::{Arguments, OptionResultBuilder, PolicyName, RoleHint};
 use backstitch_core::ports::Answer;
@@ -57,8 +57,11 @@ impl Simulation {
     }
 
     fn answer(&mut self, calls: usize) {
+        self.say((0..calls).fold(Answer::text("hm"), |answer, _| answer.call("sew", Arguments::none())));
+    }
+
+    fn say(&mut self, answer: Answer) {
         self.turns += 1;
-        let answer = (0..calls).fold(Answer::text("hm"), |answer, _| answer.call("sew", Arguments::none()));
         let policy = PolicyName::new("tailor").unwrap();
         let messages = answer.into_messages(&policy, self.turns, &self.ids).unwrap();
         let messages: Vec<_> = messages.into_iter().map(|message| self.push(self.turns, message)).collect();
@@ -154,6 +157,22 @@ fn a_machine_is_rebuilt_from_a_view() {
     assert!(matches!(next, Action::Finish(ending) if ending.outcome == Outcome::Completed));
     let unknown = backstitch_core::id::EvaluationId::from_uuid(uuid::Uuid::from_u128(99));
     assert!(past(&writer, unknown).is_err());
+}
+
+#[test]
+fn a_call_that_the_token_limit_cut_off_is_refused_also_once_it_is_rebuilt() {
+    let mut simulation = Simulation::new(None, None);
+    let mut answer =
+        Answer::text("hm").call("sew", Arguments::none()).call("sew", Arguments::from_text("{}"));
+    answer.calls[1].cut_off = true;
+    answer.finish = Finish::Length;
+    simulation.say(answer);
+    for mut machine in [simulation.rebuilt(), simulation.machine.clone()] {
+        let Action::Call(wanted) = machine.next() else { panic!("there are calls") };
+        assert_eq!(wanted[0].refusal, None);
+        let refusal = wanted[1].refusal.as_deref().unwrap();
+        assert!(refusal.contains("token limit"), "{refusal}");
+    }
 }
 
 #[test]

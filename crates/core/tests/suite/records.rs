@@ -7,10 +7,10 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
-    ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProgramStarted,
-    ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated, StepFinished,
-    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LeftOut,
+    Note, ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted,
+    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated,
+    StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
@@ -107,10 +107,22 @@ fn stored_change() -> impl Strategy<Value = StoredChange> {
         .prop_map(|(slice, version, policy, op, extra)| StoredChange { slice, version, policy, op, extra })
 }
 
+fn finish() -> impl Strategy<Value = Finish> {
+    prop_oneof![
+        Just(Finish::Stop),
+        Just(Finish::Calls),
+        Just(Finish::Length),
+        Just(Finish::Filter),
+        Just(Finish::Pause),
+        text().prop_map(Finish::Other),
+    ]
+}
+
 fn sidecar() -> impl Strategy<Value = ProviderSidecar> {
     let payload = (option::of(text()), option::of(object_ref()), option::of(amounts()));
-    (text(), text(), option::of(text()), payload, option::of(text()), extra()).prop_map(
-        |(provider, model, endpoint, (payload, payload_object, usage), finish_reason, extra)| {
+    let reasons = (option::of(text()), option::of(finish()));
+    (text(), text(), option::of(text()), payload, reasons, extra()).prop_map(
+        |(provider, model, endpoint, (payload, payload_object, usage), (finish_reason, finish), extra)| {
             ProviderSidecar {
                 provider,
                 model,
@@ -118,6 +130,7 @@ fn sidecar() -> impl Strategy<Value = ProviderSidecar> {
                 payload: payload.map(Into::into),
                 payload_object,
                 finish_reason,
+                finish,
                 usage,
                 extra,
             }

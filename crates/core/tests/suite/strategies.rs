@@ -156,13 +156,14 @@ pub(crate) fn arguments() -> impl Strategy<Value = Arguments> {
 
 /// A call of an option.
 pub(crate) fn option_call() -> impl Strategy<Value = OptionCall> {
-    (call_id(), text(), arguments(), option::of(text()), option::of(text()), extra()).prop_map(
-        |(invocation_id, option_name, arguments, provider_call_id, path, extra)| OptionCall {
+    (call_id(), text(), arguments(), option::of(text()), option::of(text()), any::<bool>(), extra()).prop_map(
+        |(invocation_id, option_name, arguments, provider_call_id, path, cut_off, extra)| OptionCall {
             invocation_id,
             option_name,
             arguments,
             provider_call_id,
             path,
+            cut_off,
             extra,
         },
     )

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::error::{ErrorKind, ProviderError};
+use crate::error::ProviderError;
+use crate::finish::{finished, of_reason};
 use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
 
@@ -48,17 +49,7 @@ pub(super) fn answer(
     target: &Target,
 ) -> Result<Answer, ProviderError> {
     let reason = end.stop_reason.as_deref();
-    match reason {
-        Some("refusal") => {
-            let text = text_at(&end.stop_details, "explanation").unwrap_or("the model refused to answer");
-            return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, text));
-        }
-        Some("model_context_window_exceeded") => {
-            let text = "the answer did not fit into the model's context";
-            return Err(ProviderError::new(target.provider, ErrorKind::ContextTooLong, text));
-        }
-        _ => {}
-    }
+    let finish = of_reason(target.provider, reason, text_at(&end.stop_details, "explanation"))?;
     let blocks: Vec<Value> = body_of(raw, target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(raw, reason)),
@@ -73,24 +64,25 @@ pub(super) fn answer(
                 answer.parts.extend(text.map(Part::text));
             }
             Some("tool_use") => {
-                let was_cut = reason == Some("max_tokens") && index == last;
-                let arguments = arguments(block, texts.get(&index), was_cut);
+                let text = texts.get(&index);
+                let arguments = arguments(block, text);
+                // A text that ends where an object does is complete. An object that came as one may only look whole.
+                let is_complete = text.is_some_and(|text| !text.trim().is_empty()) && arguments.is_parsable();
                 let mut call = AnsweredCall::new(text_at(block, "name").unwrap_or_default(), arguments);
+                call.cut_off = finish == Finish::Length && index == last && !is_complete;
                 call.provider_call_id = text_at(block, "id").map(str::to_owned);
                 answer.calls.push(call);
             }
             _ => {}
         }
     }
-    Ok(answer)
+    Ok(finished(answer, finish))
 }
 
-fn arguments(block: &Value, text: Option<&String>, was_cut: bool) -> Arguments {
+fn arguments(block: &Value, text: Option<&String>) -> Arguments {
     match (text, &block["input"]) {
         (Some(text), _) if text.trim().is_empty() => Arguments::none(),
         (Some(text), _) => Arguments::from_text(text.as_str()),
-        // An object that the limit cut off may look whole. Without its last brace nobody runs it, and the model is told.
-        (None, input) if was_cut => Arguments::from_text(input.to_string().trim_end_matches('}')),
         (None, Value::Object(input)) => Arguments::from_object(input.clone()),
         (None, Value::Null) => Arguments::none(),
         (None, other) => Arguments::from_text(other.to_string()),

@@ -2,12 +2,13 @@
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{ErrorKind, ProviderError};
+use crate::finish::{finished, of_reason};
 use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
 
@@ -66,28 +67,10 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
         return refuse(ErrorKind::ContentFilter, &format!("the prompt was blocked: {reason}"));
     }
     let reason = end.finish_reason.as_deref();
-    let why = end.finish_message.as_deref().unwrap_or_default();
-    match reason {
-        Some("STOP" | "MAX_TOKENS") => {}
-        None => return refuse(ErrorKind::Malformed, "the answer does not say why it ended"),
-        Some(
-            reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" | "OTHER"),
-        ) => {
-            return refuse(ErrorKind::Malformed, &format!("the answer ended with {reason} {why}"));
-        }
-        Some(
-            reason @ ("SAFETY"
-            | "RECITATION"
-            | "LANGUAGE"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION"),
-        ) => return refuse(ErrorKind::ContentFilter, &format!("the answer was withheld: {reason} {why}")),
-        Some(_) => {}
+    if reason.is_none() {
+        return refuse(ErrorKind::Malformed, "the answer does not say why it ended");
     }
+    let finish = of_reason(target.provider, reason, end.finish_message.as_deref())?;
     let parts: Vec<Value> = body_of(raw, target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(raw, reason)),
@@ -95,7 +78,8 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
         ..Answer::default()
     };
     let mut said = String::new();
-    for part in &parts {
+    let last = parts.len().saturating_sub(1);
+    for (index, part) in parts.iter().enumerate() {
         if let Some(call) = part.get("functionCall") {
             let arguments = match &call["args"] {
                 Value::Object(args) => Arguments::from_object(args.clone()),
@@ -104,6 +88,8 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
             };
             let mut made = AnsweredCall::new(text_at(call, "name").unwrap_or_default(), arguments);
             made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
+            // Arguments come as one object, which may only look whole.
+            made.cut_off = finish == Finish::Length && index == last;
             answer.calls.push(made);
         } else if part["thought"] != true {
             said.push_str(text_at(part, "text").unwrap_or_default());
@@ -112,7 +98,7 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
     if !said.is_empty() {
         answer.parts.push(Part::text(said));
     }
-    Ok(answer)
+    Ok(finished(answer, finish))
 }
 
 fn amounts(usage: &Value) -> Amounts {

@@ -2,12 +2,13 @@
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{ErrorKind, ProviderError};
+use crate::finish::{finished, of_reason};
 use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
 
@@ -47,10 +48,7 @@ pub(super) fn answer(
     if let Some(refusal) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
         return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, refusal));
     }
-    if finish_reason == Some("content_filter") {
-        let text = "the answer was withheld by the provider's filter";
-        return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, text));
-    }
+    let finish = of_reason(target.provider, finish_reason, None)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(raw, finish_reason)),
         usage: amounts(usage),
@@ -65,20 +63,33 @@ pub(super) fn answer(
         }
         _ => {}
     }
-    for call in message["tool_calls"].as_array().into_iter().flatten() {
-        let function = &call["function"];
-        let arguments = match &function["arguments"] {
-            Value::String(text) if text.trim().is_empty() => Arguments::none(),
-            Value::String(text) => Arguments::from_text(text.as_str()),
-            Value::Object(object) => Arguments::from_object(object.clone()),
-            Value::Null => Arguments::none(),
-            other => Arguments::from_text(other.to_string()),
-        };
-        let mut made = AnsweredCall::new(text_at(function, "name").unwrap_or_default(), arguments);
+    let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, call) in calls.iter().enumerate() {
+        let is_last = finish == Finish::Length && index + 1 == calls.len();
+        let mut made = called(&call["function"], is_last);
         made.provider_call_id = text_at(call, "id").filter(|id| !id.is_empty()).map(str::to_owned);
         answer.calls.push(made);
     }
-    Ok(answer)
+    // The form that calls had before there were several in one answer.
+    if calls.is_empty() && message["function_call"].is_object() {
+        answer.calls.push(called(&message["function_call"], finish == Finish::Length));
+    }
+    Ok(finished(answer, finish))
+}
+
+/// The call of a function. The last call before the token limit is cut off unless its arguments end where an object does.
+fn called(function: &Value, ends_at_limit: bool) -> AnsweredCall {
+    let name = text_at(function, "name").unwrap_or_default();
+    let given = &function["arguments"];
+    let arguments = match given {
+        Value::String(text) if text.trim().is_empty() => Arguments::none(),
+        Value::String(text) => Arguments::from_text(text.as_str()),
+        Value::Object(object) => Arguments::from_object(object.clone()),
+        Value::Null => Arguments::none(),
+        other => Arguments::from_text(other.to_string()),
+    };
+    let is_complete = given.as_str().is_some_and(|text| !text.trim().is_empty()) && arguments.is_parsable();
+    AnsweredCall { cut_off: ends_at_limit && !is_complete, ..AnsweredCall::new(name, arguments) }
 }
 
 fn amounts(usage: &Value) -> Amounts {

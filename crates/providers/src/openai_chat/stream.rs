@@ -27,6 +27,8 @@ pub(crate) struct ChatStream {
     target: Target,
     message: Map<String, Value>,
     calls: Vec<PartialCall>,
+    /// The call of the form that calls had before there were several in one answer.
+    function: Option<PartialCall>,
     finish_reason: Option<String>,
     usage: Value,
     is_done: bool,
@@ -41,10 +43,19 @@ impl ChatStream {
                 ("content".to_owned(), Value::Null),
             ]),
             calls: Vec::new(),
+            function: None,
             finish_reason: None,
             usage: Value::Null,
             is_done: false,
         }
+    }
+
+    fn take_function(&mut self, piece: &Value) {
+        let call = self.function.get_or_insert_default();
+        if call.name.is_empty() {
+            call.name = text_at(piece, "name").unwrap_or_default().to_owned();
+        }
+        call.arguments.push_str(text_at(piece, "arguments").unwrap_or_default());
     }
 
     fn take_call(&mut self, piece: &Value) {
@@ -101,6 +112,9 @@ impl StreamReader for ChatStream {
                 other => *other = piece.into(),
             }
         }
+        if delta["function_call"].is_object() {
+            self.take_function(&delta["function_call"]);
+        }
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             self.take_call(piece);
         }
@@ -123,6 +137,10 @@ impl StreamReader for ChatStream {
                 json!({"id": call.id, "type": "function", "function": function})
             });
             message.insert("tool_calls".to_owned(), calls.collect());
+        }
+        if let Some(call) = self.function {
+            let function = json!({"name": call.name, "arguments": call.arguments});
+            message.insert("function_call".to_owned(), function);
         }
         let raw = Value::Object(message).to_string();
         answer(&raw, self.finish_reason.as_deref(), &self.usage, &self.target)

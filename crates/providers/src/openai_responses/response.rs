@@ -2,12 +2,13 @@
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{ErrorKind, ProviderError, of_event};
+use crate::finish::{finished, of_reason};
 use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
 
@@ -46,18 +47,16 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
     if !end.error.is_null() || end.status.as_deref() == Some("failed") {
         return Err(of_event(target.provider, &serde_json::json!({"error": end.error})));
     }
-    let reason = text_at(&end.incomplete_details, "reason");
-    if reason == Some("content_filter") {
-        let text = "the answer was withheld by the provider's filter";
-        return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, text));
-    }
+    let reason = text_at(&end.incomplete_details, "reason").or(end.status.as_deref());
+    let finish = of_reason(target.provider, reason, None)?;
     let items: Vec<Value> = body_of(raw, target)?;
     let mut answer = Answer {
-        provider: Some(target.sidecar(raw, reason.or(end.status.as_deref()))),
+        provider: Some(target.sidecar(raw, reason)),
         usage: amounts(&end.usage),
         ..Answer::default()
     };
-    for item in &items {
+    let last = items.len().saturating_sub(1);
+    for (index, item) in items.iter().enumerate() {
         match text_at(item, "type") {
             Some("message") => {
                 for part in item["content"].as_array().into_iter().flatten() {
@@ -74,14 +73,18 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
                     true => Arguments::none(),
                     false => Arguments::from_text(text),
                 };
+                let ends_at_limit = finish == Finish::Length && index == last;
+                let is_complete = !text.trim().is_empty() && arguments.is_parsable();
                 let mut call = AnsweredCall::new(text_at(item, "name").unwrap_or_default(), arguments);
+                // Items that the limit reached say so; those of compatible servers may not.
+                call.cut_off = item["status"] == "incomplete" || (ends_at_limit && !is_complete);
                 call.provider_call_id = text_at(item, "call_id").map(str::to_owned);
                 answer.calls.push(call);
             }
             _ => {}
         }
     }
-    Ok(answer)
+    Ok(finished(answer, finish))
 }
 
 fn amounts(usage: &Value) -> Amounts {

@@ -51,7 +51,8 @@ pub struct Reply {
     /// The structured answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Why the answer ended, in a provider's word.
+    /// Why the answer ended, in a word of any provider, such as `length` or `max_tokens`. At the token limit, the last call is cut
+    /// off if its arguments are a text that is not a whole object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
     /// What the answer costs.
@@ -104,6 +105,15 @@ impl Reply {
             }
         }
         self.failures.last().filter(|_| self.is_silent())
+    }
+
+    /// The calls. The last one before the token limit is cut off unless its arguments are complete.
+    fn answered_calls(&self, ends_at_limit: bool) -> Vec<AnsweredCall> {
+        let mut calls: Vec<AnsweredCall> = self.calls.iter().map(ScriptedCall::answered).collect();
+        if let Some(last) = calls.last_mut().filter(|_| ends_at_limit) {
+            last.cut_off = !last.arguments.is_parsable();
+        }
+        calls
     }
 
     fn parts(&self) -> Vec<Part> {

@@ -8,10 +8,13 @@ use std::time::Duration;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{ProviderSidecar, Role};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, BoxFuture, Delta, Deltas, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{
+    Answer, BoxFuture, Delta, Deltas, Finish, Policy, PolicyError, Question, RequestInfo,
+};
 use serde_json::json;
 
 use super::{Failure, Reply, Script};
+use crate::finish::{finished, of_any};
 use crate::options::RequestOptions;
 use crate::policy::ModelPolicy;
 use crate::provider::{Provider, Target};
@@ -82,13 +85,16 @@ impl ScriptedPolicy {
         pass(reply.delay_ms).await;
         tell(reply.reasoning.as_deref(), deltas, Delta::Reasoning);
         tell(reply.text.as_deref(), deltas, Delta::Text);
-        Answer {
+        let finish = reply.finish_reason.as_deref().map(of_any).unwrap_or_default();
+        let answer = Answer {
             parts: reply.parts(),
-            calls: reply.calls.iter().map(super::ScriptedCall::answered).collect(),
+            calls: reply.answered_calls(finish == Finish::Length),
             provider: self.sidecar(reply),
             usage: reply.usage.unwrap_or_default(),
             output: reply.output.clone(),
-        }
+            ..Answer::default()
+        };
+        finished(answer, finish)
     }
 
     /// What only a provider would have known of the reply; none where the script says nothing of it.

@@ -1,14 +1,14 @@
 //! Answers, whole and in pieces.
 
 use backstitch_core::budget::Amounts;
-use backstitch_core::message::{Arguments, Part};
+use backstitch_core::message::Part;
 use backstitch_core::ports::Answer;
 use backstitch_providers::{Delta, ErrorKind, Provider, ProviderError, SseDecoder, parse, stream_reader};
 use serde_json::{Value, json};
 
 use super::support::{streamed_answer, target, whole_answer};
 
-fn read_stream(provider: Provider, text: &str) -> Result<(Answer, String), ProviderError> {
+pub(crate) fn read_stream(provider: Provider, text: &str) -> Result<(Answer, String), ProviderError> {
     let (mut decoder, mut events) = (SseDecoder::new(), Vec::new());
     decoder.take_in(text.as_bytes(), &mut events).unwrap();
     let (mut reader, mut deltas) = (stream_reader(&target(provider)), Vec::new());
@@ -189,20 +189,4 @@ fn empty_answers_are_answers() {
         let answer = parse(&body.to_string(), &target(provider)).unwrap();
         assert!(answer.parts.is_empty() && answer.calls.is_empty(), "{provider}");
     }
-}
-
-#[test]
-fn arguments_that_were_cut_off_cannot_be_invoked_with() {
-    let whole = json!({"content": [{"type": "tool_use", "id": "t", "name": "look", "input": {"a": {"b": 1}}}], "stop_reason": "max_tokens"});
-    let answer = parse(&whole.to_string(), &target(Provider::Anthropic)).unwrap();
-    assert!(!answer.calls[0].arguments.is_parsable());
-    let events = [
-        json!({"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"look","input":{}}}),
-        json!({"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}),
-        json!({"type":"message_delta","delta":{"stop_reason":"max_tokens"}}),
-        json!({"type":"message_stop"}),
-    ];
-    let text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    let (answer, _) = read_stream(Provider::Anthropic, &text).unwrap();
-    assert_eq!(answer.calls[0].arguments, Arguments::from_text("{\"a\":"));
 }

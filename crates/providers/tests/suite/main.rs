@@ -5,6 +5,7 @@ mod answers;
 #[cfg(feature = "http")]
 mod cassette;
 mod errors;
+mod finish;
 mod hostile;
 #[cfg(feature = "http")]
 mod loopback;

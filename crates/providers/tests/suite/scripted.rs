@@ -6,7 +6,7 @@ use std::time::Duration;
 use backstitch_core::digest::Digest;
 use backstitch_core::journal::{Effect, Role};
 use backstitch_core::message::{MediaPart, MediaUrl, Modality, PolicyName, RoleHint};
-use backstitch_core::ports::{Answer, Delta, Deltas, Policy, PolicyError, Question};
+use backstitch_core::ports::{Answer, Delta, Deltas, Finish, Policy, PolicyError, Question};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::validate::validate;
 use backstitch_providers::{
@@ -84,10 +84,35 @@ fn a_reply_says_what_a_model_could_have_said() {
     let sidecar = answer.provider.unwrap();
     assert_eq!((sidecar.provider.as_str(), sidecar.model.as_str()), ("scripted", "tailor"));
     assert_eq!(sidecar.finish_reason.as_deref(), Some("tool_calls"));
+    assert_eq!(answer.finish, Finish::Calls);
     assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (10, 4));
     let heard = heard.lock().unwrap();
     assert_eq!(heard[0], Delta::Reasoning("Two ".into()));
     assert_eq!(heard.last(), Some(&Delta::Text("both.".into())));
+}
+
+#[test]
+fn a_reply_ends_for_the_reason_that_any_provider_has_a_word_for() {
+    let given = |reason: &str, arguments: &str| {
+        let call = ScriptedCall {
+            name: "look".into(),
+            arguments_text: Some(arguments.into()),
+            ..ScriptedCall::default()
+        };
+        let reply = Reply { finish_reason: Some(reason.into()), ..Reply::text("x").call(call) };
+        let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies: vec![reply] });
+        let answer = ask(&policy, Talk::new().question()).unwrap();
+        (answer.finish, answer.calls[0].cut_off)
+    };
+    for word in ["length", "max_tokens", "max_output_tokens", "MAX_TOKENS"] {
+        assert_eq!(given(word, "{}"), (Finish::Length, false));
+        assert_eq!(given(word, "{\"a\":"), (Finish::Length, true));
+        assert_eq!(given(word, ""), (Finish::Length, true));
+    }
+    assert_eq!(given("content_filter", "{}"), (Finish::Filter, false));
+    assert_eq!(given("pause_turn", "{}"), (Finish::Pause, false));
+    assert_eq!(given("end_turn", "{"), (Finish::Calls, false));
+    assert_eq!(given("brand_new", "{}"), (Finish::Other("brand_new".into()), false));
 }
 
 #[test]

@@ -9,7 +9,9 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, BudgetCharged, InnerMessage, Note, PauseReason, RequestStarted};
+use backstitch_core::journal::{
+    Batch, BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestStarted,
+};
 use backstitch_core::machine::{Ending, Event, Machine, Shown};
 use backstitch_core::ports::{Answer, Question, RequestInfo};
 use backstitch_core::view::Transcript;
@@ -72,6 +74,7 @@ impl Driver {
                     let millis = millis(self.live.clock().monotonic().saturating_sub(began));
                     answer.usage = answer.usage.plus(Amounts { millis, ..Amounts::ZERO });
                 }
+                note_finish(&mut answer, described);
                 let output = answer.output.clone();
                 let messages = self.record_answer(evaluation, turn, *answer, reservation).await?;
                 machine.take_in(Event::Answered { messages, output });
@@ -188,6 +191,7 @@ impl Driver {
         reservation: Option<Reservation>,
     ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
         let policy = self.agent.policy.name();
+        let finish = std::mem::take(&mut answer.finish);
         let (mut provider, usage) = (answer.provider.take(), answer.usage);
         if let Some(sidecar) = &mut provider
             && sidecar.usage.is_none()
@@ -208,6 +212,9 @@ impl Driver {
                 }
                 let mut batch = Batch::at(self.live.clock().now());
                 push_changes(&mut batch, &prepared)?;
+                if let Finish::Other(word) = &finish {
+                    batch.push(unknown_finish(evaluation, turn, word));
+                }
                 if reservation.is_some() || usage != Amounts::ZERO {
                     let reservation = reservation.map(|reservation| reservation.id);
                     let amounts = usage.plus(Amounts::ONE_TURN);
@@ -228,6 +235,29 @@ fn kind_of(error: &RuntimeError) -> &str {
     match error {
         RuntimeError::Policy(error) => &error.kind,
         _ => "runtime",
+    }
+}
+
+/// Puts the reason why the answer ended where the journal keeps it. An ordinary one of a policy that says nothing else of its
+/// answers is not kept.
+fn note_finish(answer: &mut Answer, (provider, model): (String, String)) {
+    if answer.provider.is_none() && matches!(answer.finish, Finish::Stop | Finish::Calls) {
+        return;
+    }
+    let made = || ProviderSidecar { provider, model, ..ProviderSidecar::default() };
+    answer.provider.get_or_insert_with(made).finish = Some(answer.finish.clone());
+}
+
+/// Says that an answer ended for a reason that is not known here.
+fn unknown_finish(evaluation: EvaluationId, turn: u64, word: &str) -> Note {
+    Note {
+        topic: "request".to_owned(),
+        text: format!(
+            "the answer of turn {turn} ended with {word:?}, a reason that is not known; it counts as an answer"
+        ),
+        data: json!({ "evaluation_id": evaluation, "turn": turn, "finish_reason": word }),
+        data_object: None,
+        extra: Extra::default(),
     }
 }
 

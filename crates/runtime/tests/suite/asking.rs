@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::budget::{Amounts, Limits};
-use backstitch_core::journal::{Effect, RecordBody};
+use backstitch_core::journal::{Effect, Finish, RecordBody};
 use backstitch_core::message::{Arguments, MediaPart, Modality, PolicyName};
 use backstitch_core::ports::{Answer, BoxFuture, Delta, Policy, PolicyError, Question, RequestInfo};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
@@ -164,4 +164,58 @@ async fn an_answer_that_claims_to_have_cost_all_there_is_is_recorded_and_spends_
     driver.start("sew").await.unwrap().answer().unwrap();
     let spent = runtime.view(driver.session().id()).await.unwrap().ledger().committed();
     assert_eq!((spent.input_tokens, spent.millis), (u64::MAX, u64::MAX));
+}
+
+#[tokio::test]
+async fn a_call_that_the_token_limit_cut_off_does_not_run_and_the_policy_is_told() {
+    let (agent, asked) = listening(|question| match question.turn {
+        1 => {
+            let mut answer = Answer { finish: Finish::Length, ..Answer::text("sewing") };
+            answer = answer.call("sew", Arguments::none()).call("sew", Arguments::none());
+            answer.calls[1].cut_off = true;
+            answer
+        }
+        _ => Answer::text("sewn"),
+    });
+    let runs: Arc<Mutex<u32>> = Arc::default();
+    let counted = runs.clone();
+    let sew = Tool::builder("sew", "Sews.").unwrap().effect(Effect::Pure).workspace(WorkspaceUse::None);
+    let sew = sew.handler(move |_, (): ()| {
+        *counted.lock().unwrap() += 1;
+        async { Ok(ToolResult::ok("sewn")) }
+    });
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let agent = agent.with_tools(Tools::new([sew]).unwrap());
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    driver.start("sew").await.unwrap().answer().unwrap();
+    assert_eq!(*runs.lock().unwrap(), 1);
+    let asked = asked.lock().unwrap();
+    let results = asked[1].shown.iter().filter_map(|message| message.message.option_result());
+    let results: Vec<_> = results.map(|result| result.error_message.clone().unwrap_or_default()).collect();
+    assert!(results[0].is_empty() && results[1].contains("token limit"), "{results:?}");
+}
+
+#[tokio::test]
+async fn why_an_answer_ended_is_recorded_with_it_and_an_unknown_reason_is_noted() {
+    let (agent, _) = listening(|question| match question.turn {
+        1 => Answer { finish: Finish::Other("brand_new".into()), ..Answer::text("one") },
+        _ => Answer::text("two"),
+    });
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    driver.start("sew").await.unwrap();
+    let mut events = runtime.events(driver.session().id());
+    let (mut finishes, mut notes) = (Vec::new(), Vec::new());
+    while let Some(record) = events.try_next().await.unwrap() {
+        match record.body {
+            RecordBody::MessageAppended(message) => {
+                finishes.extend(message.provider.as_ref().and_then(|of| of.finish.clone()))
+            }
+            RecordBody::Note(note) => notes.push(note),
+            _ => {}
+        }
+    }
+    assert_eq!(finishes, [Finish::Other("brand_new".into())]);
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].text.contains("brand_new"), "{}", notes[0].text);
 }

@@ -263,6 +263,7 @@ fn sidecar(amounts: Amounts) -> ProviderSidecar {
         payload: Some(r#"{ "signature" : "as it came" }"#.into()),
         payload_object: None,
         finish_reason: Some("tool_calls".into()),
+        finish: None,
         usage: Some(amounts),
         extra: unknown(),
     }

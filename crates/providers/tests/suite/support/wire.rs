@@ -10,6 +10,8 @@ pub(crate) struct Spoken {
     pub(crate) text: String,
     /// Ids, names and arguments. The latter are texts, which need not parse where a provider sends texts.
     pub(crate) calls: Vec<(String, String, String)>,
+    /// Why it ends, in the provider's word; as is usual, where this is none.
+    pub(crate) ended: Option<String>,
 }
 
 impl Spoken {
@@ -24,6 +26,11 @@ impl Spoken {
 
     pub(crate) fn call(mut self, id: &str, name: &str, arguments: &str) -> Self {
         self.calls.push((id.to_owned(), name.to_owned(), arguments.to_owned()));
+        self
+    }
+
+    pub(crate) fn ending(mut self, reason: &str) -> Self {
+        self.ended = Some(reason.to_owned());
         self
     }
 
@@ -80,7 +87,10 @@ impl Spoken {
         list
     }
 
-    fn finish_reason(&self, provider: Provider) -> &'static str {
+    fn finish_reason(&self, provider: Provider) -> &str {
+        if let Some(reason) = &self.ended {
+            return reason;
+        }
         match (provider, self.calls.is_empty()) {
             (Provider::OpenAiChat, true) => "stop",
             (Provider::OpenAiChat, false) => "tool_calls",
@@ -108,7 +118,9 @@ impl Spoken {
                 json!({"id": "chatcmpl-1", "choices": [{"index": 0, "finish_reason": reason, "message": message}], "usage": {"prompt_tokens": 12, "completion_tokens": 6}})
             }
             Provider::OpenAiResponses => {
-                json!({"id": "resp_1", "status": reason, "error": null, "output": content, "usage": {"input_tokens": 12, "output_tokens": 6}})
+                let mut response = json!({"id": "resp_1", "error": null, "output": content, "usage": {"input_tokens": 12, "output_tokens": 6}});
+                end_response(&mut response, reason);
+                response
             }
             Provider::Anthropic => {
                 json!({"id": "msg_01", "type": "message", "role": "assistant", "content": content, "stop_reason": reason, "usage": {"input_tokens": 12, "output_tokens": 6}})
@@ -146,7 +158,15 @@ impl Spoken {
                     |piece| json!({"type": "response.output_text.delta", "output_index": 1, "delta": piece}),
                 ));
                 events.extend(content.iter().enumerate().map(|(index, item)| json!({"type": "response.output_item.done", "output_index": index, "item": item})));
-                events.push(json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": [], "usage": {"input_tokens": 12, "output_tokens": 6}}}));
+                let mut response =
+                    json!({"id": "resp_1", "output": [], "usage": {"input_tokens": 12, "output_tokens": 6}});
+                end_response(&mut response, reason);
+                let kind = if response["status"] == "incomplete" {
+                    "response.incomplete"
+                } else {
+                    "response.completed"
+                };
+                events.push(json!({"type": kind, "response": response}));
             }
             Provider::Anthropic => {
                 events.push(json!({"type": "message_start", "message": {"id": "msg_01", "role": "assistant", "content": [], "usage": {"input_tokens": 12, "output_tokens": 1}}}));
@@ -212,6 +232,17 @@ impl Spoken {
     /// The answer as a stream.
     pub(crate) fn streamed(&self, provider: Provider) -> String {
         stream_of(&self.events(provider))
+    }
+}
+
+/// Says why a response ended: by its status, or by why it is incomplete.
+fn end_response(response: &mut Value, reason: &str) {
+    let statuses = ["completed", "incomplete", "cancelled", "in_progress", "queued", "failed"];
+    if statuses.contains(&reason) {
+        response["status"] = reason.into();
+    } else {
+        response["status"] = "incomplete".into();
+        response["incomplete_details"] = json!({"reason": reason});
     }
 }
 
