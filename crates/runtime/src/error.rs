@@ -58,6 +58,12 @@ pub enum RuntimeError {
     },
     /// There is no such session.
     #[error("there is no session {session}; `ls` lists those that there are")]
+    SessionNotFound {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session exists and has no messages, so there is nothing to resume. It can be started.
+    #[error("session {session} has no messages, so there is nothing to resume")]
     ConversationNotFound {
         /// The session.
         session: SessionId,
@@ -94,12 +100,15 @@ pub enum RuntimeError {
     #[error(transparent)]
     DuplicateTool(#[from] DuplicateTool),
     /// A call may have had an effect outside, and whether it did is not known.
-    #[error("whether {tool} (call {call}) has happened is not known: say so with `resolve`")]
+    #[error("whether {tool} (call {call}{}) has happened is not known: say so with `resolve`", in_session(*.session))]
     ToolIdempotencyError {
         /// The call.
         call: CallId,
         /// The tool.
         tool: String,
+        /// The session of the sub-agent that made the call, at whatever depth: the decision is made there. `None` when it is the
+        /// session that was driven.
+        session: Option<SessionId>,
     },
     /// A snapshot cannot be gone on from.
     #[error(transparent)]
@@ -124,9 +133,39 @@ pub enum RuntimeError {
         /// Why there is none.
         reason: String,
     },
-    /// There is nothing to do what was asked with.
-    #[error("{0}")]
-    NothingToDo(String),
+    /// A prompt without a mission cannot start an evaluation.
+    #[error("the prompt asks for nothing: say what is to be done with `asking`")]
+    EmptyMission,
+    /// The session was never rewound.
+    #[error("session {session} was never rewound, so there is nothing to undo")]
+    NothingToUndo {
+        /// The session.
+        session: SessionId,
+    },
+    /// A rewind would change nothing.
+    #[error("session {session} is at that point already")]
+    NothingToRewind {
+        /// The session.
+        session: SessionId,
+    },
+    /// No evaluation is open that could be cancelled.
+    #[error("there is nothing to cancel: no evaluation of session {session} is open")]
+    NothingToCancel {
+        /// The session.
+        session: SessionId,
+    },
+    /// No evaluation is open that could be paused.
+    #[error("there is nothing to pause: no evaluation of session {session} is open")]
+    NothingToPause {
+        /// The session.
+        session: SessionId,
+    },
+    /// The runtime contradicts itself. This is a defect of it.
+    #[error("internal error: {reason}")]
+    Internal {
+        /// What does not fit.
+        reason: String,
+    },
     /// An evaluation is under way and has to end first.
     #[error("evaluation {evaluation} is still open: resume it, or cancel it first")]
     EvaluationOpen {
@@ -154,4 +193,9 @@ pub enum RuntimeError {
     /// A task of the runtime was cut off, because the async runtime shuts down.
     #[error("the async runtime is shutting down")]
     ShuttingDown,
+}
+
+/// Where a call was made, for the text of an error.
+fn in_session(session: Option<SessionId>) -> String {
+    session.map(|session| format!(" of session {session}")).unwrap_or_default()
 }

@@ -26,7 +26,7 @@ impl Replay {
                 Origin::Fork { session, position } => Some(load_view(store, session, Some(position)).await?),
                 Origin::Root | Origin::Call { .. } => None,
             },
-            _ => return Err(RuntimeError::ConversationNotFound { session }),
+            _ => return Err(RuntimeError::SessionNotFound { session }),
         };
         let cuts = records.iter().filter_map(|record| match &record.body {
             RecordBody::Rewound(rewound) => Some((rewound.to, None)),

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
-use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    Decision, Effect, InboxId, InboxItem, InboxKind, InnerMessage, Origin, PauseReason, Paused, RecordBody,
-    Resolved, SessionCreated,
+    Decision, Effect, InboxId, InboxItem, InboxKind, InnerMessage, Origin, Outcome, PauseReason, Paused,
+    RecordBody, Resolved, SessionCreated,
 };
 use backstitch_core::ports::{Claim, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
@@ -227,19 +227,34 @@ impl Runtime {
         Events::new(self.store.clone(), session)
     }
 
-    /// Says something to a session, whoever drives it.
+    /// Says something to a session, whoever drives it. A session without an open evaluation starts one with it when it is resumed.
     pub async fn send(&self, session: SessionId, text: &str) -> Result<InboxId, RuntimeError> {
-        self.put(session, InboxKind::Message, Value::String(text.to_owned())).await
+        let (kind, at, data) = (InboxKind::Message, self.clock.now(), Value::String(text.to_owned()));
+        self.put(session, InboxItem { kind, at, data }).await
     }
 
-    /// Asks whoever drives a session to end its evaluation.
+    /// Asks whoever drives a session to end the evaluation that is open now. No later one is affected. Fails with
+    /// [`RuntimeError::NothingToCancel`] when none is open.
     pub async fn cancel(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
-        self.put(session, InboxKind::Cancel, Value::Null).await
+        let open = self.open_evaluation(session).await?;
+        let evaluation = open.ok_or(RuntimeError::NothingToCancel { session })?;
+        self.put(session, InboxItem::about(InboxKind::Cancel, evaluation, self.clock.now())).await
     }
 
-    /// Asks whoever drives a session to pause it.
+    /// Asks whoever drives a session to pause the evaluation that is open now. No later one is affected. Fails with
+    /// [`RuntimeError::NothingToPause`] when none is open.
     pub async fn pause(&self, session: SessionId) -> Result<InboxId, RuntimeError> {
-        self.put(session, InboxKind::Pause, Value::Null).await
+        let open = self.open_evaluation(session).await?;
+        let evaluation = open.ok_or(RuntimeError::NothingToPause { session })?;
+        self.put(session, InboxItem::about(InboxKind::Pause, evaluation, self.clock.now())).await
+    }
+
+    /// The evaluation of a session that has not ended. One that was superseded goes on in another, which may not have started yet.
+    async fn open_evaluation(&self, session: SessionId) -> Result<Option<EvaluationId>, RuntimeError> {
+        let view = self.view(session).await?;
+        let latest = view.latest_evaluation();
+        let open = latest.filter(|latest| matches!(latest.outcome(), None | Some(Outcome::Superseded)));
+        Ok(open.map(|latest| latest.evaluation_id))
     }
 
     /// Decides about a call of a session that somebody else holds.
@@ -253,11 +268,10 @@ impl Runtime {
         let resolved = Resolved { call_id: call, decision, by, extra: Extra::default() };
         let data =
             serde_json::to_value(&resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
-        self.put(session, InboxKind::Resolution, data).await
+        self.put(session, InboxItem { kind: InboxKind::Resolution, at: self.clock.now(), data }).await
     }
 
-    async fn put(&self, session: SessionId, kind: InboxKind, data: Value) -> Result<InboxId, RuntimeError> {
-        let item = InboxItem { kind, at: self.clock.now(), data };
+    async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId, RuntimeError> {
         self.store.send(session, item).await.map_err(RuntimeError::Store)
     }
 

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context as _;
-use backstitch::agent_file::{AgentDefinition, AnswerMode};
+use anyhow::{Context as _, anyhow};
+use backstitch::agent_file::{AgentDefinition, AnswerMode, BuiltAgent};
 use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
@@ -20,6 +20,7 @@ use super::Common;
 use super::definition::{AgentFlags, ModelFlags, changed, definition_of};
 use super::live::Live;
 use super::place::{Place, short, uncovered};
+use crate::usage::Usage;
 
 /// The exit code of a command that a person interrupted.
 const INTERRUPTED: u8 = 130;
@@ -89,20 +90,8 @@ enum Found {
 
 impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::existing(common)?;
-        let session = place.session(self.session.as_deref()).await?;
-        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
-        let is_other = self.model.apply(&mut definition)?;
-        let built = definition.build()?;
-        let live = Live::new(common.json);
-        let evaluator = live.follow(Evaluator::of(live.watch(built.agent)));
-        let workspace = place.workspace(&definition, &session.to_string())?;
-        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() };
-        let session = evaluator.open_session(&place.runtime, session, options).await?;
-        if is_other {
-            session.record(vec![changed(&definition)]).await?;
-        }
+        let opened = Opened::open(common, self.session.as_deref(), &self.model, self.take_over).await?;
+        let Opened { definition, built, live, evaluator, session } = &opened;
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
             Found::Keep => Drift::Adopt,
@@ -115,9 +104,92 @@ impl Resume {
             deadline: self.model.deadline.map(|deadline| deadline.0),
             ..ResumeOptions::default()
         };
-        let driving = evaluator.evaluate(&built.prompt, &session, options);
-        let driven = driven(&evaluator, &live, &session, driving).await;
-        finish(&live, &definition, &session, driven).await
+        let driving = evaluator.evaluate(&built.prompt, session, options);
+        let driven = driven(evaluator, live, session, driving).await;
+        if let Err(RuntimeError::ConversationNotFound { session: id }) = &driven.ended {
+            session.release().await?;
+            let message =
+                format!("session {id} has no messages; `backstitch ask {} TEXT` asks it", short(id));
+            return Err(anyhow!(message));
+        }
+        finish(live, definition, session, driven).await
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Ask {
+    /// The session, by the beginning or the end of its id.
+    session: String,
+    /// What is asked.
+    text: String,
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Takes the session from the process that holds it.
+    #[arg(long)]
+    take_over: bool,
+}
+
+impl Ask {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        if self.text.trim().is_empty() {
+            return Err(Usage("say what is asked".to_owned()).into());
+        }
+        let opened = Opened::open(common, Some(&self.session), &self.model, self.take_over).await?;
+        let Opened { definition, built, live, evaluator, session } = &opened;
+        let open = {
+            let state = session.state().await;
+            state.view.latest_evaluation().is_some_and(|latest| latest.finished.is_none())
+        };
+        if open {
+            session.release().await?;
+            let id = short(session.id());
+            return Err(anyhow!(
+                "session {id} has not answered yet: `backstitch resume {id}` continues, `backstitch send {id} TEXT` adds to what was \
+                 asked, `backstitch cancel {id}` ends it"
+            ));
+        }
+        let prompt = built.asking(&self.text)?;
+        let driving = evaluator.evaluate(&prompt, session, false);
+        let driven = driven(evaluator, live, session, driving).await;
+        finish(live, definition, session, driven).await
+    }
+}
+
+/// A session that was opened to be driven on, and what drives it.
+struct Opened {
+    definition: AgentDefinition,
+    built: BuiltAgent,
+    live: Live,
+    evaluator: Evaluator,
+    session: Arc<LiveSession>,
+}
+
+impl Opened {
+    async fn open(
+        common: &Common,
+        session: Option<&str>,
+        model: &ModelFlags,
+        take_over: bool,
+    ) -> anyhow::Result<Self> {
+        let place = Place::existing(common)?;
+        let session = place.session(session).await?;
+        let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+        let is_other = model.apply(&mut definition)?;
+        // What is said on the command line counts for an evaluation that starts now; one that goes on is given it as it is resumed.
+        let mut limited = definition.clone();
+        limited.budget = model.budget.clone().unwrap_or(limited.budget);
+        limited.deadline = model.deadline.or(limited.deadline);
+        let built = limited.build()?;
+        let live = Live::new(common.json);
+        let evaluator = live.follow(Evaluator::of(live.watch(built.agent.clone())));
+        let workspace = place.workspace(&definition, &session.to_string())?;
+        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
+        let options = SessionOptions { workspace, take_over, ..SessionOptions::default() };
+        let session = evaluator.open_session(&place.runtime, session, options).await?;
+        if is_other {
+            session.record(vec![changed(&definition)]).await?;
+        }
+        Ok(Self { definition, built, live, evaluator, session })
     }
 }
 

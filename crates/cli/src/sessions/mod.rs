@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Run(Box<drive::Run>),
     /// Goes on with a session, wherever it was interrupted.
     Resume(drive::Resume),
+    /// Asks a session that has answered something more.
+    Ask(drive::Ask),
     /// Lists the sessions.
     Ls(list::List),
     /// Shows what happened in a session.
@@ -79,6 +81,7 @@ pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode>
             Command::Quickstart(command) => command.run(common).await,
             Command::Run(command) => command.run(common).await,
             Command::Resume(command) => command.run(common).await,
+            Command::Ask(command) => command.run(common).await,
             Command::Ls(command) => command.run(common).await,
             Command::Log(command) => command.run(common).await,
             Command::Show(command) => command.run(common).await,

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use backstitch::id::SessionId;
 use backstitch::journal::InboxId;
 use clap::Args;
 use serde_json::json;
@@ -34,7 +35,14 @@ impl Send {
         let place = Place::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.send(session, &self.text).await?;
-        told(common, &session.to_string(), item)
+        let view = place.view(session).await?;
+        let is_open = view.latest_evaluation().is_some_and(|latest| latest.finished.is_none());
+        let id = short(session);
+        let then = match is_open {
+            true => format!("whoever drives {id} takes it in"),
+            false => format!("`backstitch resume {id}` answers it"),
+        };
+        told(common, &session.to_string(), item, &then)
     }
 }
 
@@ -43,7 +51,7 @@ impl Cancel {
         let place = Place::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.cancel(session).await?;
-        told(common, &session.to_string(), item)
+        told(common, &session.to_string(), item, &taken_in(session))
     }
 }
 
@@ -52,14 +60,18 @@ impl Pause {
         let place = Place::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.pause(session).await?;
-        told(common, &session.to_string(), item)
+        told(common, &session.to_string(), item, &taken_in(session))
     }
 }
 
-fn told(common: &Common, session: &str, item: InboxId) -> anyhow::Result<ExitCode> {
+fn taken_in(session: SessionId) -> String {
+    format!("whoever drives {} takes it in", short(session))
+}
+
+fn told(common: &Common, session: &str, item: InboxId, then: &str) -> anyhow::Result<ExitCode> {
     match common.json {
         true => println!("{}", json!({"v": 1, "session": session, "item": item})),
-        false => println!("sent; whoever drives {} takes it in", short(session)),
+        false => println!("sent; {then}"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -34,7 +34,7 @@ impl Rewind {
         }
         let done = live.rewind(&self.point, self.reason).await;
         live.release().await?;
-        told(common, &live.id().to_string(), &done?)
+        told(common, &live, &done?).await
     }
 }
 
@@ -49,7 +49,7 @@ impl Undo {
         let live = opened_or_latest(common, self.session.as_deref()).await?;
         let done = live.undo().await;
         live.release().await?;
-        told(common, &live.id().to_string(), &done?)
+        told(common, &live, &done?).await
     }
 }
 
@@ -172,7 +172,8 @@ async fn warn(live: &LiveSession, workspace: &HostWorkspace, point: &PointSpec) 
     Ok(())
 }
 
-fn told(common: &Common, session: &str, done: &backstitch::Rewind) -> anyhow::Result<ExitCode> {
+async fn told(common: &Common, live: &LiveSession, done: &backstitch::Rewind) -> anyhow::Result<ExitCode> {
+    let session = live.id();
     if common.json {
         println!(
             "{}",
@@ -185,7 +186,10 @@ fn told(common: &Common, session: &str, done: &backstitch::Rewind) -> anyhow::Re
         if done.rescue.is_some() {
             println!("the files as they were are kept: rescue:{}", done.at);
         }
-        println!("`backstitch resume {}` goes on from here", short(session));
+        match live.state().await.view.latest_evaluation() {
+            Some(_) => println!("`backstitch resume {}` goes on from here", short(session)),
+            None => println!("`backstitch ask {} TEXT` goes on from here", short(session)),
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

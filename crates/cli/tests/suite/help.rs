@@ -10,6 +10,7 @@ fn help_names_every_command() {
         "quickstart",
         "run",
         "resume",
+        "ask",
         "ls",
         "log",
         "show",

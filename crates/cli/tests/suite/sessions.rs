@@ -235,3 +235,49 @@ fn the_quickstart_holds() {
     let again = backstitch(&["quickstart", "--directory", text(directory.path())]);
     assert!(again.errors.contains("not empty"), "{again:?}");
 }
+
+#[test]
+fn a_session_that_has_answered_is_asked_more() {
+    let script =
+        ["First.", "Second.", "Third.", "Fourth."].map(|text| format!("[[reply]]\ntext = {text:?}\n"));
+    let place = Place::new(&script.concat());
+    let ended: Value =
+        serde_json::from_str(place.start(&["--json"]).worked().lines().last().unwrap()).unwrap();
+    let session = ended["session"].as_str().unwrap();
+    // Nothing runs, so there is nothing to cancel or to pause.
+    for wish in ["cancel", "pause"] {
+        let refused = place.run(&[wish, session]).failed();
+        assert!(refused.contains(&format!("there is nothing to {wish}")), "{refused}");
+    }
+    assert_eq!(place.run(&["ask", session, "And now?"]).worked_quietly(), "Second.\n");
+    let sent = place.run(&["send", session, "And then?"]).worked();
+    assert!(sent.contains("backstitch resume"), "{sent}");
+    assert_eq!(place.run(&["resume", session]).worked_quietly(), "Third.\n");
+    assert_eq!(place.run(&["resume", session]).worked_quietly(), "Third.\n", "it is recorded now");
+    let shown = place.json(&["show", session]);
+    let said: Vec<_> =
+        shown["messages"].as_array().unwrap().iter().filter_map(|message| message["text"].as_str()).collect();
+    assert_eq!(said, ["Sew", "First.", "And now?", "Second.", "And then?", "Third."], "{shown}");
+
+    let back = place.run(&["rewind", session, "start"]).worked();
+    assert!(back.contains("backstitch ask"), "{back}");
+    let unasked = place.run(&["resume", session]).failed();
+    assert!(unasked.contains("backstitch ask"), "{unasked}");
+    assert_eq!(place.run(&["ask", session, " "]).code, Some(2));
+    assert_eq!(place.run(&["ask", session, "Once more"]).worked_quietly(), "First.\n");
+}
+
+#[test]
+fn a_session_that_has_not_answered_is_not_asked_more() {
+    let place = Place::new(
+        "[[reply]]\ntext = 'I ask.'\n[[reply.calls]]\nname = 'write_file'\narguments = { path = 'a', text = 'b' }\n",
+    );
+    let paused = place.start(&["--approve", "ask", "--json"]);
+    assert_eq!(paused.code, Some(3), "{paused:?}");
+    let ended: Value = serde_json::from_str(paused.output.lines().last().unwrap()).unwrap();
+    let session = ended["session"].as_str().unwrap();
+    let refused = place.run(&["ask", session, "More?"]).failed();
+    assert!(refused.contains("has not answered yet") && refused.contains("backstitch send"), "{refused}");
+    place.run(&["cancel", session]).worked();
+    assert_eq!(place.run(&["resume", session]).code, Some(1));
+}

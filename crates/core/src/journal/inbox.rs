@@ -11,6 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::id::EvaluationId;
 use crate::storable::{self, NotStorable};
 use crate::time::Timestamp;
 
@@ -102,6 +103,16 @@ pub struct InboxItem {
 }
 
 impl InboxItem {
+    /// A wish about one evaluation: that it is cancelled, or that it pauses.
+    pub fn about(kind: InboxKind, evaluation: EvaluationId, at: Timestamp) -> Self {
+        Self { kind, at, data: serde_json::json!({ "evaluation_id": evaluation }) }
+    }
+
+    /// The evaluation that a wish is about. Items of older versions name none: they are about the one that was open then.
+    pub fn evaluation(&self) -> Option<EvaluationId> {
+        serde_json::from_value(self.data.get("evaluation_id")?.clone()).ok()
+    }
+
     /// Refuses an item that would not come back as it is.
     pub fn check(&self) -> Result<(), NotStorable> {
         storable::check(&self.data)

@@ -172,7 +172,7 @@ impl Driver {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Ok(Asked::Stopped),
-            () = self.wait_for_cancel() => Ok(Asked::Cancelled),
+            () = self.wait_for_cancel(evaluation) => Ok(Asked::Cancelled),
             answer = self.with_retries(evaluation, question, info) => match answer {
                 Ok(answer) => Ok(Asked::Answered(Box::new(answer))),
                 Err(error) if error.kind == WAITS => Ok(Asked::Waits(error.message)),

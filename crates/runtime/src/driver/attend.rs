@@ -2,9 +2,11 @@
 //!
 //! Items wait in the inbox until the driver takes them in: messages and wishes between two actions, a wish to cancel at any
 //! time. Taking one in and recording what came of it is one batch, so no item is lost or heard twice.
+//!
+//! A wish to cancel or to pause names its evaluation. It is granted by that one, or by one that took its place; any other drops
+//! it. What is said in a message is for whichever evaluation takes it in: one that ends before it does leaves it to the next.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use backstitch_core::extra::Extra;
@@ -23,6 +25,19 @@ use crate::live::{Commit, push_changes};
 /// How often the inbox is looked into while nothing else can be done.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// How far back the evaluations that took each other's place are followed.
+const LONGEST_LINE: usize = 100;
+
+/// What is noted of a wish whose evaluation has ended before it was granted.
+pub(super) const LATE_WISH: &str = "the evaluation that this is about has ended";
+
+/// The wishes about one evaluation that wait in the inbox.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    pub(super) cancels: Vec<InboxId>,
+    pub(super) pauses: Vec<InboxId>,
+}
+
 impl Driver {
     /// Takes in what waits in the inbox, and grants wishes.
     pub(super) async fn attend(
@@ -30,18 +45,55 @@ impl Driver {
         evaluation: EvaluationId,
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
-        let store = self.live.store();
-        for (id, item) in store.inbox(self.live.id()).await.map_err(RuntimeError::Store)? {
-            self.take_in_item(evaluation, id, item, machine).await?;
-        }
-        if self.wants_cancel.swap(false, Ordering::SeqCst) || self.cancel.is_cancelled() {
+        let waiting = self.inbox().await?;
+        let wishes = self.wishes_of(evaluation, &waiting).await;
+        // A wish to cancel goes with the end of the evaluation; messages that it did not take in are left to the next one.
+        if !wishes.cancels.is_empty() || self.cancel.is_cancelled() {
             return Ok(Next::Finish(Ending::cancelled()));
         }
-        if self.stop.is_cancelled() || self.wants_pause.swap(false, Ordering::SeqCst) {
-            let ended = self.pause_for(evaluation, PauseReason::Asked, "someone asked for a pause").await?;
+        for (id, item) in waiting.into_iter().filter(|(id, _)| !wishes.pauses.contains(id)) {
+            self.take_in_item(evaluation, id, item, machine).await?;
+        }
+        if self.stop.is_cancelled() || !wishes.pauses.is_empty() {
+            let detail = "someone asked for a pause".to_owned();
+            let ended = self.pause_with(evaluation, PauseReason::Asked, detail, wishes.pauses).await?;
             return Ok(Next::End(ended));
         }
         Ok(Next::GoOn)
+    }
+
+    /// What waits in the inbox, in the order in which it was sent.
+    pub(super) async fn inbox(&self) -> Result<Vec<(InboxId, InboxItem)>, RuntimeError> {
+        self.live.store().inbox(self.live.id()).await.map_err(RuntimeError::Store)
+    }
+
+    /// The wishes among these items that are about an evaluation, or about one that it took the place of.
+    pub(super) async fn wishes_of(
+        &self,
+        evaluation: EvaluationId,
+        waiting: &[(InboxId, InboxItem)],
+    ) -> Wishes {
+        let mut wishes = Wishes::default();
+        let is_wish = |item: &InboxItem| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause);
+        if !waiting.iter().any(|(_, item)| is_wish(item)) {
+            return wishes;
+        }
+        let state = self.live.state().await;
+        let parent = |evaluation: &EvaluationId| {
+            state.view.evaluation(*evaluation).and_then(|known| known.start.as_ref()?.parent_evaluation)
+        };
+        let line: Vec<_> = std::iter::successors(Some(evaluation), parent).take(LONGEST_LINE).collect();
+        for (id, item) in waiting {
+            if item.evaluation().is_some_and(|named| !line.contains(&named)) {
+                continue;
+            }
+            match item.kind {
+                InboxKind::Cancel => wishes.cancels.push(*id),
+                InboxKind::Pause => wishes.pauses.push(*id),
+                _ => {}
+            }
+        }
+        wishes
     }
 
     async fn take_in_item(
@@ -60,14 +112,8 @@ impl Driver {
                 }
                 None => self.take_in_note(id, "a message that cannot be read", &item).await,
             },
-            InboxKind::Cancel => {
-                self.wants_cancel.store(true, Ordering::SeqCst);
-                self.take_in_note(id, "someone asked to cancel the evaluation", &item).await
-            }
-            InboxKind::Pause => {
-                self.wants_pause.store(true, Ordering::SeqCst);
-                self.take_in_note(id, "someone asked for a pause", &item).await
-            }
+            // Those that are about this evaluation do not come here.
+            InboxKind::Cancel | InboxKind::Pause => self.take_in_note(id, LATE_WISH, &item).await,
             InboxKind::Resolution => match serde_json::from_value::<Resolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await,
                 Err(_) => self.take_in_note(id, "a decision that cannot be read", &item).await,
@@ -78,7 +124,7 @@ impl Driver {
 
     /// Takes in the decisions that wait, before it is asked what the session waits for.
     pub(super) async fn hear_decisions(&self) -> Result<(), RuntimeError> {
-        let waiting = self.live.store().inbox(self.live.id()).await.map_err(RuntimeError::Store)?;
+        let waiting = self.inbox().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
             match serde_json::from_value::<Resolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await?,
@@ -121,14 +167,7 @@ impl Driver {
     }
 
     async fn take_in_note(&self, id: InboxId, text: &str, item: &InboxItem) -> Result<(), RuntimeError> {
-        let note = Note {
-            topic: "inbox".to_owned(),
-            text: text.to_owned(),
-            data: serde_json::json!({"kind": item.kind, "data": item.data}),
-            data_object: None,
-            extra: Extra::default(),
-        };
-        self.take_in_record(id, note.into()).await
+        self.take_in_record(id, note_of(text, item).into()).await
     }
 
     async fn take_in_record(&self, id: InboxId, body: RecordBody) -> Result<(), RuntimeError> {
@@ -141,33 +180,40 @@ impl Driver {
             .await
     }
 
-    /// The wishes to cancel that wait in the inbox. They go with the end of the evaluation, so that none of them ends the next.
-    pub(super) async fn waiting_cancels(&self) -> Result<Vec<InboxId>, RuntimeError> {
-        let waiting = self.live.store().inbox(self.live.id()).await.map_err(RuntimeError::Store)?;
-        let cancels = waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Cancel);
-        Ok(cancels.map(|(id, _)| id).collect())
+    /// The wishes about an evaluation that wait in the inbox. They go with its end.
+    pub(super) async fn waiting_wishes(&self, evaluation: EvaluationId) -> Result<Wishes, RuntimeError> {
+        let waiting = self.inbox().await?;
+        Ok(self.wishes_of(evaluation, &waiting).await)
     }
 
     /// Completes when someone outside wants the evaluation to end. The wish itself is taken in with the end.
-    pub(super) async fn wait_for_cancel(&self) {
+    pub(super) async fn wait_for_cancel(&self, evaluation: EvaluationId) {
         loop {
             if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
                 return;
             }
-            match self.live.store().inbox(self.live.id()).await {
-                Ok(items) => {
-                    if items.iter().any(|(_, item)| item.kind == InboxKind::Cancel) {
-                        return;
-                    }
-                }
+            match self.waiting_wishes(evaluation).await {
+                Ok(wishes) if !wishes.cancels.is_empty() => return,
+                Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "the inbox could not be read"),
             }
         }
     }
 }
 
+/// What is noted of an item that was taken out of the inbox.
+pub(super) fn note_of(text: &str, item: &InboxItem) -> Note {
+    Note {
+        topic: "inbox".to_owned(),
+        text: text.to_owned(),
+        data: serde_json::json!({"kind": item.kind, "data": item.data}),
+        data_object: None,
+        extra: Extra::default(),
+    }
+}
+
 /// What a message item says: text, or parts as messages hold them.
-fn message_of(item: &InboxItem) -> Option<Mission> {
+pub(super) fn message_of(item: &InboxItem) -> Option<Mission> {
     if let Some(text) = item.data.as_str() {
         return Some(text.into());
     }

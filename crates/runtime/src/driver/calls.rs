@@ -49,7 +49,7 @@ impl Driver {
             biased;
             ends = &mut running => ends?,
             // Whoever wants to cancel does not wait for the calls: they are stopped, and waited for.
-            () = self.wait_for_cancel() => {
+            () = self.wait_for_cancel(evaluation) => {
                 is_cancelled = true;
                 cancel.cancel();
                 running.await?

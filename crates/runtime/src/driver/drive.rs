@@ -5,7 +5,7 @@ use std::time::Duration;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, EvaluationStarted, PauseReason, Paused, RecordBody};
+use backstitch_core::journal::{Batch, EvaluationStarted, InboxId, PauseReason, Paused, RecordBody};
 use backstitch_core::machine::{Action, Ending, Event, Machine};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Timestamp;
@@ -46,15 +46,17 @@ impl Driver {
         mission: Mission,
         parent: Option<EvaluationId>,
     ) -> Result<EvaluationId, RuntimeError> {
-        self.begin_with(vec![mission], parent).await
+        self.begin_with(vec![mission], parent, Vec::new()).await
     }
 
-    /// Records that an evaluation starts, with its system message and all that a person says at its beginning. One that takes
-    /// the place of another has what that one had left.
+    /// Records that an evaluation starts, with its system message and all that a person says at its beginning, and takes the
+    /// items out of the inbox that it was said in. One that takes the place of another has what that one had left, and grants what
+    /// was wished of it; otherwise wishes that wait already are about evaluations that have ended.
     pub(super) async fn begin_with(
         &self,
         mut said: Vec<Mission>,
         parent: Option<EvaluationId>,
+        taken: Vec<InboxId>,
     ) -> Result<EvaluationId, RuntimeError> {
         let none_is_open = |view: &JournalView| match view.latest_evaluation() {
             Some(latest) if latest.finished.is_none() => {
@@ -67,6 +69,10 @@ impl Driver {
         // The session may come from a process that died while it put files back, or whose files were in its memory.
         self.live.settle_files().await?;
         self.live.take_up_files().await?;
+        let late = match parent {
+            Some(_) => Vec::new(),
+            None => self.late_wishes().await?,
+        };
         let (evaluation, rendered) = self
             .live
             .commit(|state| {
@@ -85,6 +91,12 @@ impl Driver {
                     session.prepare_more(&mut prepared, rendered.clone())?;
                 }
                 push_changes(&mut batch, &prepared)?;
+                for (id, note) in late {
+                    batch.push(note).take(id);
+                }
+                for id in taken {
+                    batch.take(id);
+                }
                 let prepared = Some(prepared);
                 Ok((Commit { batch, prepared, when: Durable::WithNext }, (evaluation, rendered)))
             })
@@ -227,9 +239,9 @@ impl Driver {
             }
             Action::Finish(ending) => Ok(Next::Finish(ending)),
             // Calls are waited for where they are run, so there is nothing to wait for here.
-            Action::Wait => Err(RuntimeError::NothingToDo(format!(
-                "evaluation {evaluation} waits for calls that nobody runs"
-            ))),
+            Action::Wait => Err(RuntimeError::Internal {
+                reason: format!("evaluation {evaluation} waits for calls that nobody runs"),
+            }),
         }
     }
 
@@ -240,29 +252,54 @@ impl Driver {
         reason: PauseReason,
         detail: impl Into<String>,
     ) -> Result<Ended, RuntimeError> {
-        let (detail, call_id) = (detail.into(), None);
+        self.pause_with(evaluation, reason, detail.into(), Vec::new()).await
+    }
+
+    /// Records that the session waits, and takes the items out of the inbox that asked for it.
+    pub(super) async fn pause_with(
+        &self,
+        evaluation: EvaluationId,
+        reason: PauseReason,
+        detail: String,
+        taken: Vec<InboxId>,
+    ) -> Result<Ended, RuntimeError> {
         let paused = Paused {
             reason,
-            call_id,
+            call_id: None,
             detail: Some(detail.clone()),
             offer: None,
             session: None,
             extra: Extra::default(),
         };
-        self.live.record(vec![RecordBody::from(paused)]).await?;
+        self.live
+            .commit(|_| {
+                let mut batch = Batch::at(self.live.clock().now()).with(paused);
+                for id in taken {
+                    batch.take(id);
+                }
+                Ok((Commit::now(batch, None), ()))
+            })
+            .await?;
         Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None })
     }
 
     /// A pause, as the end of driving. What is waited for in a session that works for a call is about a call of that session.
     pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &Paused) -> Ended {
+        let mut detail = pause.detail.clone().unwrap_or_default();
         let call = match pause.session {
             Some(child) => match load_view(&**self.live.store(), child, None).await {
-                Ok(view) => view.pause().and_then(|pause| pause.call_id),
+                Ok(view) => {
+                    let own = view.pause();
+                    // Of a call whose effect is not known the tool is named, in whatever session it was made.
+                    if let Some(tool) = own.filter(|own| own.reason == PauseReason::EffectUnknown) {
+                        detail = tool.detail.clone().unwrap_or(detail);
+                    }
+                    own.and_then(|own| own.call_id)
+                }
                 Err(_) => None,
             },
             None => pause.call_id,
         };
-        let detail = pause.detail.clone().unwrap_or_default();
         Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session }
     }
 }

@@ -20,10 +20,8 @@ impl Driver {
         ending: Ending,
     ) -> Result<Ended, RuntimeError> {
         self.give_up_calls(evaluation).await?;
-        let cancels = match ending.outcome {
-            Outcome::Cancelled => self.waiting_cancels().await?,
-            _ => Vec::new(),
-        };
+        // Whatever was wished of the evaluation goes with it, so that nothing of it reaches the next one.
+        let wishes = self.waiting_wishes(evaluation).await?;
         let executed = self
             .live
             .commit(|state| {
@@ -45,7 +43,7 @@ impl Driver {
                     error: ending.error,
                     extra: Extra::default(),
                 });
-                for item in cancels {
+                for item in wishes.cancels.into_iter().chain(wishes.pauses) {
                     batch.take(item);
                 }
                 Ok((Commit::now(batch, Some(prepared)), executed))

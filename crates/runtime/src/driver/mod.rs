@@ -9,6 +9,7 @@ mod attend;
 mod calls;
 mod drive;
 mod finish;
+mod follow_up;
 mod hydrate;
 mod logs;
 mod outcome;
@@ -21,7 +22,6 @@ mod retry;
 mod supersede;
 mod tell;
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -132,9 +132,6 @@ pub struct Driver {
     cancel: CancellationToken,
     /// How the evaluation was resumed, for those that work for its calls.
     resumed_with: Mutex<ResumeOptions>,
-    /// Wishes that came from outside and are granted between two actions.
-    wants_cancel: AtomicBool,
-    wants_pause: AtomicBool,
     hydrated: hydrate::Hydrated,
     teller: Teller,
 }
@@ -162,8 +159,6 @@ impl Driver {
             stop,
             cancel: CancellationToken::new(),
             resumed_with: Mutex::default(),
-            wants_cancel: AtomicBool::new(false),
-            wants_pause: AtomicBool::new(false),
             hydrated: hydrate::Hydrated::default(),
             teller,
         }

@@ -76,10 +76,10 @@ impl Ended {
             Self::Paused {
                 reason: PauseReason::EffectUnknown,
                 call: Some(call),
-                detail,
-                session: None,
+                detail: tool,
+                session,
                 ..
-            } => Err(RuntimeError::ToolIdempotencyError { call, tool: detail }),
+            } => Err(RuntimeError::ToolIdempotencyError { call, tool, session }),
             other => Err(RuntimeError::NoAnswer { ended: Box::new(other) }),
         }
     }

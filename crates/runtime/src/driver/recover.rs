@@ -10,7 +10,9 @@ use std::sync::{Arc, PoisonError};
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, Effect, EvaluationResumed, Files, PauseReason, Paused, Resolved};
+use backstitch_core::journal::{
+    Decision, Effect, EvaluationResumed, Files, Outcome, PauseReason, Paused, Resolved,
+};
 use backstitch_core::message::Arguments;
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::{Call, CallStatus};
@@ -23,8 +25,26 @@ use crate::sub_agent::{has_files, is_withdrawn, still_waits, withdraw};
 
 impl Driver {
     /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
-    /// asked.
+    /// asked, unless messages wait in the inbox: those start the next evaluation. Naming an evaluation resumes that one alone.
+    ///
+    /// Fails with [`RuntimeError::ConversationNotFound`] when the session has no messages and none wait.
     pub async fn resume(&self, options: ResumeOptions) -> Result<Ended, RuntimeError> {
+        if options.evaluation.is_some() {
+            return self.resume_one(options).await;
+        }
+        let has_open = {
+            let state = self.live.state().await;
+            let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
+            matches!(latest, Some(None | Some(Outcome::Superseded)))
+        };
+        if !has_open && let Some(ended) = self.start_waiting().await? {
+            return self.and_answer_waiting(ended).await;
+        }
+        let ended = self.resume_one(options).await?;
+        self.and_answer_waiting(ended).await
+    }
+
+    async fn resume_one(&self, options: ResumeOptions) -> Result<Ended, RuntimeError> {
         crash_point!("recover.before");
         let drift = match options.drift {
             Some(drift) => drift,
@@ -78,9 +98,7 @@ impl Driver {
         }
         let state = self.live.state().await;
         let latest = state.view.latest_evaluation().map(|latest| latest.evaluation_id);
-        latest.ok_or_else(|| {
-            RuntimeError::NothingToDo("the session has not been asked anything yet".to_owned())
-        })
+        latest.ok_or(RuntimeError::ConversationNotFound { session: self.live.id() })
     }
 
     /// Refuses an agent that cannot go on with what another began.
@@ -131,7 +149,7 @@ impl Driver {
     ) -> Result<Option<Ended>, RuntimeError> {
         let pauses: Vec<Arc<Paused>> = self.live.state().await.view.pauses().cloned().collect();
         // Whoever cancels an evaluation need not decide first what it waits for, as long as nothing has happened.
-        let is_cancelled = !self.waiting_cancels().await?.is_empty();
+        let is_cancelled = !self.waiting_wishes(evaluation).await?.cancels.is_empty();
         for pause in pauses {
             let goes_on = match pause.reason {
                 // What is waited for elsewhere is decided there.

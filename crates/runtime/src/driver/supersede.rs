@@ -72,7 +72,7 @@ impl Driver {
             messages.iter().filter(|message| message.role() == Role::User && !is_by_runtime(message));
         let said = by_a_person.filter_map(|message| message.message.parts());
         let said = said.map(|parts| Mission::new(parts.to_vec())).collect();
-        let evaluation = self.begin_with(said, Some(superseded)).await?;
+        let evaluation = self.begin_with(said, Some(superseded), Vec::new()).await?;
         self.drive(evaluation).await
     }
 }

@@ -10,7 +10,7 @@ mod contract;
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{Point, Position};
+use backstitch_core::journal::{Outcome, Point, Position};
 use backstitch_core::ports::{Policy, Store};
 use backstitch_core::prompt::{BoundPrompt, Rendered, register_slices};
 use backstitch_core::session::Snapshot;
@@ -126,22 +126,35 @@ impl Evaluator {
         session: &Arc<LiveSession>,
         resume: impl Into<Resume>,
     ) -> Result<Ended, RuntimeError> {
-        let mut ended = match resume.into() {
+        let resume = resume.into();
+        // Who resumes a session also answers what was sent to it; who starts or names an evaluation wants the answer of that one.
+        let answers_waiting = matches!(&resume, Resume::With(options) if options.evaluation.is_none());
+        let mut ended = match resume {
             Resume::No => {
                 let mission = Mission::new(prompt.mission().to_vec());
                 if mission.parts().is_empty() {
-                    let message = "the prompt asks for nothing: say what is to be done with `asking`";
-                    return Err(RuntimeError::NothingToDo(message.to_owned()));
+                    return Err(RuntimeError::EmptyMission);
                 }
                 self.driver(prompt, session, None).await?.start(mission).await?
             }
             Resume::With(options) => self.go_on(prompt, session, options).await?,
         };
-        // The driver sees to it that this ends.
-        while let Ended::Superseded { evaluation, .. } = ended {
-            ended = self.driver(prompt, session, None).await?.start_over(evaluation).await?;
+        loop {
+            // The driver sees to it that superseding ends.
+            let next = match &ended {
+                Ended::Superseded { evaluation, .. } => {
+                    Some(self.driver(prompt, session, None).await?.start_over(*evaluation).await?)
+                }
+                Ended::Completed(_) if answers_waiting && !self.stop.is_cancelled() => {
+                    self.driver(prompt, session, None).await?.start_waiting().await?
+                }
+                _ => None,
+            };
+            match next {
+                Some(next) => ended = next,
+                None => return Ok(ended),
+            }
         }
-        Ok(ended)
     }
 
     async fn go_on(
@@ -150,12 +163,22 @@ impl Evaluator {
         session: &Arc<LiveSession>,
         mut options: ResumeOptions,
     ) -> Result<Ended, RuntimeError> {
+        let is_idle = {
+            let state = session.state().await;
+            let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
+            !matches!(latest, Some(None | Some(Outcome::Superseded)))
+        };
+        if is_idle
+            && options.evaluation.is_none()
+            && let Some(ended) = self.driver(prompt, session, None).await?.start_waiting().await?
+        {
+            return Ok(ended);
+        }
         let started = {
             let state = session.state().await;
             let latest = || state.view.latest_evaluation().map(|latest| latest.evaluation_id);
             let Some(mut evaluation) = options.evaluation.or_else(latest) else {
-                let message = "the session has not been asked anything yet";
-                return Err(RuntimeError::NothingToDo(message.to_owned()));
+                return Err(RuntimeError::ConversationNotFound { session: session.id() });
             };
             // What took the place of an evaluation is what goes on.
             let successor = |of: EvaluationId| {

@@ -58,9 +58,7 @@ impl LiveSession {
         let view = self.state().await.view.clone();
         let latest = view.lineage().rewinds().last().copied();
         let Some((at, _)) = latest else {
-            return Err(RuntimeError::NothingToDo(
-                "the session has not gone back, so there is nothing to undo".into(),
-            ));
+            return Err(RuntimeError::NothingToUndo { session: self.id() });
         };
         let record = read_records(&**self.store(), self.id(), at, Some(at.next())).await?;
         let rescue = match record.first().map(|record| &record.body) {
@@ -113,7 +111,7 @@ impl LiveSession {
         reason: Option<String>,
     ) -> Result<Rewind, RuntimeError> {
         if place.cut == view.head() && (place.files == view.files() || self.workspace().is_none()) {
-            return Err(RuntimeError::NothingToDo("the session is there already".to_owned()));
+            return Err(RuntimeError::NothingToRewind { session: self.id() });
         }
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         check_kept(&**self.store(), place.files).await?;

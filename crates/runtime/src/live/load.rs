@@ -69,13 +69,13 @@ pub async fn load_view(
             None => JournalView::fold(&records)?,
         });
     }
-    view.ok_or(RuntimeError::ConversationNotFound { session })
+    view.ok_or(RuntimeError::SessionNotFound { session })
 }
 
 /// A session that the store does not know is a conversation that nobody had.
 fn not_found(error: StoreError) -> RuntimeError {
     match error {
-        StoreError::NotFound { session } => RuntimeError::ConversationNotFound { session },
+        StoreError::NotFound { session } => RuntimeError::SessionNotFound { session },
         other => RuntimeError::Store(other),
     }
 }

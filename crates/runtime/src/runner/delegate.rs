@@ -79,9 +79,9 @@ impl ToolRunner {
                 self.live.lend_files(false);
                 Ok(end)
             }
-            Ok(Settled::Conflict) => Err(RuntimeError::NothingToDo(
-                "an agent changes nothing of its caller's state, so nothing can be in its way".to_owned(),
-            )),
+            Ok(Settled::Conflict) => Err(RuntimeError::Internal {
+                reason: "a sub-agent's call conflicts with a state that it cannot change".to_owned(),
+            }),
             Err(error) => {
                 resources.end(false);
                 Err(error)

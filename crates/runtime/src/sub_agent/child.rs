@@ -56,7 +56,7 @@ impl Child {
         agent.deadline = shorter(agent.deadline, time_left);
         let set_up = agent.clone();
         let live = match open(parent, session, lent.workspace, &set_up).await {
-            Err(RuntimeError::ConversationNotFound { .. }) => {
+            Err(RuntimeError::SessionNotFound { .. }) => {
                 let seed = parent.seed().await.rng_for(call).next_u64();
                 let created = SessionCreated {
                     session_id: session,
@@ -92,7 +92,8 @@ impl Child {
                     let least = Amounts { input_tokens: 1, ..Amounts::ONE_TURN };
                     let least = state.view.spent_by(latest).plus(least);
                     let has_budget = latest.budget.is_none_or(|budget| budget.check(least).is_ok());
-                    (has_budget, latest.time_left(), latest.finished.is_some())
+                    let is_finished = latest.finished.is_some();
+                    (latest.evaluation_id, has_budget, latest.time_left(), is_finished)
                 })
             };
             if matches!(latest, Some((.., true))) {
@@ -101,9 +102,10 @@ impl Child {
             }
             let mut ended = match latest {
                 None => self.driver.start(mission).await?,
-                Some((has_budget, time_left, _)) => {
+                Some((evaluation, has_budget, time_left, _)) => {
                     let options = ResumeOptions {
-                        evaluation: None,
+                        // The call is answered by what it asked for, and not by what was sent to the session since.
+                        evaluation: Some(evaluation),
                         // A person may have given it more than its call holds back: that stands as long as it lasts.
                         budget: self.allotment.filter(|_| !has_budget),
                         deadline: self.time_left.and(shorter(time_left, self.time_left)),
@@ -190,7 +192,7 @@ pub(crate) async fn withdraw(
     let surroundings = surroundings(parent, WorkspaceUse::None).await;
     let live = match LiveSession::open(surroundings, session, parent.claimed_by(), |_| {}).await {
         // A crash came before it.
-        Err(RuntimeError::ConversationNotFound { .. }) => return Ok(()),
+        Err(RuntimeError::SessionNotFound { .. }) => return Ok(()),
         other => other?,
     };
     let withdrawn = live.withdraw(why).await;
@@ -202,7 +204,7 @@ pub(crate) async fn withdraw(
 pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     match load_view(&**parent.store(), session, None).await {
         Ok(view) => Ok(view.files().is_some()),
-        Err(RuntimeError::ConversationNotFound { .. }) => Ok(false),
+        Err(RuntimeError::SessionNotFound { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -211,7 +213,7 @@ pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Resul
 pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     match load_view(&**parent.store(), session, None).await {
         Ok(view) => Ok(view.latest_evaluation().is_none()),
-        Err(RuntimeError::ConversationNotFound { .. }) => Ok(true),
+        Err(RuntimeError::SessionNotFound { .. }) => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -235,7 +237,7 @@ pub(crate) async fn spent_for(
     let Some(child) = call.session() else { return Ok(None) };
     let amounts = match load_view(&**parent.store(), child, None).await {
         Ok(view) => view.ledger().committed(),
-        Err(RuntimeError::ConversationNotFound { .. }) => return Ok(None),
+        Err(RuntimeError::SessionNotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
     let charged = BudgetCharged { reservation: None, amounts, extra: Extra::default() };
@@ -277,7 +279,7 @@ pub(crate) async fn left_running(
             let Some(child) = call.session() else { continue };
             match load_view(&**live.store(), child, None).await {
                 Ok(child) => views.push(child),
-                Err(RuntimeError::ConversationNotFound { .. }) => {}
+                Err(RuntimeError::SessionNotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -52,7 +52,9 @@ async fn a_session_that_is_cut_off_after_any_batch_ends_as_if_it_had_not_been() 
         let runtime = Runtime::new(store_of(&records[..end]).await);
         let again = evaluator.open_session(&runtime, session.id(), SessionOptions::default()).await.unwrap();
         let answered = match evaluator.evaluate(&prompt, &again, true).await {
-            Err(RuntimeError::NothingToDo(_)) => evaluator.evaluate(&prompt, &again, false).await,
+            Err(RuntimeError::ConversationNotFound { .. }) => {
+                evaluator.evaluate(&prompt, &again, false).await
+            }
             other => other,
         };
         let answered = answered.unwrap().answer().unwrap();

@@ -328,11 +328,20 @@ async fn what_does_not_exist_is_not_found() {
     let setting = Setting::new();
     let unknown = SessionId::from_uuid(uuid::Uuid::from_u128(7));
     let error = setting.runtime.view(unknown).await.unwrap_err();
-    assert!(matches!(error, RuntimeError::ConversationNotFound { session } if session == unknown));
+    assert!(matches!(error, RuntimeError::SessionNotFound { session } if session == unknown));
     let error =
         setting.runtime.open(unknown, setting.agent(Effect::Pure), setting.options()).await.err().unwrap();
-    assert!(matches!(error, RuntimeError::ConversationNotFound { .. }));
+    assert!(matches!(error, RuntimeError::SessionNotFound { .. }));
     let driver = setting.runtime.create(setting.agent(Effect::Pure), setting.options()).await.unwrap();
-    assert!(matches!(driver.resume(ResumeOptions::default()).await, Err(RuntimeError::NothingToDo(_))));
-    assert!(matches!(driver.session().undo().await, Err(RuntimeError::NothingToDo(_))));
+    // A session without messages is told from one that does not exist, and from everything else that cannot be done.
+    let error = driver.resume(ResumeOptions::default()).await.unwrap_err();
+    let id = driver.session().id();
+    assert!(matches!(error, RuntimeError::ConversationNotFound { session } if session == id), "{error}");
+    assert!(
+        matches!(driver.session().undo().await, Err(RuntimeError::NothingToUndo { session }) if session == id)
+    );
+    assert!(matches!(setting.runtime.cancel(id).await, Err(RuntimeError::NothingToCancel { .. })));
+    assert!(matches!(setting.runtime.pause(id).await, Err(RuntimeError::NothingToPause { .. })));
+    let there = driver.session().rewind(&backstitch_runtime::PointSpec::Head, None).await;
+    assert!(matches!(there, Err(RuntimeError::NothingToRewind { session }) if session == id));
 }

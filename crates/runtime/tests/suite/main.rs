@@ -14,6 +14,7 @@ mod files;
 mod findings;
 mod harness;
 mod history;
+mod idle;
 mod limits;
 mod lisp;
 mod lisp_sub_agents;

@@ -304,10 +304,13 @@ async fn another_prompt_cannot_go_on_and_one_that_asks_nothing_cannot_begin() {
     let evaluator = evaluator(vec![]);
     let (_, session) = begin(&evaluator).await;
     let nothing = evaluator.evaluate(&workshop(), &session, true).await.unwrap_err();
-    assert!(matches!(nothing, RuntimeError::NothingToDo(_)), "{nothing}");
+    assert!(
+        matches!(nothing, RuntimeError::ConversationNotFound { session: id } if id == session.id()),
+        "{nothing}"
+    );
     let silent = workshop().asking_parts(Vec::new());
     let nothing = evaluator.evaluate(&silent, &session, false).await.unwrap_err();
-    assert!(matches!(nothing, RuntimeError::NothingToDo(_)), "{nothing}");
+    assert!(matches!(nothing, RuntimeError::EmptyMission), "{nothing}");
     evaluator.evaluate(&workshop(), &session, false).await.unwrap_err();
     let mismatch = evaluator.evaluate(&vanishing(), &session, true).await.unwrap_err();
     assert!(matches!(mismatch, RuntimeError::PromptMismatch { .. }), "{mismatch}");

@@ -98,7 +98,7 @@ pub(crate) async fn hammers(stage: &Stage) {
 /// Opens a session, and creates it if there is none.
 async fn take(runtime: &Runtime, session: SessionId) -> Result<Driver, RuntimeError> {
     match runtime.open(session, agent(), SessionOptions::default()).await {
-        Err(RuntimeError::ConversationNotFound { .. }) => {
+        Err(RuntimeError::SessionNotFound { .. }) => {
             let options = SessionOptions { id: Some(session), ..SessionOptions::default() };
             runtime.create(agent(), options).await
         }

@@ -99,13 +99,15 @@ fn prompt() -> BoundPrompt {
 pub(super) async fn evaluated(stage: &Stage, opened: &Opened) -> Result<Ended, RuntimeError> {
     let evaluator = Evaluator::of(narrator(stage));
     let session = match evaluator.open_session(&opened.runtime, session::id(), opened.options()).await {
-        Err(RuntimeError::ConversationNotFound { .. }) => {
+        Err(RuntimeError::SessionNotFound { .. }) => {
             evaluator.create_session(&opened.runtime, opened.options()).await?
         }
         other => other?,
     };
     let mut ended = match evaluator.evaluate(&prompt(), &session, true).await {
-        Err(RuntimeError::NothingToDo(_)) => evaluator.evaluate(&prompt(), &session, false).await?,
+        Err(RuntimeError::ConversationNotFound { .. }) => {
+            evaluator.evaluate(&prompt(), &session, false).await?
+        }
         other => other?,
     };
     while let Ended::Paused { call: Some(call), detail, .. } = &ended {

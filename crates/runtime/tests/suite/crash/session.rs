@@ -137,13 +137,13 @@ pub(crate) async fn answered(stage: &Stage) -> Vec<String> {
 pub(crate) async fn go_on(stage: &Stage, opened: &Opened) -> Result<(Driver, Ended), RuntimeError> {
     let opening = opened.runtime.open(id(), agent(stage), opened.options()).await;
     let driver = match opening {
-        Err(RuntimeError::ConversationNotFound { .. }) => {
+        Err(RuntimeError::SessionNotFound { .. }) => {
             opened.runtime.create(agent(stage), opened.options()).await?
         }
         other => other?,
     };
     let ended = match driver.resume(ResumeOptions::default()).await {
-        Err(RuntimeError::NothingToDo(_)) => driver.start("sew").await?,
+        Err(RuntimeError::ConversationNotFound { .. }) => driver.start("sew").await?,
         other => other?,
     };
     Ok((driver, ended))

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use backstitch_core::journal::{Decision, Effect, Outcome, PauseReason, RecordBody};
+use backstitch_core::journal::{CallStarted, Decision, Effect, Outcome, PauseReason, RecordBody};
 use backstitch_core::tool::ToolName;
-use backstitch_runtime::{Agent, Ended, ResumeOptions, Tools, read_records};
+use backstitch_runtime::{Agent, Ended, ResumeOptions, RuntimeError, SessionOptions, Tools, read_records};
 use serde_json::json;
 
 use super::{Shop, asks, results, sub_agent, with_agent, write, writes};
-use crate::tailor::{reply, scripted, started_until, with_approval};
+use crate::tailor::{reply, scripted, started, started_until, with_approval};
 
 #[tokio::test]
 async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_go_on() {
@@ -173,4 +173,48 @@ async fn an_evaluation_that_is_cancelled_while_an_agent_waits_puts_back_what_it_
     assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
     assert_eq!((shop.file("coat"), shop.file("beside")), (None, None));
     assert!(shop.runtime.view(child).await.unwrap().latest_evaluation().is_none());
+}
+
+#[tokio::test]
+async fn an_effect_that_is_not_known_is_an_error_that_says_where_to_decide_at_any_depth() {
+    for depth in 1..=3 {
+        let shop = Shop::new();
+        let replies = vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])];
+        let tool = with_approval(write(Effect::External, &shop.ran));
+        let mut agent = scripted(replies).with_tools(Tools::new([tool]).unwrap());
+        for _ in 0..depth {
+            agent = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(agent));
+        }
+        let driver = shop.create(agent.clone()).await;
+        let session = driver.session().id();
+        let ended = driver.start("sew").await.unwrap();
+        let Ended::Paused { session: Some(inner), call: Some(call), .. } = ended else { panic!("{ended:?}") };
+        driver.session().release().await.unwrap();
+        // It is approved, and the process dies inside of the call.
+        let live = shop.runtime.open_idle(inner, SessionOptions::default()).await.unwrap();
+        live.resolve(Some(call), Decision::Approve, None).await.unwrap();
+        let evaluation = live.state().await.view.latest_evaluation().unwrap().evaluation_id;
+        let intent = CallStarted {
+            name: "write".into(),
+            effect: Effect::External,
+            ..started(inner, evaluation, call)
+        };
+        live.record(vec![intent.into()]).await.unwrap();
+        live.release().await.unwrap();
+
+        let driver = shop.runtime.open(session, agent, (shop.options)()).await.unwrap();
+        for _ in 0..2 {
+            let error = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap_err();
+            let RuntimeError::ToolIdempotencyError { call: unknown, tool, session: Some(waiting) } = &error
+            else {
+                panic!("{depth}: {error:?}")
+            };
+            assert_eq!((*unknown, tool.as_str(), *waiting), (call, "write", inner), "{error}");
+            assert!(error.to_string().contains(&inner.to_string()), "{error}");
+        }
+        assert_eq!(shop.ran.load(Ordering::SeqCst), 0, "it did not run again");
+        shop.runtime.decide(inner, Some(call), Decision::Retry, None).await.unwrap();
+        assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
+        assert_eq!(shop.ran.load(Ordering::SeqCst), 1);
+    }
 }
