@@ -3,7 +3,9 @@
 //! This is the edge of the program: it reads arguments and files, calls the libraries, and puts what they say into words.
 //! Exit codes: 0 it worked, 1 it did not, 2 it was called wrongly, 3 a session waits for a decision, 130 a person interrupted it.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
+// First, since its macros print for all others.
+#[macro_use]
+mod terminal;
 
 mod lisp;
 mod sessions;
@@ -33,7 +35,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    end_quietly_when_nobody_reads();
+    // Also what a panic says may come from anywhere.
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
+    }));
     let arguments = Arguments::parse();
     let done = match arguments.command {
         Command::Lisp(command) => lisp::run(command),
@@ -47,19 +52,3 @@ fn main() -> ExitCode {
         }
     }
 }
-
-/// Whoever reads what is printed may have had enough, as `head` has. That is no reason to speak of a panic; but a session that is
-/// driven ends there as it would by a kill, and can be resumed.
-fn end_quietly_when_nobody_reads() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.payload_as_str().unwrap_or_default();
-        if said.starts_with("failed printing to") && said.contains("Broken pipe") {
-            std::process::exit(BROKEN_PIPE);
-        }
-        usual(panic);
-    }));
-}
-
-/// What a shell says of a program that a closed pipe ended.
-const BROKEN_PIPE: i32 = 141;

@@ -9,6 +9,7 @@ use backstitch_lisp::{Engine, Error, Finished, Inputs, Outcome, Request, Signal,
 use serde_json::{Value as Json, json};
 
 use super::{Given, now_millis};
+use crate::terminal;
 
 pub(super) fn run(file: &Path, given: &Given, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut source = String::new();
@@ -24,10 +25,10 @@ pub(super) fn run(file: &Path, given: &Given, as_json: bool) -> anyhow::Result<E
         println!("{}", answer(finished.as_ref(), &value));
     } else {
         for print in finished.iter().flat_map(|finished| &finished.prints) {
-            println!("{print}");
+            terminal::data(&format!("{print}\n"));
         }
         match &value {
-            Ok(text) => println!("{text}"),
+            Ok(text) => terminal::data(&format!("{text}\n")),
             Err(error) => eprintln!("{}", error.render()),
         }
     }

@@ -13,6 +13,7 @@ use similar::TextDiff;
 use super::Common;
 use super::place::Place;
 use super::show::slices;
+use crate::terminal;
 
 /// More than this of a file is not compared line by line.
 const MOST_COMPARED: usize = 1024 * 1024;
@@ -69,7 +70,7 @@ impl Diff {
             if !self.names
                 && let Some(text) = text_of(&place, &from, &to, change)?
             {
-                print!("{text}");
+                terminal::data(&text);
             }
         }
         for (name, (before, after)) in state(&from, &to)? {

@@ -3,7 +3,6 @@
 //! The journal keeps of a request its digest, its length and what rendered it. The request itself follows from the journal, and so
 //! it can be made again; that its digest is the recorded one shows that it is the same, byte for byte.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::definition::definition_of;
 use super::place::Place;
+use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct Request {
@@ -91,11 +91,7 @@ impl Request {
             return Ok(());
         }
         match body {
-            Some(body) if self.raw => {
-                let mut out = std::io::stdout().lock();
-                out.write_all(body.as_bytes())?;
-                out.flush()?;
-            }
+            Some(body) if self.raw => terminal::data(body),
             Some(body) => {
                 let value: Value = serde_json::from_str(body)?;
                 println!("{value:#}");

@@ -1,7 +1,5 @@
 //! The turns of agents that answer with programs, in full.
 
-use std::borrow::Cow;
-
 use anyhow::Context as _;
 use backstitch::journal::ProgramStarted;
 use backstitch::object::ObjectRef;
@@ -134,19 +132,7 @@ fn text_of(excerpt: &Excerpt) -> String {
     }
 }
 
-/// Prints lines that programs and tools have written, which are not to steer a terminal.
+/// Prints lines that programs and tools have written.
 fn indented(text: &str, before: &str) {
-    text.lines().for_each(|line| println!("{before}{}", harmless(line)));
-}
-
-fn harmless(line: &str) -> Cow<'_, str> {
-    let steers = |character: char| character.is_control() && character != '\t';
-    match line.contains(steers) {
-        false => Cow::Borrowed(line),
-        true => Cow::Owned(
-            line.chars()
-                .map(|character| if steers(character) { char::REPLACEMENT_CHARACTER } else { character })
-                .collect(),
-        ),
-    }
+    text.lines().for_each(|line| println!("{before}{line}"));
 }

@@ -189,7 +189,7 @@ fn turns_are_shown_in_full_and_do_not_steer_the_terminal() {
     let arguments = ["run", "x", "--mode", "lisp", "--tools", "read_file", "--model", &model];
     stage.run(&arguments).worked_quietly();
     let shown = stage.run(&["show", "--turns"]).worked();
-    assert!(shown.contains("  | red: \u{fffd}[31m\n") && !shown.contains('\u{1b}'), "{shown}");
+    assert!(shown.contains("  | red: \\u001b[31m\n") && !shown.contains('\u{1b}'), "{shown}");
     assert!(shown.contains("1998,1999]") && shown.contains("\"_key\":\"for people\""), "{shown}");
     // Whatever stands under a turn is indented.
     assert!(shown.lines().all(|line| line.starts_with("turn ") || line.starts_with("  ")), "{shown}");
