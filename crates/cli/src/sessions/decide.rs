@@ -10,8 +10,11 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::short;
+use super::place::{part_of_id, short};
 use super::travel::opened_or_latest;
+
+/// What stands in the place of a call for a decision about the session as a whole.
+const WHOLE_SESSION: &str = "-";
 
 /// What is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,20 +56,26 @@ pub(crate) struct Resolve {
 
 impl Resolve {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        part_of_id(&self.session)?;
+        if self.call != WHOLE_SESSION {
+            part_of_id(&self.call)?;
+        }
         let live = opened_or_latest(common, Some(&self.session)).await?;
         let done = self.decide(&live).await;
         live.release().await?;
         done?;
         match common.json {
             true => println!("{}", json!({"v": 1, "session": live.id(), "call": self.call, "decided": true})),
-            false => println!("decided; `backstitch resume {}` goes on", short(live.id())),
+            false => {
+                println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(live.id()))))
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
 
     async fn decide(&self, live: &backstitch::LiveSession) -> anyhow::Result<()> {
         let by = std::env::var("USER").ok();
-        if self.call == "-" {
+        if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
                 bail!("say which call this is about");
             }

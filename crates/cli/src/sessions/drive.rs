@@ -5,25 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow};
-use backstitch::agent_file::{AgentDefinition, AnswerMode, BuiltAgent};
+use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::id::SessionId;
-use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
 use backstitch::{
     Drift, Ended, Evaluator, Fidelity, LiveSession, ResumeOptions, RuntimeError, SessionOptions, SystemClock,
     entropy,
 };
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
+use tokio::task::JoinHandle;
 
 use super::Common;
 use super::definition::{AgentFlags, ModelFlags, changed, definition_of};
-use super::live::Live;
+use super::ending::{Driven, finish};
+use super::live::{Announced, Live};
 use super::place::{Place, short, uncovered};
+use super::signals::Signals;
 use crate::usage::Usage;
-
-/// The exit code of a command that a person interrupted.
-const INTERRUPTED: u8 = 130;
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -41,6 +40,7 @@ impl Run {
         let live = Live::new(common.json);
         let prompt = built.asking(&self.mission)?;
         let evaluator = live.follow(Evaluator::of(live.watch(built.agent)));
+        let stopper = Stopper::start(&evaluator, &live)?;
         let here = std::env::current_dir()?;
         let place = Place::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
         // The session is named first, so that whoever finds its directory held is told by which session.
@@ -50,14 +50,14 @@ impl Run {
         let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
         let session = evaluator.create_session(&place.runtime, options).await?;
         let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
-        live.event(json!({"v": 1, "event": "started", "session": id, "model": model}));
+        let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
         live.status(&format!("session {id} ({model})"));
         if let Some(paths) = workspace.as_deref().and_then(uncovered) {
             live.status(&format!("not covered, and so neither kept nor put back: {paths}"));
         }
         let driving = evaluator.evaluate(&prompt, &session, false);
-        let driven = driven(&evaluator, &live, &session, driving).await;
-        finish(&live, &definition, &session, driven).await
+        let driven = stopper.driven(&live, &session, driving).await;
+        announced.close(finish(common, &live, &definition, &session, driven).await)
     }
 }
 
@@ -91,7 +91,8 @@ enum Found {
 impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let opened = Opened::open(common, self.session.as_deref(), &self.model, self.take_over).await?;
-        let Opened { definition, built, live, evaluator, session } = &opened;
+        let Opened { built, evaluator, session, .. } = &opened;
+        let announced = opened.announce("resumed");
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
             Found::Keep => Drift::Adopt,
@@ -104,15 +105,13 @@ impl Resume {
             deadline: self.model.deadline.map(|deadline| deadline.0),
             ..ResumeOptions::default()
         };
-        let driving = evaluator.evaluate(&built.prompt, session, options);
-        let driven = driven(evaluator, live, session, driving).await;
+        let driven = opened.driven(evaluator.evaluate(&built.prompt, session, options)).await;
         if let Err(RuntimeError::ConversationNotFound { session: id }) = &driven.ended {
             session.release().await?;
-            let message =
-                format!("session {id} has no messages; `backstitch ask {} TEXT` asks it", short(id));
-            return Err(anyhow!(message));
+            let ask = common.hint(format_args!("ask {} TEXT", short(id)));
+            return announced.close(Err(anyhow!("session {id} has no messages; `{ask}` asks it")));
         }
-        finish(live, definition, session, driven).await
+        announced.close(opened.finish(common, driven).await)
     }
 }
 
@@ -135,7 +134,7 @@ impl Ask {
             return Err(Usage("say what is asked".to_owned()).into());
         }
         let opened = Opened::open(common, Some(&self.session), &self.model, self.take_over).await?;
-        let Opened { definition, built, live, evaluator, session } = &opened;
+        let Opened { built, evaluator, session, .. } = &opened;
         let open = {
             let state = session.state().await;
             state.view.latest_evaluation().is_some_and(|latest| latest.finished.is_none())
@@ -144,14 +143,16 @@ impl Ask {
             session.release().await?;
             let id = short(session.id());
             return Err(anyhow!(
-                "session {id} has not answered yet: `backstitch resume {id}` continues, `backstitch send {id} TEXT` adds to what was \
-                 asked, `backstitch cancel {id}` ends it"
+                "session {id} has not answered yet: `{}` continues, `{}` adds to what was asked, `{}` ends it",
+                common.hint(format_args!("resume {id}")),
+                common.hint(format_args!("send {id} TEXT")),
+                common.hint(format_args!("cancel {id}"))
             ));
         }
         let prompt = built.asking(&self.text)?;
-        let driving = evaluator.evaluate(&prompt, session, false);
-        let driven = driven(evaluator, live, session, driving).await;
-        finish(live, definition, session, driven).await
+        let announced = opened.announce("resumed");
+        let driven = opened.driven(evaluator.evaluate(&prompt, session, false)).await;
+        announced.close(opened.finish(common, driven).await)
     }
 }
 
@@ -161,6 +162,7 @@ struct Opened {
     built: BuiltAgent,
     live: Live,
     evaluator: Evaluator,
+    stopper: Stopper,
     session: Arc<LiveSession>,
 }
 
@@ -182,6 +184,7 @@ impl Opened {
         let built = limited.build()?;
         let live = Live::new(common.json);
         let evaluator = live.follow(Evaluator::of(live.watch(built.agent.clone())));
+        let stopper = Stopper::start(&evaluator, &live)?;
         let workspace = place.workspace(&definition, &session.to_string())?;
         let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace, take_over, ..SessionOptions::default() };
@@ -189,147 +192,65 @@ impl Opened {
         if is_other {
             session.record(vec![changed(&definition)]).await?;
         }
-        Ok(Self { definition, built, live, evaluator, session })
+        Ok(Self { definition, built, live, evaluator, stopper, session })
+    }
+
+    fn announce(&self, event: &str) -> Announced {
+        let model = self.definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.live.begin(json!({"v": 1, "event": event, "session": self.session.id(), "model": model}))
+    }
+
+    async fn driven(&self, driving: impl Future<Output = Result<Ended, RuntimeError>>) -> Driven {
+        self.stopper.driven(&self.live, &self.session, driving).await
+    }
+
+    async fn finish(&self, common: &Common, driven: Driven) -> anyhow::Result<ExitCode> {
+        finish(common, &self.live, &self.definition, &self.session, driven).await
     }
 }
 
-/// What came of driving.
-struct Driven {
-    ended: Result<Ended, RuntimeError>,
-    /// Whether a person stopped it.
-    interrupted: bool,
+/// Stops a run cleanly when a person presses Ctrl-C, the terminal is closed or the process is asked to end: what runs is rolled back,
+/// and the session pauses. A second signal ends it at once, and so does one that comes before the session was announced.
+struct Stopper {
+    listener: JoinHandle<()>,
+    interrupted: Arc<AtomicBool>,
 }
 
-/// Drives, and stops cleanly when a person presses Ctrl-C or the process is asked to end: what runs is rolled back, and the session
-/// pauses. Who does not want to wait for that presses again.
-async fn driven(
-    evaluator: &Evaluator,
-    live: &Live,
-    session: &LiveSession,
-    driving: impl Future<Output = Result<Ended, RuntimeError>>,
-) -> Driven {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let (evaluator, said, flag) = (evaluator.clone(), live.clone(), interrupted.clone());
-    let listener = tokio::spawn(async move {
-        while asked_to_end().await {
-            if flag.swap(true, Ordering::SeqCst) {
+impl Stopper {
+    /// Listens from now on.
+    fn start(evaluator: &Evaluator, live: &Live) -> anyhow::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let (evaluator, live, flag) = (evaluator.clone(), live.clone(), interrupted.clone());
+        let mut signals = Signals::listen().context("signals cannot be handled here")?;
+        let listener = tokio::spawn(async move {
+            loop {
+                signals.next().await;
                 // Whatever is half done is found by the next resume, as after any crash.
-                std::process::exit(INTERRUPTED.into());
+                if flag.swap(true, Ordering::SeqCst) || !live.is_announced() {
+                    live.quit();
+                }
+                live.status("stopping: what runs is rolled back");
+                evaluator.stop();
             }
-            said.status("stopping: what runs is rolled back");
-            evaluator.stop();
-        }
-    });
-    let beside = [listener, live.tick(), live.retries(session)];
-    let ended = driving.await;
-    beside.iter().for_each(tokio::task::JoinHandle::abort);
-    Driven { ended, interrupted: interrupted.load(Ordering::SeqCst) }
-}
+        });
+        Ok(Self { listener, interrupted })
+    }
 
-/// Completes when the process is asked to end; `false` when that cannot be heard.
-#[cfg(unix)]
-async fn asked_to_end() -> bool {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return tokio::signal::ctrl_c().await.is_ok();
-    };
-    tokio::select! {
-        pressed = tokio::signal::ctrl_c() => pressed.is_ok(),
-        told = terminate.recv() => told.is_some(),
+    async fn driven(
+        &self,
+        live: &Live,
+        session: &LiveSession,
+        driving: impl Future<Output = Result<Ended, RuntimeError>>,
+    ) -> Driven {
+        let beside = [live.tick(), live.retries(session)];
+        let ended = driving.await;
+        beside.iter().for_each(JoinHandle::abort);
+        Driven { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
     }
 }
 
-#[cfg(not(unix))]
-async fn asked_to_end() -> bool {
-    tokio::signal::ctrl_c().await.is_ok()
-}
-
-async fn finish(
-    live: &Live,
-    definition: &AgentDefinition,
-    session: &LiveSession,
-    driven: Driven,
-) -> anyhow::Result<ExitCode> {
-    let id = session.id();
-    let released = session.release().await;
-    let goes_on = format!("`backstitch resume {}` goes on", short(id));
-    let ended = match driven.ended {
-        Err(error) if driven.interrupted => {
-            live.status(&format!("interrupted: {error}; {goes_on}"));
-            live.event(json!({"v": 1, "event": "ended", "session": id, "outcome": "interrupted"}));
-            return Ok(ExitCode::from(INTERRUPTED));
-        }
-        ended => ended.with_context(|| format!("session {id} stopped; {goes_on}"))?,
-    };
-    released?;
-    live.event(as_json(&id.to_string(), &ended));
-    let was_stopped =
-        driven.interrupted && matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. });
-    if was_stopped {
-        live.status(&format!("paused; {goes_on}"));
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    say(live, definition, &short(id), &ended);
-    Ok(match ended {
-        Ended::Completed(_) => ExitCode::SUCCESS,
-        Ended::Paused { .. } => ExitCode::from(3),
-        _ => ExitCode::FAILURE,
-    })
-}
-
-fn as_json(session: &str, ended: &Ended) -> Value {
-    let mut line = match ended {
-        Ended::Completed(answered) => {
-            json!({"outcome": "completed", "text": answered.text, "output": answered.output})
-        }
-        Ended::Paused { reason, call, detail, session, .. } => {
-            json!({"outcome": "paused", "reason": reason, "call": call, "detail": detail, "waits": session})
-        }
-        Ended::Failed { failure, .. } => {
-            json!({"outcome": "failed", "kind": failure.kind, "message": failure.message})
-        }
-        Ended::Cancelled { .. } => json!({"outcome": "cancelled"}),
-        _ => json!({"outcome": "superseded"}),
-    };
-    (line["v"], line["event"], line["session"]) = (json!(1), json!("ended"), json!(session));
-    line
-}
-
-fn say(live: &Live, definition: &AgentDefinition, id: &str, ended: &Ended) {
-    // What is decided for a session that works for a call is decided there.
-    let waits = |session: &Option<SessionId>| session.map_or_else(|| id.to_owned(), short);
-    match ended {
-        // An answer that has to be data is printed as data, whatever was said around it.
-        Ended::Completed(answered) => match &answered.output {
-            Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
-                live.answer(&format!("{output:#}"), false);
-            }
-            _ => live.answer(&answered.text, true),
-        },
-        Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), detail, session, .. } => {
-            let (call, waits) = (short(call), waits(session));
-            live.status(&format!(
-                "paused: it is not known whether {detail} (call {call}) has happened. Say so:"
-            ));
-            live.status(&format!("  backstitch resolve {waits} {call} happened --result TEXT"));
-            live.status(&format!("  backstitch resolve {waits} {call} retry"));
-            live.status(&format!("  backstitch resolve {waits} {call} fail"));
-        }
-        Ended::Paused { reason: PauseReason::Approval, call: Some(call), detail, session, .. } => {
-            let (call, waits) = (short(call), waits(session));
-            live.status(&format!("paused: {detail}. Decide, then `backstitch resume {id}` goes on:"));
-            live.status(&format!("  backstitch resolve {waits} {call} approve"));
-            live.status(&format!("  backstitch resolve {waits} {call} deny --reason TEXT"));
-            live.status(&format!("  backstitch resolve {waits} {call} edit --arguments JSON"));
-        }
-        Ended::Paused { reason: PauseReason::Budget, detail, .. } => {
-            live.status(&format!(
-                "paused: {detail}. `backstitch resume {id} --budget LIMITS` goes on with more"
-            ));
-        }
-        Ended::Paused { detail, .. } => {
-            live.status(&format!("paused: {detail}; `backstitch resume {id}` goes on"));
-        }
-        other => live.status(&other.to_string()),
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        self.listener.abort();
     }
 }

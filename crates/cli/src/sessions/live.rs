@@ -5,7 +5,8 @@
 //! programs (`--json`): a line for each of these, and at the end one with how it ended.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,10 @@ use backstitch::tool::Progress;
 use backstitch::{Agent, Evaluator, Happening, LiveSession, Piece, Retrying, Telemetry, TelemetryEvent};
 use serde_json::{Value, json};
 
+use super::ending::{INTERRUPTED, ended, stopped};
 use super::list::line;
 use super::place::short;
+use crate::terminal;
 
 /// How long nothing is said before a sign of life is.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -50,6 +53,31 @@ struct State {
     /// Whether the cursor stands inside of a line that streams, and the turn of what streamed last.
     inside_line: bool,
     streamed: Option<u64>,
+    /// The session that was announced, as long as its end was not.
+    announced: Option<Value>,
+}
+
+/// A run that was announced, and whose end has to be too. One that panics ends when this is dropped.
+pub(super) struct Announced(Live);
+
+impl Announced {
+    /// Reports the error that ended the run, unless its end was reported already.
+    pub(super) fn close(self, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+        if let Err(error) = &done {
+            let session = self.0.state().announced.clone();
+            self.0.end(stopped(&session.unwrap_or_default(), error));
+        }
+        done
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let session = self.0.state().announced.clone();
+        if let Some(session) = session {
+            self.0.end(ended(&session, "stopped", "panic", "the command panicked"));
+        }
+    }
 }
 
 impl Live {
@@ -59,8 +87,13 @@ impl Live {
             (false, true) => Mode::Terminal,
             (false, false) => Mode::Answer,
         };
-        let state =
-            State { shown: Instant::now(), open: BTreeMap::new(), inside_line: false, streamed: None };
+        let state = State {
+            shown: Instant::now(),
+            open: BTreeMap::new(),
+            inside_line: false,
+            streamed: None,
+            announced: None,
+        };
         Self { mode, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -128,7 +161,7 @@ impl Live {
         let seen = streamed && self.mode == Mode::Terminal && state.streamed.is_some();
         end_line(&mut state);
         if !seen {
-            println!("{text}");
+            terminal::data(&format!("{text}\n"));
         }
     }
 
@@ -142,12 +175,52 @@ impl Live {
         }
     }
 
-    /// A line for programs.
+    /// A line for programs, between the one that announces the session and the one that tells its end.
     pub(super) fn event(&self, event: Value) {
         if self.mode == Mode::Json {
-            self.state().shown = Instant::now();
+            let mut state = self.state();
+            state.shown = Instant::now();
+            if state.announced.is_some() {
+                println!("{event}");
+            }
+        }
+    }
+
+    /// Announces a session. From here on its end is announced too.
+    pub(super) fn begin(&self, event: Value) -> Announced {
+        let mut state = self.state();
+        state.announced = Some(event["session"].clone());
+        if self.mode == Mode::Json {
             println!("{event}");
         }
+        drop(state);
+        Announced(self.clone())
+    }
+
+    /// Whether a session was announced whose end was not.
+    pub(super) fn is_announced(&self) -> bool {
+        self.state().announced.is_some()
+    }
+
+    /// The last line for programs. There is only one.
+    pub(super) fn end(&self, event: Value) {
+        let mut state = self.state();
+        if state.announced.take().is_some() && self.mode == Mode::Json {
+            println!("{event}");
+        }
+    }
+
+    /// Ends the process at once.
+    pub(super) fn quit(&self) -> ! {
+        let mut state = self.state();
+        if let Some(session) = state.announced.take()
+            && self.mode == Mode::Json
+        {
+            let message = "a signal ended the command before the session was paused";
+            println!("{}", ended(&session, "interrupted", "signal", message));
+        }
+        // Nothing else is printed any more: the state stays locked.
+        std::process::exit(INTERRUPTED.into());
     }
 
     fn piece(&self, piece: &Piece) {
@@ -161,7 +234,7 @@ impl Live {
             (state.shown, state.streamed) = (Instant::now(), Some(piece.turn));
             state.inside_line = !text.ends_with('\n');
             print!("{text}");
-            let _ = std::io::stdout().flush();
+            terminal::flush();
         }
     }
 
@@ -186,7 +259,7 @@ impl Live {
                 (state.shown, state.streamed) = (Instant::now(), Some(message.turn));
                 state.inside_line = true;
                 print!("{text}");
-                let _ = std::io::stdout().flush();
+                terminal::flush();
             }
         }
     }

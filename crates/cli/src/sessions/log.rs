@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use backstitch::journal::{CallOutcome, ObservationCause, Origin, Position, Record, RecordBody, Role};
-use backstitch::read_records;
 use backstitch::view::JournalView;
+use backstitch::{load_view, read_records};
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
-use super::list::line;
+use super::list::{line, reason_word};
 use super::place::{Place, short};
+use super::waiting::{PendingCall, pending_call};
 
 #[derive(Args)]
 pub(crate) struct Log {
@@ -30,14 +31,14 @@ impl Log {
         let session = place.session(self.session.as_deref()).await?;
         let view = place.view(session).await?;
         for record in read_records(&*place.store, session, Position::START, None).await? {
-            self.print(common, &view, &record);
+            self.print(common, &place, &view, &record).await?;
         }
         if self.follow {
             let mut events = place.runtime.events(session).from(view.head());
             loop {
                 let record = events.next().await?;
                 let ended = matches!(record.body, RecordBody::EvaluationFinished(_) | RecordBody::Paused(_));
-                self.print(common, &place.view(session).await?, &record);
+                self.print(common, &place, &place.view(session).await?, &record).await?;
                 if ended {
                     break;
                 }
@@ -46,26 +47,55 @@ impl Log {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print(&self, common: &Common, view: &JournalView, record: &Record) {
+    async fn print(
+        &self,
+        common: &Common,
+        place: &Place,
+        view: &JournalView,
+        record: &Record,
+    ) -> anyhow::Result<()> {
         let visible = is_visible(view, record.position);
         let branch = view.lineage().branch_of(record.position).0;
         let told = tell(record);
         if told.is_none() && !self.all {
-            return;
+            return Ok(());
         }
         let told = told.unwrap_or_else(|| record.body.kind().to_owned());
+        let call = asked_about(place, view, record).await?;
         if common.json {
-            let line = json!({
+            let mut line = json!({
                 "v": 1, "position": record.position, "at": record.at, "kind": record.body.kind(),
                 "branch": branch, "visible": visible, "text": told,
             });
+            if let Some(call) = call {
+                (line["name"], line["arguments"]) = (json!(call.name), call.arguments);
+            }
             println!("{line}");
         } else {
             let mark = if visible { "*" } else { "·" };
             let rail = "| ".repeat(usize::try_from(branch).unwrap_or(0).min(8));
             println!("{:>5} {rail}{mark} {told}", record.position.number());
+            if let Some(call) = call {
+                println!("{}", call.text(&format!("      {rail}    ")));
+            }
         }
+        Ok(())
     }
+}
+
+/// The call that a person had to decide about there, with all of its arguments. One that was gone back from is looked for where the
+/// session was then.
+async fn asked_about(
+    place: &Place,
+    view: &JournalView,
+    record: &Record,
+) -> anyhow::Result<Option<PendingCall>> {
+    let RecordBody::Paused(paused) = &record.body else { return Ok(None) };
+    if paused.call_id.is_none_or(|call| view.call(call).is_some()) {
+        return pending_call(&*place.store, view, paused).await;
+    }
+    let then = load_view(&*place.store, view.session_id(), Some(record.position.next())).await?;
+    pending_call(&*place.store, &then, paused).await
 }
 
 fn is_visible(view: &JournalView, position: Position) -> bool {
@@ -136,7 +166,11 @@ fn tell(record: &Record) -> Option<String> {
             format!("back to {}{reason}{}", rewound.to, rescue.unwrap_or_default())
         }
         RecordBody::Paused(paused) => {
-            format!("paused ({:?}): {}", paused.reason, paused.detail.as_deref().unwrap_or_default())
+            format!(
+                "paused ({}): {}",
+                reason_word(paused.reason),
+                paused.detail.as_deref().unwrap_or_default()
+            )
         }
         RecordBody::Resolved(resolved) => {
             let by = resolved.by.as_deref().unwrap_or("someone");

@@ -4,6 +4,7 @@ mod decide;
 mod definition;
 mod diff;
 mod drive;
+mod ending;
 mod list;
 mod live;
 mod log;
@@ -13,9 +14,12 @@ mod quickstart;
 mod request;
 mod say;
 mod show;
+mod signals;
 mod travel;
 mod turns;
+mod waiting;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -30,6 +34,25 @@ pub(crate) struct Common {
     /// Prints JSON: one object, or one per line for lists.
     #[arg(long, global = true)]
     json: bool,
+}
+
+impl Common {
+    /// A command that can be executed as it stands: it means the same store as this command did.
+    fn hint(&self, command: impl Display) -> String {
+        match &self.store {
+            Some(path) => format!("backstitch {command} --store {}", quoted(&path.to_string_lossy())),
+            None => format!("backstitch {command}"),
+        }
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 #[derive(Subcommand)]

@@ -13,6 +13,7 @@ use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
 
 use super::Common;
+use crate::usage::Usage;
 
 const DIRECTORY: &str = ".backstitch";
 const FILE: &str = "store.db";
@@ -88,7 +89,7 @@ impl Place {
         let Some(name) = name else {
             return sessions.last().copied().context("there is no session yet: `backstitch run` starts one");
         };
-        let name = name.to_ascii_lowercase();
+        let name = part_of_id(name)?;
         let matching: Vec<_> = sessions
             .iter()
             .filter(|id| {
@@ -141,6 +142,20 @@ impl Place {
         let workspace = HostWorkspace::open(options)
             .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
         Ok(Arc::new(workspace))
+    }
+}
+
+/// The shortest beginning or end of an id that names something. An empty one, as of a variable that is not set, would name anything.
+const SHORTEST_ID: usize = 4;
+
+/// A part of an id as it was typed, in the form in which ids are compared.
+pub(super) fn part_of_id(name: &str) -> Result<String, Usage> {
+    let is_of_id = name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    match name.len() >= SHORTEST_ID && is_of_id {
+        true => Ok(name.to_ascii_lowercase()),
+        false => Err(Usage(format!(
+            "{name:?} is no id: give at least {SHORTEST_ID} characters of its beginning or its end"
+        ))),
     }
 }
 

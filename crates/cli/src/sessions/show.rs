@@ -12,9 +12,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::list::{line, word};
+use super::list::{line, reason_word, word};
 use super::place::{Place, short};
 use super::turns;
+use super::waiting::{self, Waiting, waiting};
 
 #[derive(Args)]
 pub(crate) struct Show {
@@ -49,8 +50,10 @@ impl Show {
             Some(_) => Driver::Present,
             None => Driver::Absent,
         };
+        let waits = waiting(&*place.store, &view).await?;
         if common.json {
             let mut shown = self.as_json(&place, &view, driver)?;
+            shown["waiting"] = waiting::as_json(&waits);
             if self.turns {
                 let all = turns::of(&place, &view).await?;
                 let turns: Vec<_> = all.iter().flat_map(|of_one| &of_one.turns).collect();
@@ -60,18 +63,26 @@ impl Show {
         } else if self.turns {
             turns::print(&place, &view).await?;
         } else {
-            self.print(&place, &view, driver)?;
+            self.print(&place, &view, driver, &waits)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print(&self, place: &Place, view: &JournalView, driver: Driver) -> anyhow::Result<()> {
+    fn print(
+        &self,
+        place: &Place,
+        view: &JournalView,
+        driver: Driver,
+        waits: &[Waiting],
+    ) -> anyhow::Result<()> {
         println!("session {} ({}), {} records", view.session_id(), word(view.status(driver)), view.head());
         let spent = view.ledger().charged();
         println!("{} calls; {} tokens spent", view.calls().count(), spent.total_tokens());
-        for pause in view.pauses() {
-            let call = pause.call_id.map(|call| format!(" [{}]", short(call))).unwrap_or_default();
-            println!("waits ({:?}): {}{call}", pause.reason, pause.detail.as_deref().unwrap_or_default());
+        for one in waits {
+            println!("waits ({}): {}", reason_word(one.reason), one.detail);
+            if let Some(call) = &one.call {
+                println!("{}", call.text("  "));
+            }
         }
         println!();
         let transcript = view.transcript()?;

@@ -109,7 +109,7 @@ impl Fork {
             if let Some(directory) = directory {
                 println!("its files are in {}", directory.display());
             }
-            println!("`backstitch resume {}` goes on with it", short(id));
+            println!("`{}` continues it", common.hint(format_args!("resume {}", short(id))));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -182,14 +182,15 @@ async fn told(common: &Common, live: &LiveSession, done: &backstitch::Rewind) ->
             })
         );
     } else {
-        println!("back at {}; `backstitch undo {}` takes that back", done.to, short(session));
+        println!("back at {}; `{}` undoes it", done.to, common.hint(format_args!("undo {}", short(session))));
         if done.rescue.is_some() {
             println!("the files as they were are kept: rescue:{}", done.at);
         }
-        match live.state().await.view.latest_evaluation() {
-            Some(_) => println!("`backstitch resume {}` goes on from here", short(session)),
-            None => println!("`backstitch ask {} TEXT` goes on from here", short(session)),
-        }
+        let next = match live.state().await.view.latest_evaluation() {
+            Some(_) => common.hint(format_args!("resume {}", short(session))),
+            None => common.hint(format_args!("ask {} TEXT", short(session))),
+        };
+        println!("`{next}` continues from here");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod agents;
+mod approvals;
 mod command;
+mod endings;
 mod help;
 mod lisp_agents;
 mod lisp_eval;
@@ -11,3 +13,4 @@ mod lisp_run;
 mod model;
 mod sessions;
 mod stage;
+mod terminal;

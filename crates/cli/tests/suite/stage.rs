@@ -106,14 +106,29 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Presses Ctrl-C, and waits for the end.
 pub(crate) fn interrupt(child: Child) -> Ran {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    signal(&child, "INT");
+    ended(child)
+}
+
+/// Sends a signal.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
+}
+
+/// Waits for the end of a command.
+pub(crate) fn ended(child: Child) -> Ran {
     let output = child.wait_with_output().unwrap();
     Ran {
         code: output.status.code(),
         output: String::from_utf8(output.stdout).unwrap(),
         errors: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// A script of replies, as JSON, beside the workspace; gives the name of its model.
+pub(crate) fn scripted(stage: &Stage, replies: &Value) -> String {
+    format!("scripted:{}", stage.write("script.json", &serde_json::json!({"reply": replies}).to_string()))
 }
 
 /// As the command line takes them.

@@ -163,6 +163,9 @@ fn checkpoint(view: &JournalView, name: &str) -> Result<Checkpoint, RuntimeError
 pub fn find_call(view: &JournalView, name: &str) -> Result<CallId, RuntimeError> {
     let missing =
         |reason: &str| RuntimeError::NoSuchPoint { point: name.to_owned(), reason: reason.to_owned() };
+    if !is_call_name(name) {
+        return Err(missing("give at least 4 characters of the beginning or the end of the call's id"));
+    }
     let name = name.to_ascii_lowercase();
     let mut matching = view.calls().map(|call| call.call_id).filter(|id| {
         let id = id.to_string();

@@ -1,0 +1,140 @@
+//! How driving a session ends: what is printed, and the exit code.
+//!
+//! With `--json` the last line is always `ended`, with `outcome`, `kind` and `message`, however the run ends after it was
+//! announced: an answer, a pause, an error, a signal, a panic. Only SIGKILL leaves no time for it.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use backstitch::agent_file::{AgentDefinition, AnswerMode};
+use backstitch::journal::PauseReason;
+use backstitch::ports::StoreError;
+use backstitch::{Ended, LiveSession, RuntimeError};
+use serde_json::{Value, json};
+
+use super::Common;
+use super::live::Live;
+use super::place::short;
+use super::waiting::{self, Waiting, explain, waiting};
+
+/// The exit code of a command that a person interrupted.
+pub(super) const INTERRUPTED: u8 = 130;
+
+/// What came of driving.
+pub(super) struct Driven {
+    pub(super) ended: Result<Ended, RuntimeError>,
+    /// Whether a signal stopped it.
+    pub(super) interrupted: bool,
+}
+
+/// Gives the session back, and reports how it ended.
+pub(super) async fn finish(
+    common: &Common,
+    live: &Live,
+    definition: &AgentDefinition,
+    session: &LiveSession,
+    driven: Driven,
+) -> anyhow::Result<ExitCode> {
+    let id = session.id();
+    let view = session.state().await.view.clone();
+    let waits = waiting(&**session.store(), &view).await;
+    let released = session.release().await;
+    let continues = format!("`{}` continues", common.hint(format_args!("resume {}", short(id))));
+    let ended = match driven.ended {
+        Err(error) if driven.interrupted => {
+            live.status(&format!("interrupted: {error}; {continues}"));
+            live.end(line(session, "interrupted", "signal", error.to_string()));
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        Err(error @ RuntimeError::Poisoned { .. }) => {
+            explain(common, &view, &waits?).iter().for_each(|line| live.status(line));
+            return Err(error.into());
+        }
+        ended => ended.with_context(|| format!("session {id} stopped; {continues}"))?,
+    };
+    released?;
+    let waits = waits?;
+    live.end(as_json(session, &ended, &waits));
+    let was_stopped =
+        driven.interrupted && matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. });
+    if was_stopped {
+        live.status(&format!("paused; {continues}"));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    match &ended {
+        // An answer that has to be data is printed as data, whatever was said around it.
+        Ended::Completed(answered) => match &answered.output {
+            Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
+                live.answer(&format!("{output:#}"), false);
+            }
+            _ => live.answer(&answered.text, true),
+        },
+        Ended::Paused { .. } => explain(common, &view, &waits).iter().for_each(|line| live.status(line)),
+        other => live.status(&other.to_string()),
+    }
+    Ok(match ended {
+        Ended::Completed(_) => ExitCode::SUCCESS,
+        Ended::Paused { .. } => ExitCode::from(3),
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn as_json(session: &LiveSession, ended: &Ended, waits: &[Waiting]) -> Value {
+    match ended {
+        Ended::Completed(answered) => {
+            let mut line = line(session, "completed", Value::Null, Value::Null);
+            (line["text"], line["output"]) = (json!(answered.text), json!(answered.output));
+            line
+        }
+        Ended::Paused { reason, call, detail, session: below, .. } => {
+            let mut line = line(session, "paused", json!(reason), detail.as_str());
+            (line["reason"], line["call"], line["detail"]) = (json!(reason), json!(call), json!(detail));
+            (line["waits"], line["waiting"]) = (json!(below), waiting::as_json(waits));
+            line
+        }
+        Ended::Failed { failure, .. } => {
+            line(session, "failed", failure.kind.as_str(), failure.message.as_str())
+        }
+        Ended::Cancelled { .. } => line(session, "cancelled", "cancelled", ended.to_string()),
+        other => line(session, "superseded", "superseded", other.to_string()),
+    }
+}
+
+/// The last line for programs.
+pub(super) fn ended(
+    session: &Value,
+    outcome: &str,
+    kind: impl Into<Value>,
+    message: impl Into<Value>,
+) -> Value {
+    let (kind, message): (Value, Value) = (kind.into(), message.into());
+    json!({
+        "v": 1, "event": "ended", "session": session, "outcome": outcome, "kind": kind, "message": message,
+    })
+}
+
+fn line(session: &LiveSession, outcome: &str, kind: impl Into<Value>, message: impl Into<Value>) -> Value {
+    ended(&json!(session.id()), outcome, kind, message)
+}
+
+/// The last line of a run that an error ended.
+pub(super) fn stopped(session: &Value, error: &anyhow::Error) -> Value {
+    let known = error.chain().find_map(|error| error.downcast_ref::<RuntimeError>());
+    let message = known.map_or_else(|| format!("{error:#}"), ToString::to_string);
+    ended(session, "stopped", known.map_or("error", kind_of), message)
+}
+
+/// A stable word for the kind of an error.
+fn kind_of(error: &RuntimeError) -> &str {
+    match error {
+        RuntimeError::Policy(error) => &error.kind,
+        RuntimeError::Store(StoreError::Full { .. }) => "store_full",
+        RuntimeError::Store(_) => "store",
+        RuntimeError::LeaseLost { .. } => "lease_lost",
+        RuntimeError::Poisoned { .. } => "poisoned",
+        RuntimeError::Workspace(_) | RuntimeError::NoWorkspace { .. } => "workspace",
+        RuntimeError::PromptMismatch { .. } => "prompt_mismatch",
+        RuntimeError::Process(_) => "process",
+        _ => "error",
+    }
+}
