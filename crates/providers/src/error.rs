@@ -11,14 +11,21 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use classify::of_event;
+use backstitch_core::ports::wait;
+pub(crate) use classify::{of_event, said_error};
 pub use classify::{of_response, retry_delay};
 
 use crate::provider::Provider;
 use crate::secret::redact_text;
 
-/// The most characters that are kept of what a provider said.
+/// The most characters that are kept of what a provider said, once secrets are taken out of it.
 const LONGEST_MESSAGE: usize = 1_000;
+
+/// The most characters that are kept until then: a secret at the end of a message must not be cut before it is found.
+const LONGEST_RAW: usize = 16_000;
+
+/// The most characters that are quoted of a body that is not of the provider's own form.
+const LONGEST_QUOTE: usize = 300;
 
 /// Which kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -113,7 +120,7 @@ impl fmt::Display for ErrorKind {
 
 /// A provider did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{provider} did not answer ({kind}): {message}")]
+#[error("{provider} did not answer ({kind}): {message}{}", wait(*.retry_after))]
 pub struct ProviderError {
     /// The provider.
     pub provider: Provider,
@@ -134,7 +141,7 @@ pub struct ProviderError {
 impl ProviderError {
     /// An error of a kind.
     pub fn new(provider: Provider, kind: ErrorKind, message: impl AsRef<str>) -> Self {
-        let message = message.as_ref().chars().take(LONGEST_MESSAGE).collect();
+        let message = message.as_ref().chars().take(LONGEST_RAW).collect();
         let retryable = kind.is_retryable();
         Self { provider, kind, message, status: None, code: None, retry_after: None, retryable }
     }
@@ -150,13 +157,25 @@ impl ProviderError {
         Self::new(provider, ErrorKind::CutStream, text)
     }
 
-    /// The same error without a secret, should the provider have repeated it.
+    /// The same error without a secret, should the provider have repeated it, and no longer than is worth keeping.
     #[must_use]
     pub fn without(mut self, secret: &str) -> Self {
         if !secret.is_empty() {
             self.message = redact_text(&self.message, secret);
             self.code = self.code.map(|code| redact_text(&code, secret));
         }
+        if let Some((end, _)) = self.message.char_indices().nth(LONGEST_MESSAGE) {
+            self.message.truncate(end);
+        }
         self
+    }
+}
+
+/// The beginning of a body, in one line. Secrets have to be taken out before, since one may be cut.
+pub(crate) fn quote(body: &str) -> String {
+    let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST_QUOTE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }

@@ -119,7 +119,7 @@ pub(crate) fn of_reason(
             Some(why) => format!("{text} ({word}): {why}"),
             None => format!("{text} ({word})"),
         };
-        Err(ProviderError::new(provider, kind, text))
+        Err(ProviderError { code: Some(word.to_owned()), ..ProviderError::new(provider, kind, text) })
     };
     match meaning(provider, word) {
         Whole => Ok(Finish::Stop),

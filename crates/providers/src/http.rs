@@ -14,18 +14,26 @@ use crate::transport::{Body, HttpRequest, HttpResponse, Transport, TransportErro
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a server may say nothing. Models think for minutes, but servers say that they are still there.
+/// How long a server may say nothing, unless something else is set. Models think for minutes, but most servers say that they
+/// are still there.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Sends requests over the network. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Http {
     client: reqwest::Client,
+    silence: Duration,
 }
 
 impl Http {
-    /// A transport with connections of its own.
+    /// A transport with connections of its own, that waits 600 s for a server that says nothing.
     pub fn new() -> Result<Self, TransportError> {
+        Self::with_silence(SILENCE_TIMEOUT)
+    }
+
+    /// A transport with connections of its own. A server that says nothing for so long counts as gone: before its answer begins, and
+    /// between two pieces of it.
+    pub fn with_silence(silence: Duration) -> Result<Self, TransportError> {
         // A program that has chosen its cryptography keeps it.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::ring::default_provider().install_default();
@@ -34,10 +42,10 @@ impl Http {
             .user_agent(concat!("backstitch/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(SILENCE_TIMEOUT)
+            .read_timeout(silence)
             .build()
-            .map_err(broken)?;
-        Ok(Self { client })
+            .map_err(|error| broken(error, silence))?;
+        Ok(Self { client, silence })
     }
 }
 
@@ -54,30 +62,36 @@ impl Transport for Http {
                 value.set_sensitive(true);
                 builder = builder.header(HeaderName::from_static(name), value);
             }
-            let response = builder.send().await.map_err(broken)?;
+            let response = builder.send().await.map_err(|error| broken(error, self.silence))?;
             let headers = response.headers().iter().filter_map(|(name, value)| {
                 Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
             });
             let (status, headers) = (response.status().as_u16(), headers.collect());
-            Ok(HttpResponse { status, headers, body: Box::new(Incoming(response)) })
+            Ok(HttpResponse { status, headers, body: Box::new(Incoming { response, silence: self.silence }) })
         })
     }
 }
 
 /// A body that is still coming.
-struct Incoming(reqwest::Response);
+struct Incoming {
+    response: reqwest::Response,
+    silence: Duration,
+}
 
 impl Body for Incoming {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
-            let chunk = self.0.chunk().await.map_err(broken)?;
+            let chunk = self.response.chunk().await.map_err(|error| broken(error, self.silence))?;
             Ok(chunk.map(Vec::from))
         })
     }
 }
 
 /// What happened, with what lies below, and without the address.
-fn broken(error: reqwest::Error) -> TransportError {
+fn broken(error: reqwest::Error, silence: Duration) -> TransportError {
+    if error.is_timeout() && !error.is_connect() {
+        return TransportError::broken(format!("the server said nothing for {} s", silence.as_secs_f64()));
+    }
     let error = error.without_url();
     let mut message = error.to_string();
     let mut below = std::error::Error::source(&error);

@@ -36,6 +36,7 @@ mod schema;
 mod scripted;
 mod secret;
 mod sse;
+mod text_file;
 mod thread;
 mod transport;
 pub mod validate;
@@ -47,7 +48,8 @@ pub use http::Http;
 pub use limits::{RequestLimits, RequestTooLarge};
 pub use media::{MediaProblem, UnsupportedMedia};
 pub use options::{
-    CacheMarks, MediaBytes, MediaMode, OpenCalls, RequestOptions, StructuredOutput, Thinking, Unsupported,
+    CacheMarks, MediaBytes, MediaMode, OpenCalls, RefusedOption, RequestOptions, StructuredOutput, Thinking,
+    Unsupported,
 };
 pub use parse::{Delta, StreamReader, parse, stream_reader};
 pub use policy::{ModelPolicy, Unsent};
@@ -57,5 +59,6 @@ pub use report::{Departure, DropReason, Report};
 pub use scripted::{Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedPolicy};
 pub use secret::ApiKey;
 pub use sse::{EventTooLarge, SseDecoder, SseEvent};
+pub use text_file::read_text;
 pub use thread::{Call, Entry, Said, Thread, Turn};
 pub use transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use backstitch_core::message::MediaPart;
 use serde_json::Value;
 
+use crate::provider::Provider;
+
 /// What to do about calls that have no result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OpenCalls {
@@ -24,7 +26,7 @@ pub enum Thinking {
     Default,
     /// As much as the model finds right.
     Adaptive,
-    /// At most this many tokens.
+    /// At most this many tokens; 0 asks not to think. Providers that take no number refuse it.
     Budget(u32),
 }
 
@@ -74,7 +76,8 @@ pub type MediaBytes = dyn Fn(&MediaPart) -> Option<Arc<[u8]>> + Send + Sync;
 /// How a request is to be made.
 #[derive(Clone)]
 pub struct RequestOptions {
-    /// The most tokens that the answer may have. Providers that need a number get 8192 when there is none.
+    /// The most tokens that the answer may have. Providers that need a number get 8192 when there is none, and as many more as
+    /// are set for thinking.
     pub max_output_tokens: Option<u32>,
     /// How much the model is asked to think.
     pub thinking: Thinking,
@@ -118,6 +121,56 @@ impl Default for RequestOptions {
             labels: true,
             stream: false,
             bytes: Arc::new(|_| None),
+        }
+    }
+}
+
+/// An option that a provider cannot honour. Nothing is sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{provider} does not take `{option}` like this: {reason}")]
+pub struct RefusedOption {
+    /// The provider.
+    pub provider: Provider,
+    /// The option, as agent files name it.
+    pub option: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// The fewest tokens that Anthropic takes as a budget for thinking.
+const LEAST_THINKING: u32 = 1024;
+
+/// The fewest tokens that Responses takes as a limit.
+const LEAST_OUTPUT: u32 = 16;
+
+impl RequestOptions {
+    /// Refuses an option that a provider cannot honour, so that it is neither dropped nor changed silently.
+    pub fn check(&self, provider: Provider) -> Result<(), RefusedOption> {
+        let refuse = |option, reason: String| Err(RefusedOption { provider, option, reason });
+        let limit = self.max_output_tokens;
+        let least = if provider == Provider::OpenAiResponses { LEAST_OUTPUT } else { 1 };
+        if limit.is_some_and(|limit| limit < least) {
+            return refuse("max_output_tokens", format!("it takes at least {least}"));
+        }
+        let Thinking::Budget(budget) = self.thinking else { return Ok(()) };
+        match provider {
+            Provider::OpenAiChat | Provider::OpenAiResponses => {
+                refuse("thinking", "it takes no number of tokens; say `effort` instead".to_owned())
+            }
+            Provider::Anthropic if (1..LEAST_THINKING).contains(&budget) => {
+                refuse("thinking", format!("it takes at least {LEAST_THINKING} tokens, or 0 for none"))
+            }
+            Provider::Anthropic if limit.is_some_and(|limit| budget >= limit) => {
+                let reason = format!(
+                    "{budget} tokens of thinking are part of the answer, and `max_output_tokens` allows {}",
+                    limit.unwrap_or_default()
+                );
+                refuse("thinking", reason)
+            }
+            Provider::Gemini if self.effort.is_some() => {
+                refuse("thinking", "it takes a number of tokens or `effort`, and not both".to_owned())
+            }
+            Provider::Anthropic | Provider::Gemini => Ok(()),
         }
     }
 }

@@ -125,6 +125,7 @@ fn replayable(
         (None, None) if sidecar.payload_object.is_some() => {
             return Err(RenderError::NotHydrated { what: "a raw payload" });
         }
+        (None, None) if sidecar.payload_redacted => Err(DropReason::Secret),
         (_, None) if sidecar.payload_object.is_none() => return Ok(None),
         (Some(reason), _) => Err(reason),
         (None, payload) => judged(turn, payload.unwrap_or_default(), options, raw_calls, used),

@@ -141,6 +141,7 @@ impl ModelPolicy {
     pub(crate) fn unsent(&self, unsent: Unsent) -> PolicyError {
         let kind = match &unsent {
             Unsent::Render(RenderError::Media(_)) => "unsupported_media",
+            Unsent::Render(RenderError::Option(_)) => "unsupported_option",
             Unsent::Render(_) => "not_rendered",
             Unsent::Invalid(_) => ErrorKind::InvalidRequest.as_str(),
             Unsent::TooLarge(_) => "request_too_large",

@@ -5,7 +5,7 @@ use backstitch_core::tool::ToolSpec;
 use serde_json::Value;
 
 use crate::media::{self, Media, Sent, UnsupportedMedia};
-use crate::options::{RequestOptions, StructuredOutput};
+use crate::options::{RefusedOption, RequestOptions, StructuredOutput};
 use crate::provider::{Provider, Target};
 use crate::report::{Departure, Report};
 use crate::schema::{self, Wanted};
@@ -13,7 +13,7 @@ use crate::thread::Thread;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
 /// The version of the renderer. It stands in the journal beside the hash of each request.
-pub const RENDERER: &str = "wire/1";
+pub const RENDERER: &str = "wire/2";
 
 /// What is said where a provider wants a user to speak and nobody did.
 pub(crate) const NUDGE: &str = "Continue.";
@@ -31,6 +31,9 @@ pub enum RenderError {
     /// The provider does not take some media.
     #[error(transparent)]
     Media(#[from] UnsupportedMedia),
+    /// The provider cannot honour an option.
+    #[error(transparent)]
+    Option(#[from] RefusedOption),
 }
 
 /// A request, and in what it departs from the conversation.
@@ -49,6 +52,7 @@ pub fn render<'t>(
     target: &Target,
     options: &RequestOptions,
 ) -> Result<Rendered, RenderError> {
+    options.check(target.provider)?;
     let tools: Vec<&ToolSpec> = tools.into_iter().collect();
     let mut report = Report::default();
     let schema = options.output_schema.as_deref();

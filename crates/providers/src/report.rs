@@ -23,6 +23,8 @@ pub enum DropReason {
     CallsDiffer,
     /// An id in it was used before.
     IdsRepeat,
+    /// It held the key, and was not kept.
+    Secret,
 }
 
 /// One thing that a request does not say as the conversation did.
@@ -60,7 +62,7 @@ pub enum Departure {
         /// The address of the media.
         url: String,
     },
-    /// Thinking is not asked for, since the thoughts that led to the calls are not there, or there is no room for it.
+    /// Thinking is not asked for, since the thoughts that led to the last calls are not there.
     ThinkingLeftOut,
     /// Words were added where a provider wants a user to speak.
     Nudged,
@@ -77,6 +79,7 @@ impl fmt::Display for DropReason {
             Self::NotUnderstood => "it is not of a form that may be sent back",
             Self::CallsDiffer => "the calls in it are not those of the conversation",
             Self::IdsRepeat => "an id in it was used before",
+            Self::Secret => "it held the key, and was not kept",
         })
     }
 }
@@ -93,7 +96,9 @@ impl fmt::Display for Departure {
             Self::Interrupted { call } => write!(formatter, "call {call} is shown as interrupted"),
             Self::Skipped { call } => write!(formatter, "call {call} is left out: it has no result"),
             Self::Described { url } => write!(formatter, "{url} is described in words"),
-            Self::ThinkingLeftOut => formatter.write_str("thinking is not asked for"),
+            Self::ThinkingLeftOut => formatter.write_str(
+                "thinking is not asked for: the thoughts that led to the last calls are not there",
+            ),
             Self::Nudged => formatter.write_str("a word was added where a user has to speak"),
             Self::OutputInWords => formatter.write_str("the schema of the answer is told in words"),
         }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, Delta, Deltas};
+use backstitch_core::ports::{Answer, Delta, Deltas, Finish};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
@@ -97,11 +97,12 @@ pub(crate) fn redact_answer(mut answer: Answer, secret: &str) -> Answer {
             call.arguments = Arguments::from_text(redact_text(&text, secret));
         }
     }
+    if let Finish::Other(word) = &mut answer.finish {
+        *word = redact_text(word, secret);
+    }
     if let Some(sidecar) = &mut answer.provider {
-        sidecar.payload = sidecar.payload.take().map(|payload| match payload.contains(secret) {
-            true => redact_text(&payload, secret).into(),
-            false => payload,
-        });
+        // With another text in it the signatures of its thoughts would be wrong, and the provider would refuse it.
+        sidecar.payload_redacted = sidecar.payload.take_if(|payload| payload.contains(secret)).is_some();
         sidecar.finish_reason = sidecar.finish_reason.take().map(|reason| redact_text(&reason, secret));
     }
     answer

@@ -14,7 +14,7 @@ use super::error::{AgentFileError, KeyOf, Problem};
 use super::keys::{checked_url, is_loopback, key_variables};
 use super::model::{ModelName, ModelProvider};
 use super::offered::{Offered, below};
-use super::values::Thinking;
+use super::values::{Span, Thinking};
 use crate::message::PolicyName;
 use crate::ports::Policy;
 use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
@@ -155,6 +155,7 @@ impl AgentDefinition {
         if let Some(url) = &self.base_url {
             checked_url(url)?;
         }
+        self.check_request()?;
         self.check_mode()?;
         self.parts().map(|_| ())
     }
@@ -260,9 +261,21 @@ impl AgentDefinition {
         let key = key.map(|key| ApiKey::new(key.trim()));
         let transport = match options.transport {
             Some(transport) => transport,
-            None => http()?,
+            None => http(self.request.silence)?,
         };
         Ok(ModelPolicy::new(name, target, key, transport).with_options(self.request_options()))
+    }
+
+    /// Refuses what the model's provider cannot honour.
+    fn check_request(&self) -> Result<(), Problem> {
+        if self.request.silence.is_some_and(|silence| silence.0.is_zero()) {
+            return Err(Problem::new(["request", "silence"], "a server needs some time to answer"));
+        }
+        let Some(ModelName { provider: ModelProvider::Wire(provider), .. }) = &self.model else {
+            return Ok(());
+        };
+        let checked = self.request_options().check(*provider);
+        checked.map_err(|refused| Problem::new(["request", refused.option], refused))
     }
 
     /// How the model is asked.
@@ -294,12 +307,13 @@ fn schema_of(output: &OutputDefinition) -> Result<Output, AgentFileError> {
 }
 
 #[cfg(feature = "http")]
-fn http() -> Result<Arc<dyn Transport>, AgentFileError> {
-    let http = backstitch_providers::Http::new();
+fn http(silence: Option<Span>) -> Result<Arc<dyn Transport>, AgentFileError> {
+    use backstitch_providers::Http;
+    let http = silence.map_or_else(Http::new, |silence| Http::with_silence(silence.0));
     http.map(|http| Arc::new(http) as _).map_err(|error| AgentFileError::Transport(error.to_string()))
 }
 
 #[cfg(not(feature = "http"))]
-fn http() -> Result<Arc<dyn Transport>, AgentFileError> {
+fn http(_: Option<Span>) -> Result<Arc<dyn Transport>, AgentFileError> {
     Err(AgentFileError::Transport("give a transport, or turn the feature `http` on".to_owned()))
 }

@@ -268,11 +268,21 @@ pub struct RequestDefinition {
     pub cache: bool,
     /// Whether answers come piece by piece.
     pub stream: bool,
+    /// How long a server may say nothing before it counts as gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Span>,
 }
 
 impl Default for RequestDefinition {
     fn default() -> Self {
-        Self { max_output_tokens: None, thinking: Thinking::Default, effort: None, cache: true, stream: true }
+        Self {
+            max_output_tokens: None,
+            thinking: Thinking::Default,
+            effort: None,
+            cache: true,
+            stream: true,
+            silence: None,
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use backstitch_providers::read_text;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toml::de::DeTable;
@@ -17,6 +18,12 @@ use super::error::{AgentFileError, Place, Problem, near};
 use super::locate;
 use super::model::{ModelName, ModelProvider};
 use crate::Script;
+
+/// The most bytes that an agent file may have.
+const LARGEST_FILE: u64 = 1024 * 1024;
+
+/// The most bytes that a file of JSON may have that an agent file names.
+const LARGEST_DATA: u64 = 64 * 1024 * 1024;
 
 impl AgentDefinition {
     /// Reads a file, and everything that it refers to.
@@ -90,14 +97,14 @@ impl DataDefinition {
 fn json_in(path: &Path, key: [&str; 2]) -> Result<Value, Problem> {
     let wrong =
         |problem: &dyn std::fmt::Display| Problem::new(key, format_args!("{}: {problem}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let text = read_text(path, LARGEST_DATA).map_err(|error| wrong(&error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     serde_json::from_str(text).map_err(|error| wrong(&error))
 }
 
 fn text_of(path: &Path) -> Result<String, AgentFileError> {
     let unreadable = |source| AgentFileError::Unreadable { path: path.to_owned(), source };
-    std::fs::read_to_string(path).map_err(unreadable)
+    read_text(path, LARGEST_FILE).map_err(unreadable)
 }
 
 /// A text, and where it comes from.

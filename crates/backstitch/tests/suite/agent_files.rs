@@ -75,6 +75,7 @@ type = "boolean"
 max_output_tokens = 4096
 thinking = 2048
 effort = "high"
+silence = "90s"
 "#;
 
 fn key(_: &str) -> Option<String> {
@@ -90,6 +91,7 @@ fn a_file_says_all_of_an_agent() {
         (ModelProvider::Wire(Provider::Anthropic), "needle-1")
     );
     assert_eq!(definition.request.thinking, Thinking::Tokens(2048));
+    assert_eq!(definition.request.silence.unwrap().0.as_secs(), 90);
     let options = BuildOptions { key: Box::new(key), transport: None };
     let built = definition.build_with(options).unwrap();
     let agent = &built.agent;
@@ -157,6 +159,26 @@ fn errors_name_line_and_key_and_what_was_meant() {
         ("[budget]\nmoney = -1", &["line 2: budget.money: "]),
         ("deadline = 'soon'", &["line 1: deadline: ", "10m"]),
         ("[request]\nthinking = 'adaptiv'", &["line 2: request.thinking: ", "did you mean `adaptive`?"]),
+        (
+            "model = 'openai:m'\n[request]\nthinking = 16000",
+            &["line 3: request.thinking: ", "openai does not take", "`effort`"],
+        ),
+        ("model = 'openai-chat:m'\n[request]\nthinking = 0", &["line 3: request.thinking: ", "`effort`"]),
+        ("model = 'anthropic:m'\n[request]\nthinking = 512", &["line 3: request.thinking: ", "1024"]),
+        (
+            "model = 'anthropic:m'\n[request]\nmax_output_tokens = 8000\nthinking = 8000",
+            &["line 4: request.thinking: ", "max_output_tokens"],
+        ),
+        (
+            "model = 'gemini:m'\n[request]\nthinking = 512\neffort = 'low'",
+            &["line 3: request.thinking: ", "not both"],
+        ),
+        (
+            "model = 'openai:m'\n[request]\nmax_output_tokens = 3",
+            &["line 3: request.max_output_tokens: ", "16"],
+        ),
+        ("[request]\nsilence = 0", &["line 2: request.silence: "]),
+        ("[request]\nsilence = 'long'", &["line 2: request.silence: ", "10m"]),
         ("[approval]\nshel = 'ask'", &["line 2: approval.shel: ", "did you mean `shell`?"]),
         ("[approval]\nshell = 'sometimes'", &["line 2: approval.shell: ", "`ask`"]),
         (
@@ -261,4 +283,18 @@ schema = { type = "object", properties = { done = { type = "boolean" } }, requir
     let ended = evaluator.evaluate(&prompt, &session, false).await.unwrap();
     let Ended::Completed(answered) = ended else { panic!("{ended}") };
     assert_eq!(answered.output, Some(json!({"done": true})));
+}
+
+#[test]
+fn a_file_that_never_ends_is_refused() {
+    use std::error::Error as _;
+    let error = AgentDefinition::read("/dev/zero").unwrap_err();
+    assert!(error.source().unwrap().to_string().contains("more than 1048576 bytes"), "{error}");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agent.toml");
+    std::fs::write(&path, "model = 'scripted:/dev/zero'").unwrap();
+    assert!(AgentDefinition::read(&path).unwrap_err().to_string().contains("16777216"));
+    std::fs::write(&path, "model = 'openai:m'\n[output]\nfile = '/dev/zero'").unwrap();
+    let error = AgentDefinition::read(&path).unwrap_err().to_string();
+    assert!(error.contains("output.file") && error.contains("67108864"), "{error}");
 }

@@ -59,6 +59,9 @@ pub struct ProviderSidecar {
     /// The raw payload, once it is too large for a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_object: Option<ObjectRef>,
+    /// Whether the raw payload was not kept because it held a secret: without it, signatures in it would be wrong.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub payload_redacted: bool,
     /// Why the answer ended, in the provider's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,

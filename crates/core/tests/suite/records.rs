@@ -119,16 +119,24 @@ fn finish() -> impl Strategy<Value = Finish> {
 }
 
 fn sidecar() -> impl Strategy<Value = ProviderSidecar> {
-    let payload = (option::of(text()), option::of(object_ref()), option::of(amounts()));
+    let payload = (option::of(text()), option::of(object_ref()), any::<bool>(), option::of(amounts()));
     let reasons = (option::of(text()), option::of(finish()));
     (text(), text(), option::of(text()), payload, reasons, extra()).prop_map(
-        |(provider, model, endpoint, (payload, payload_object, usage), (finish_reason, finish), extra)| {
+        |(
+            provider,
+            model,
+            endpoint,
+            (payload, payload_object, payload_redacted, usage),
+            (finish_reason, finish),
+            extra,
+        )| {
             ProviderSidecar {
                 provider,
                 model,
                 endpoint,
                 payload: payload.map(Into::into),
                 payload_object,
+                payload_redacted,
                 finish_reason,
                 finish,
                 usage,

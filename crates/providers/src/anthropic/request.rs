@@ -38,7 +38,7 @@ pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, Re
     }
     let mut messages = messages.list;
 
-    let max_tokens = options.max_output_tokens.unwrap_or(MAX_TOKENS);
+    let max_tokens = options.max_output_tokens.unwrap_or_else(|| default_limit(options.thinking));
     let mut body = Map::new();
     body.insert("model".into(), target.model.clone().into());
     body.insert("max_tokens".into(), max_tokens.into());
@@ -55,7 +55,7 @@ pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, Re
     if !system.is_empty() {
         body.insert("system".into(), system.into());
     }
-    let thinking = thinking(options, max_tokens, &messages, report);
+    let thinking = thinking(options, &messages, report);
     body.insert("messages".into(), messages.into());
     if !tools.is_empty() {
         body.insert("tools".into(), tools.into());
@@ -129,16 +129,20 @@ fn mark(block: Option<&mut Value>) {
     }
 }
 
+/// How long an answer may be when nobody says: thinking counts as a part of it, and has room beside the rest.
+fn default_limit(thinking: Thinking) -> u32 {
+    match thinking {
+        Thinking::Budget(budget) => MAX_TOKENS.saturating_add(budget),
+        Thinking::Default | Thinking::Adaptive => MAX_TOKENS,
+    }
+}
+
 /// What is said about thinking. Where the thoughts that led to the last calls are not there, a fixed budget is refused.
-fn thinking(
-    options: &RequestOptions,
-    max_tokens: u32,
-    messages: &[Value],
-    report: &mut Report,
-) -> Option<Value> {
+fn thinking(options: &RequestOptions, messages: &[Value], report: &mut Report) -> Option<Value> {
     let budget = match options.thinking {
         Thinking::Default => return None,
         Thinking::Adaptive => return Some(json!({"type": "adaptive"})),
+        Thinking::Budget(0) => return Some(json!({"type": "disabled"})),
         Thinking::Budget(budget) => budget,
     };
     let is_result = |block: &Value| block["type"] == "tool_result";
@@ -156,11 +160,6 @@ fn thinking(
             report.note(Departure::ThinkingLeftOut);
             return None;
         }
-    }
-    let budget = budget.max(1024);
-    if budget >= max_tokens {
-        report.note(Departure::ThinkingLeftOut);
-        return None;
     }
     Some(json!({"type": "enabled", "budget_tokens": budget}))
 }

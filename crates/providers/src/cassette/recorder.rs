@@ -15,8 +15,16 @@ use crate::secret::{redact_bytes, redact_json, redact_text};
 use crate::transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
 
 /// The headers of a response that are kept: those that are read here, and those that name a request to its provider.
-const KEPT: [&str; 7] =
-    ["content-type", "date", "request-id", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"];
+const KEPT: [&str; 8] = [
+    "content-type",
+    "date",
+    "location",
+    "request-id",
+    "retry-after",
+    "retry-after-ms",
+    "x-request-id",
+    "x-should-retry",
+];
 
 /// A transport that writes down what passes through it.
 pub struct Recorder {

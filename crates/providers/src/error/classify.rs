@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ErrorKind, ProviderError};
+use super::{ErrorKind, ProviderError, quote};
 use crate::provider::Provider;
 
 /// The longest wait that is taken from a provider; whoever names a longer one is not asked again.
@@ -18,7 +18,8 @@ pub fn of_response<'a>(
     body: &str,
 ) -> ProviderError {
     let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-    let mut error = classified(provider, Some(status), &parsed, body);
+    let described = described(status, header("location"), body);
+    let mut error = classified(provider, Some(status), &parsed, &described);
     error.status = Some(status);
     let named = retry_delay(header("retry-after-ms"), header("retry-after"));
     let dated = || retry_date(header("retry-after")?, header("date"));
@@ -32,6 +33,24 @@ pub fn of_response<'a>(
         error.retryable = false;
     }
     error
+}
+
+/// A response that does not explain itself, in words: its status, and where it leads to or how it begins.
+fn described(status: u16, location: Option<&str>, body: &str) -> String {
+    match location {
+        Some(target) if (300..400).contains(&status) => {
+            format!("HTTP status {status}, a redirect to {target}, which is not followed")
+        }
+        _ if body.trim().is_empty() => format!("HTTP status {status} without a body"),
+        _ => format!("HTTP status {status}: {}", quote(body)),
+    }
+}
+
+/// The error that a body is, when it is one: servers also send errors with a status that says that all is well.
+pub(crate) fn said_error(provider: Provider, body: &str) -> Option<ProviderError> {
+    let said: Value = serde_json::from_str(body).ok()?;
+    let is_error = !said["error"].is_null() || !said[0]["error"].is_null() || said["type"] == "error";
+    is_error.then(|| of_event(provider, &said))
 }
 
 /// What an error inside of a stream means.
@@ -61,7 +80,9 @@ fn classified(provider: Provider, status: Option<u16>, body: &Value, raw: &str) 
     let body = body.get(0).unwrap_or(body);
     let error = if body["error"].is_object() { &body["error"] } else { body };
     let text = |name: &str| error.get(name).and_then(Value::as_str);
-    let message = text("message").unwrap_or(raw);
+    // Some compatible servers say it in fewer words.
+    let short = || body["error"].as_str().or_else(|| body["detail"].as_str());
+    let message = text("message").or_else(short).unwrap_or(raw);
     let (kind, code) = match provider {
         Provider::OpenAiChat | Provider::OpenAiResponses => {
             let code = text("code").or(text("type"));

@@ -74,8 +74,6 @@ fn config(options: &RequestOptions, wanted: Option<&Wanted>) -> Map<String, Valu
     }
     if let Some(effort) = &options.effort {
         thinking.insert("thinkingLevel".into(), effort.to_uppercase().into());
-        // The two ways of saying it exclude each other.
-        thinking.remove("thinkingBudget");
     }
     if !thinking.is_empty() {
         config.insert("thinkingConfig".into(), thinking.into());

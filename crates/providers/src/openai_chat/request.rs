@@ -152,20 +152,18 @@ fn said_anew(turn: &PlannedTurn<'_>, report: &mut Report) -> Result<Option<Value
         });
         calls.push(json!({"id": call.id(), "type": "function", "function": function}));
     }
-    let content = if text.is_empty() { Value::Null } else { Value::String(text) };
-    Ok(match (content.is_null(), calls.is_empty()) {
+    // An empty text is taken by all servers; null is not.
+    Ok(match (text.is_empty(), calls.is_empty()) {
         (true, true) => None,
-        (false, true) => Some(json!({"role": "assistant", "content": content})),
-        (_, false) => Some(json!({"role": "assistant", "content": content, "tool_calls": calls})),
+        (false, true) => Some(json!({"role": "assistant", "content": text})),
+        (_, false) => Some(json!({"role": "assistant", "content": text, "tool_calls": calls})),
     })
 }
 
 /// The message as it was received, in a form that may be sent.
 fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, RenderError> {
     let mut message = raw.as_object().cloned().unwrap_or_default();
-    for name in ANSWER_ONLY {
-        message.remove(name);
-    }
+    message.retain(|name, value| !value.is_null() && !ANSWER_ONLY.contains(&name.as_str()));
     message.insert("role".into(), "assistant".into());
     if turn.calls.is_empty() {
         message.remove("tool_calls");
@@ -179,7 +177,10 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, Render
             return Ok(None);
         }
     }
-    message.entry("content").or_insert(Value::Null);
+    let content = message.entry("content").or_insert(Value::Null);
+    if content.is_null() || content.as_array().is_some_and(Vec::is_empty) {
+        *content = "".into();
+    }
     let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
     for (raw, call) in calls.into_iter().flatten().zip(&turn.calls) {
         raw["type"] = "function".into();

@@ -16,10 +16,34 @@ const JOINED: [&str; 4] = ["content", "refusal", "reasoning_content", "reasoning
 
 #[derive(Default)]
 struct PartialCall {
-    index: u64,
+    index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
+}
+
+impl PartialCall {
+    /// Adds a piece of a function. Arguments are pieces of a text, or a whole object.
+    fn join(&mut self, function: &Value) {
+        if self.name.is_empty() {
+            self.name = text_at(function, "name").unwrap_or_default().to_owned();
+        }
+        match &function["arguments"] {
+            Value::String(piece) => self.arguments.push_str(piece),
+            Value::Null => {}
+            whole => self.arguments = whole.to_string(),
+        }
+    }
+
+    fn is_nameless(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty() && self.arguments.is_empty()
+    }
+
+    /// Whether a piece with this name and without an id may belong to it: it has no name or the same, and is not complete.
+    fn may_continue_as(&self, name: &str) -> bool {
+        let is_complete = || serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok();
+        self.name.is_empty() || (self.name == name && !is_complete())
+    }
 }
 
 /// Reads the events of one answer.
@@ -40,7 +64,7 @@ impl ChatStream {
             target,
             message: Map::from_iter([
                 ("role".to_owned(), "assistant".into()),
-                ("content".to_owned(), Value::Null),
+                ("content".to_owned(), "".into()),
             ]),
             calls: Vec::new(),
             function: None,
@@ -50,36 +74,40 @@ impl ChatStream {
         }
     }
 
-    fn take_function(&mut self, piece: &Value) {
-        let call = self.function.get_or_insert_default();
-        if call.name.is_empty() {
-            call.name = text_at(piece, "name").unwrap_or_default().to_owned();
-        }
-        call.arguments.push_str(text_at(piece, "arguments").unwrap_or_default());
-    }
-
+    /// Takes in a piece of a call. Which call it belongs to is said by its index, by its id, or by nothing but its place;
+    /// servers repeat ids, leave out either, or give all calls the index 0.
     fn take_call(&mut self, piece: &Value) {
-        // Servers that leave the index out send each call whole, or all pieces of the last one.
-        let id = text_at(piece, "id").unwrap_or_default();
-        let last = self.calls.last();
-        let index = piece["index"].as_u64().unwrap_or_else(|| match last {
-            Some(last) if id.is_empty() || last.id == id => last.index,
-            Some(last) => last.index.saturating_add(1),
-            None => 0,
-        });
-        let place = self.calls.iter().position(|call| call.index == index).unwrap_or_else(|| {
-            self.calls.push(PartialCall { index, ..PartialCall::default() });
+        let place = self.place_of(piece).unwrap_or_else(|| {
+            self.calls.push(PartialCall { index: piece["index"].as_u64(), ..PartialCall::default() });
             self.calls.len() - 1
         });
         let call = &mut self.calls[place];
         if call.id.is_empty() {
-            call.id = id.to_owned();
+            call.id = text_at(piece, "id").unwrap_or_default().to_owned();
         }
-        let function = &piece["function"];
-        if call.name.is_empty() {
-            call.name = text_at(function, "name").unwrap_or_default().to_owned();
+        call.join(&piece["function"]);
+    }
+
+    /// The call that a piece continues; none when it begins one.
+    fn place_of(&self, piece: &Value) -> Option<usize> {
+        let id = text_at(piece, "id").unwrap_or_default();
+        let name = text_at(&piece["function"], "name").unwrap_or_default();
+        let index = piece["index"].as_u64();
+        let same_index = |call: &PartialCall| call.index == index;
+        let latest = match index {
+            Some(_) => self.calls.iter().rposition(same_index),
+            None => self.calls.len().checked_sub(1),
+        };
+        if id.is_empty() {
+            // Without an id, a piece with a name begins a call if the one before it cannot go on.
+            return latest.filter(|place| name.is_empty() || self.calls[*place].may_continue_as(name));
         }
-        call.arguments.push_str(text_at(function, "arguments").unwrap_or_default());
+        let named =
+            self.calls.iter().rposition(|call| call.id == id && (index.is_none() || same_index(call)));
+        named.or_else(|| {
+            // An id that is new begins a call, also at an index that is used. Pieces that bring no name never do.
+            latest.filter(|place| name.is_empty() || self.calls[*place].is_nameless())
+        })
     }
 }
 
@@ -113,7 +141,7 @@ impl StreamReader for ChatStream {
             }
         }
         if delta["function_call"].is_object() {
-            self.take_function(&delta["function_call"]);
+            self.function.get_or_insert_default().join(&delta["function_call"]);
         }
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
             self.take_call(piece);

@@ -49,7 +49,7 @@ pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, Re
         body.insert("text".into(), json!({"format": format}));
     }
     if let Some(limit) = options.max_output_tokens {
-        body.insert("max_output_tokens".into(), limit.max(16).into());
+        body.insert("max_output_tokens".into(), limit.into());
     }
     if let Some(effort) = &options.effort {
         body.insert("reasoning".into(), json!({"effort": effort, "summary": "auto"}));
@@ -114,8 +114,7 @@ fn push_turn(
         None => {
             let text = words(turn.parts.iter().copied(), report)?;
             if !text.is_empty() {
-                let text = json!({"type": "output_text", "text": text});
-                items.push(json!({"type": "message", "role": "assistant", "content": [text]}));
+                items.push(said(text));
             }
             for call in &turn.calls {
                 items.push(json!({
@@ -147,6 +146,26 @@ fn output(call: &PlannedCall<'_>, media: &mut Media<'_>, report: &mut Report) ->
     Ok(json!({"type": "function_call_output", "call_id": call.id(), "output": output}))
 }
 
+/// What an assistant said, in words. Output parts are for answers that are replayed with their id and status.
+fn said(text: impl Into<String>) -> Value {
+    json!({"type": "message", "role": "assistant", "content": text.into()})
+}
+
+/// Whether a message has everything that the output of an answer has. Compatible servers leave some of it out.
+fn is_output(item: &Value) -> bool {
+    let parts = item["content"].as_array().into_iter().flatten();
+    is_filled(&item["id"])
+        && is_filled(&item["status"])
+        && parts.into_iter().all(|part| part["annotations"].is_array())
+}
+
+/// The words of a message that cannot be replayed as output.
+fn in_words(item: &Value) -> Option<Value> {
+    let parts = item["content"].as_array().into_iter().flatten();
+    let text: String = parts.filter_map(|part| part["text"].as_str()).collect();
+    (!text.is_empty()).then(|| said(text))
+}
+
 /// The items as they were received, with names and arguments that may be sent.
 fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
     let mut items = raw.as_array().cloned().unwrap_or_default();
@@ -155,7 +174,11 @@ fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderErr
         item["name"] = legal::legal_name(&call.call.option_name).into();
         item["arguments"] = legal::arguments_text(&call.call.arguments)?.into();
     }
-    Ok(items)
+    let items = items.into_iter().filter_map(|item| match item["type"] == "message" && !is_output(&item) {
+        true => in_words(&item),
+        false => Some(item),
+    });
+    Ok(items.collect())
 }
 
 /// The calls of items that may be sent back. One item of a form that is not known makes none of them so.
@@ -168,7 +191,9 @@ fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
             "reasoning" => {
                 // Thoughts that led to nothing, and thoughts that lie only on the other side, are refused.
                 let led_to_something = items[index + 1..].iter().any(|item| !is_reasoning(item));
-                let is_whole = item["summary"].is_array() && is_filled(&item["encrypted_content"]);
+                let is_named = is_filled(&item["id"]);
+                let is_whole =
+                    is_named && item["summary"].is_array() && is_filled(&item["encrypted_content"]);
                 (led_to_something && is_whole).then_some(())?;
             }
             "message" => {

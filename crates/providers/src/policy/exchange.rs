@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use backstitch_core::ports::{Answer, Question};
-use serde_json::Value;
 
 use super::{ModelPolicy, address};
-use crate::error::{ErrorKind, ProviderError, of_event, of_response};
+use crate::error::{ErrorKind, ProviderError, of_response, quote, said_error};
 use crate::parse::{parse, stream_reader};
-use crate::secret::{Listener, redact_answer};
+use crate::secret::{Listener, redact_answer, redact_text};
 use crate::sse::SseDecoder;
 use crate::transport::{HttpRequest, HttpResponse, TransportError};
 
@@ -30,19 +29,19 @@ impl ModelPolicy {
             body,
         };
         let mut response = self.transport.send(request).await.map_err(|error| self.unreached(&error))?;
-        if !(200..300).contains(&response.status) {
+        let status = response.status;
+        if !(200..300).contains(&status) {
             // What can be read of it says more than that it cannot be read to its end.
-            let body = self.whole(&mut response, LONGEST_ERROR).await.unwrap_or_default();
-            return Err(of_response(provider, response.status, |name| response.header(name), &body));
+            let body = self.whole(&mut response, Vec::new(), LONGEST_ERROR).await.unwrap_or_default();
+            let body = redact_text(&body, self.secret());
+            return Err(of_response(provider, status, |name| response.header(name), &body));
         }
-        // Servers that do not stream answer in one piece, whatever they were asked for.
-        let streams =
-            response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let (begun, streams) = self.begin(&mut response).await?;
         let answer = if streams {
-            self.read_stream(question, response).await?
+            self.read_stream(question, response, begun).await?
         } else {
-            let body = self.whole(&mut response, self.answer_limit).await?;
-            parse(&body, &self.target)?
+            let body = self.whole(&mut response, begun, self.answer_limit).await?;
+            parse(&body, &self.target).map_err(|error| self.unread(error, status, &body))?
         };
         // A server that repeats the key must not bring it into the journal.
         let answer = redact_answer(answer, self.secret());
@@ -50,10 +49,36 @@ impl ModelPolicy {
         Ok(if wants_output { with_output(answer) } else { answer })
     }
 
+    /// The first bytes of a response, as many as say whether they begin a stream of events or an answer in one piece. Servers
+    /// that do not stream answer in one piece, whatever they were asked for, and not all name what they send; so the header counts
+    /// only where the bytes say nothing.
+    async fn begin(&self, response: &mut HttpResponse) -> Result<(Vec<u8>, bool), ProviderError> {
+        let named = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let mut begun = Vec::new();
+        loop {
+            match opening(&begun) {
+                Opening::Stream => return Ok((begun, true)),
+                Opening::Whole => return Ok((begun, false)),
+                Opening::Neither => return Ok((begun, named)),
+                Opening::TooShort => {}
+            }
+            let chunk = response.body.chunk().await.map_err(|error| match named {
+                true => ProviderError::cut_stream(self.target.provider),
+                false => self.unreached(&error),
+            })?;
+            let Some(chunk) = chunk else { return Ok((begun, named)) };
+            begun.extend_from_slice(&chunk);
+            if begun.len() > self.answer_limit {
+                return Err(self.too_long(self.answer_limit));
+            }
+        }
+    }
+
     async fn read_stream(
         &self,
         question: &Question,
         mut response: HttpResponse,
+        begun: Vec<u8>,
     ) -> Result<Answer, ProviderError> {
         let provider = self.target.provider;
         let mut decoder = SseDecoder::new();
@@ -61,8 +86,12 @@ impl ModelPolicy {
         let (mut events, mut deltas) = (Vec::new(), Vec::new());
         let mut listener = Listener::new(&question.deltas, self.secret());
         let mut read = 0;
+        let mut begun = Some(begun);
         while !reader.is_complete() {
-            let chunk = response.body.chunk().await.map_err(|_| ProviderError::cut_stream(provider))?;
+            let chunk = match begun.take() {
+                Some(begun) => Some(begun),
+                None => response.body.chunk().await.map_err(|_| ProviderError::cut_stream(provider))?,
+            };
             let Some(chunk) = chunk else { break };
             read += chunk.len();
             if read > self.answer_limit {
@@ -78,15 +107,32 @@ impl ModelPolicy {
             }
         }
         listener.finish();
-        reader.finish().map_err(|error| {
-            let stray = serde_json::from_str::<Value>(&decoder.into_stray()).ok();
-            let said = stray.filter(|stray| !stray["error"].is_null() || !stray[0]["error"].is_null());
-            said.map_or(error, |said| of_event(provider, &said))
-        })
+        reader.finish().map_err(|error| said_error(provider, &decoder.into_stray()).unwrap_or(error))
     }
 
-    async fn whole(&self, response: &mut HttpResponse, limit: usize) -> Result<String, ProviderError> {
-        let mut bytes = Vec::new();
+    /// What is wrong with a body that cannot be read: the error that it is, or how it begins.
+    fn unread(&self, error: ProviderError, status: u16, body: &str) -> ProviderError {
+        // A reason why the answer ended has its own words.
+        if error.kind != ErrorKind::Malformed || error.code.is_some() {
+            return error;
+        }
+        let body = redact_text(body, self.secret());
+        let mut error = said_error(self.target.provider, &body).unwrap_or_else(|| {
+            let said = if body.trim().is_empty() { "nothing".to_owned() } else { quote(&body) };
+            let message = format!("{}; the server answered with status {status}: {said}", error.message);
+            ProviderError::malformed(self.target.provider, message)
+        });
+        error.status = Some(status);
+        error
+    }
+
+    async fn whole(
+        &self,
+        response: &mut HttpResponse,
+        begun: Vec<u8>,
+        limit: usize,
+    ) -> Result<String, ProviderError> {
+        let mut bytes = begun;
         while let Some(chunk) = response.body.chunk().await.map_err(|error| self.unreached(&error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > limit {
@@ -106,6 +152,29 @@ impl ModelPolicy {
             _ => ErrorKind::Network,
         };
         ProviderError::new(self.target.provider, kind, error.to_string())
+    }
+}
+
+/// What the first bytes of a response are.
+enum Opening {
+    /// The first line of a stream of events.
+    Stream,
+    /// JSON, or a page of a proxy.
+    Whole,
+    /// Nothing that is known.
+    Neither,
+    /// Nothing, or the beginning of the first line of a stream.
+    TooShort,
+}
+
+fn opening(bytes: &[u8]) -> Opening {
+    const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    match text.first() {
+        Some(b'{' | b'[' | b'<') => Opening::Whole,
+        _ if FIELDS.iter().any(|field| text.starts_with(field)) => Opening::Stream,
+        _ if FIELDS.iter().any(|field| field.starts_with(text)) => Opening::TooShort,
+        _ => Opening::Neither,
     }
 }
 

@@ -4,6 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Script;
+use crate::text_file::read_text;
+
+/// The most bytes that a script may have.
+const LARGEST_SCRIPT: u64 = 16 * 1024 * 1024;
 
 /// How a script is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +60,10 @@ fn at(file: &Path, line: Option<usize>, key: &str, problem: &str) -> String {
 }
 
 impl Script {
-    /// Reads a script from a file.
+    /// Reads a script from a file of at most 16 MiB.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
+        let text = read_text(path, LARGEST_SCRIPT)
             .map_err(|source| ScriptError::Unreadable { file: path.to_owned(), source })?;
         Self::parse(&text, ScriptFormat::of(path), path)
     }

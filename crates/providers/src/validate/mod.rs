@@ -1,10 +1,13 @@
 //! Wire validators: what each provider refuses, found out before anything is sent.
 //!
 //! Each provider has a table of [`Rule`]s. A rule looks at the JSON of a request and at nothing else; it shares no code with
-//! the projections that make requests, so that a mistake there is not repeated here. Rules that only the provider can judge
+//! the projections that make requests, so that a mistake there is not repeated here. Beside the rules stands the published form
+//! of each request ([`validate_form`]): fields, types, and what goes together. Rules that only the provider can judge
 //! are not in the tables: whether a signature is genuine, whether thoughts are unchanged, whether an address can be followed.
 
 mod anthropic;
+mod form;
+mod forms;
 mod gemini;
 mod look;
 mod openai_chat;
@@ -70,6 +73,25 @@ pub fn rules(provider: Provider) -> &'static [Rule] {
         Provider::Anthropic => anthropic::RULES,
         Provider::Gemini => gemini::RULES,
     }
+}
+
+/// Refuses a request that has not the published form: with a field that is not known, of another type, or without what goes
+/// with it.
+///
+/// Strict servers refuse such requests, and others ignore what they do not know. A provider may send a field that is newer than
+/// these tables and want it back, so that this is checked in tests, where all answers are known, and not before each request.
+pub fn validate_form(provider: Provider, request: &Value) -> Result<(), InvalidRequest> {
+    let shape = match provider {
+        Provider::OpenAiChat => &forms::openai_chat::REQUEST,
+        Provider::OpenAiResponses => &forms::openai_responses::REQUEST,
+        Provider::Anthropic => &forms::anthropic::REQUEST,
+        Provider::Gemini => &forms::gemini::REQUEST,
+    };
+    let found = form::problems(&form::Form::Object(shape), request);
+    let broken =
+        found.into_iter().map(|place| Violation { rule: "form", what: "it has the published form", place });
+    let violations: Vec<Violation> = broken.collect();
+    if violations.is_empty() { Ok(()) } else { Err(InvalidRequest { provider, violations }) }
 }
 
 /// Refuses a request that its provider would refuse.

@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         check: tools,
     },
     Rule { id: "chat.tool-text", what: "results are text", check: tool_text },
-    Rule { id: "chat.content", what: "messages say something", check: content },
+    Rule { id: "chat.content", what: "messages say something, and never null", check: content },
     Rule { id: "chat.media", what: "media has a form that is taken", check: media },
     Rule { id: "chat.strict", what: "a strict schema is closed at every object", check: strict },
     Rule { id: "chat.limit", what: "the limit of tokens is given once", check: limit },
@@ -156,7 +156,9 @@ fn content(request: &Value) -> Result<(), String> {
         };
         let may_be_silent = text(message, "role") == "assistant" && !calls(message).is_empty();
         let no_empty_list = message.get("tool_calls").is_none_or(|_| !calls(message).is_empty());
-        ensure((says || may_be_silent) && no_empty_list, || format!("messages[{index}]"))?;
+        // Some compatible servers refuse null, and all of them take an empty text.
+        let is_said = says || (may_be_silent && message["content"] == "");
+        ensure(is_said && no_empty_list, || format!("messages[{index}]"))?;
     }
     Ok(())
 }

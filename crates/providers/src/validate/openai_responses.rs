@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { id: "responses.tools", what: "tools are flat, with strict said, no name twice", check: tools },
     Rule {
         id: "responses.parts",
-        what: "users speak in input parts, assistants in output parts",
+        what: "users speak in input parts; what an assistant said is a text, or output with id and status",
         check: parts,
     },
     Rule { id: "responses.media", what: "media has a form that is taken", check: media },
@@ -179,7 +179,9 @@ fn parts(request: &Value) -> Result<(), String> {
         ensure(!parts.is_empty() || !text(item, "content").is_empty(), || format!("input[{index}].content"))?;
         for (at, part) in parts.iter().enumerate() {
             let fits = match text(part, "type") {
-                "output_text" | "refusal" => role == "assistant",
+                "output_text" | "refusal" => {
+                    role == "assistant" && !text(item, "id").is_empty() && !text(item, "status").is_empty()
+                }
                 "input_text" => role != "assistant" && !text(part, "text").is_empty(),
                 _ => role == "user",
             };

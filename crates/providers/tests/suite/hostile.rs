@@ -118,6 +118,9 @@ fn can_go_on(answer: Answer, hostile: &mut Hostile, origin: Provider) {
         for thinking in [Thinking::Default, Thinking::Budget(2_000)] {
             let options =
                 RequestOptions { thinking, unsupported: Unsupported::Describe, ..RequestOptions::default() };
+            if options.check(provider).is_err() {
+                continue;
+            }
             let rendered = render(&thread, &tools(), &target(provider), &options).unwrap();
             if let Err(error) = validate(provider, &rendered.body) {
                 panic!("an answer of {origin} makes {provider} refuse: {error}\n{:#}", rendered.body);

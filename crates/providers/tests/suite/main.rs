@@ -4,9 +4,14 @@
 mod answers;
 #[cfg(feature = "http")]
 mod cassette;
+mod dialects;
 mod errors;
+#[cfg(feature = "http")]
 mod finish;
+mod forms;
 mod hostile;
+#[cfg(feature = "http")]
+mod lisp;
 #[cfg(feature = "http")]
 mod loopback;
 #[cfg(feature = "http")]

@@ -15,6 +15,7 @@ use backstitch_core::ports::{BoxFuture, Question};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{Evaluation, JournalView};
+use backstitch_providers::validate::validate_form;
 use backstitch_providers::{
     CacheMarks, HttpRequest, HttpResponse, ModelPolicy, OpenCalls, Provider, RequestOptions,
     StructuredOutput, Target, Thinking, Transport, TransportError, Unsupported,
@@ -35,10 +36,12 @@ impl Transport for Nobody {
     }
 }
 
-fn options(variant: usize) -> RequestOptions {
+fn options(variant: usize, provider: Provider) -> RequestOptions {
+    // Not every provider takes a number of tokens for thinking.
+    let takes_budget = matches!(provider, Provider::Anthropic | Provider::Gemini);
     RequestOptions {
         open_calls: if variant % 3 == 2 { OpenCalls::Skip } else { OpenCalls::Interrupted },
-        thinking: if variant % 2 == 1 { Thinking::Budget(1_024) } else { Thinking::Default },
+        thinking: if variant % 2 == 1 && takes_budget { Thinking::Budget(1_024) } else { Thinking::Default },
         cache: if variant % 5 == 1 { CacheMarks::Auto } else { CacheMarks::None },
         unsupported: if variant % 2 == 1 { Unsupported::Describe } else { Unsupported::Refuse },
         structured: if variant % 7 == 3 { StructuredOutput::InWords } else { StructuredOutput::Native },
@@ -92,7 +95,7 @@ impl Checker {
         let policies = Provider::ALL.into_iter().map(|provider| {
             let name = PolicyName::new("model").unwrap();
             let policy = ModelPolicy::new(name, Target::new(provider, MODEL), None, Arc::new(Nobody));
-            (provider, policy.with_options(options(variant)))
+            (provider, policy.with_options(options(variant, provider)))
         });
         let sampled = Sampled::of(journal, seed, variant % 2 == 1);
         Self { sampled, variant, policies: policies.collect(), counted: Counted::default() }
@@ -139,6 +142,8 @@ impl Checker {
                 let rendered = policy.request(&question);
                 let rendered = rendered
                     .unwrap_or_else(|error| panic!("{what} at {:?}, {provider}: {error}", view.head()));
+                validate_form(*provider, &rendered.body)
+                    .unwrap_or_else(|error| panic!("{what} at {:?}: {error}", view.head()));
                 let text = rendered.body.to_string();
                 self.counted.replayed += usize::from(text.contains("\"hm\""));
                 let shown = text.matches("interrupted: the call was cut off").count();

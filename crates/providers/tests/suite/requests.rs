@@ -226,28 +226,32 @@ fn media_of_results_reaches_the_model() {
 #[test]
 fn options_are_said_in_each_providers_words() {
     let schema = json!({"type": "object", "properties": {"t": {"type": "string"}}, "required": ["t"], "additionalProperties": false});
-    let asked = RequestOptions {
+    let asked = |thinking, effort: Option<&str>| RequestOptions {
         max_output_tokens: Some(9_000),
-        thinking: Thinking::Budget(2_000),
-        effort: Some("low".into()),
+        thinking,
+        effort: effort.map(str::to_owned),
         cache: CacheMarks::Auto,
         cache_key: Some("conv-7".into()),
         output_schema: Some(Arc::new(schema.clone())),
         stream: true,
         ..options()
     };
-    let body = |provider| talk(provider).user("Go on.").render(provider, &asked).body;
-    let chat = body(Provider::OpenAiChat);
+    let body = |provider, asked| talk(provider).user("Go on.").render(provider, &asked).body;
+    let chat = body(Provider::OpenAiChat, asked(Thinking::Default, Some("low")));
     assert_eq!((&chat["max_completion_tokens"], &chat["stream"]), (&json!(9_000), &json!(true)));
     assert_eq!(chat["response_format"]["json_schema"]["strict"], true);
-    let responses = body(Provider::OpenAiResponses);
+    let responses = body(Provider::OpenAiResponses, asked(Thinking::Adaptive, Some("low")));
     assert_eq!(responses["text"]["format"]["schema"], schema);
     assert_eq!(responses["reasoning"]["effort"], "low");
-    let anthropic = body(Provider::Anthropic);
+    let anthropic = body(Provider::Anthropic, asked(Thinking::Budget(2_000), Some("low")));
     assert_eq!(anthropic["thinking"], json!({"type": "enabled", "budget_tokens": 2_000}));
     assert_eq!(anthropic.to_string().matches("cache_control").count(), 4);
-    let gemini = body(Provider::Gemini);
+    let gemini = body(Provider::Gemini, asked(Thinking::Budget(2_000), None));
     assert_eq!(gemini["generationConfig"]["responseJsonSchema"], schema);
+    assert_eq!(gemini["generationConfig"]["thinkingConfig"], json!({"thinkingBudget": 2_000}));
+    let gemini = body(Provider::Gemini, asked(Thinking::Adaptive, Some("low")));
+    let thinking = &gemini["generationConfig"]["thinkingConfig"];
+    assert_eq!(thinking, &json!({"includeThoughts": true, "thinkingLevel": "LOW"}));
 }
 
 #[test]
@@ -256,4 +260,114 @@ fn thinking_is_left_out_where_the_thoughts_are_missing() {
     let rendered = talk(Provider::OpenAiChat).render(Provider::Anthropic, &asked);
     assert_eq!(rendered.body.get("thinking"), None);
     assert!(rendered.report.departures.contains(&Departure::ThinkingLeftOut));
+}
+
+#[test]
+fn thinking_has_room_beside_the_answer() {
+    let body = |thinking| {
+        let asked = RequestOptions { thinking, ..options() };
+        Talk::new().user("Hello").render(Provider::Anthropic, &asked).body
+    };
+    let large = body(Thinking::Budget(16_000));
+    assert_eq!(large["thinking"], json!({"type": "enabled", "budget_tokens": 16_000}));
+    assert_eq!(large["max_tokens"], 16_000 + 8_192);
+    let none = body(Thinking::Budget(0));
+    assert_eq!((&none["thinking"], &none["max_tokens"]), (&json!({"type": "disabled"}), &json!(8_192)));
+    let most = body(Thinking::Budget(u32::MAX - 1));
+    assert_eq!(most["max_tokens"], u32::MAX);
+}
+
+#[test]
+fn an_option_that_a_provider_cannot_honour_is_refused() {
+    use Provider::{Anthropic, Gemini, OpenAiChat, OpenAiResponses};
+    let budget = |tokens| RequestOptions { thinking: Thinking::Budget(tokens), ..options() };
+    let limit = |tokens| RequestOptions { max_output_tokens: Some(tokens), ..options() };
+    let cases = [
+        (OpenAiChat, budget(2_000), Some("thinking")),
+        (OpenAiChat, budget(0), Some("thinking")),
+        (OpenAiResponses, budget(2_000), Some("thinking")),
+        (Anthropic, budget(0), None),
+        (Anthropic, budget(1), Some("thinking")),
+        (Anthropic, budget(1_023), Some("thinking")),
+        (Anthropic, budget(1_024), None),
+        (Anthropic, RequestOptions { max_output_tokens: Some(2_000), ..budget(2_000) }, Some("thinking")),
+        (Anthropic, RequestOptions { max_output_tokens: Some(2_001), ..budget(2_000) }, None),
+        (Gemini, budget(0), None),
+        (Gemini, budget(1), None),
+        (Gemini, RequestOptions { effort: Some("low".into()), ..budget(1) }, Some("thinking")),
+        (OpenAiResponses, limit(15), Some("max_output_tokens")),
+        (OpenAiResponses, limit(16), None),
+        (OpenAiChat, limit(0), Some("max_output_tokens")),
+        (Anthropic, limit(0), Some("max_output_tokens")),
+        (Gemini, limit(1), None),
+    ];
+    let talk = Talk::new().user("Hello");
+    let state = talk.transcript().conversation(talk.evaluation).unwrap();
+    for (provider, asked, refused) in cases {
+        let rendered = render(&Thread::of(&state), &tools(), &target(provider), &asked);
+        match (rendered, refused) {
+            (Ok(_), None) => drop(talk.render(provider, &asked)),
+            (Err(RenderError::Option(found)), Some(option)) => assert_eq!(found.option, option),
+            (found, _) => panic!("{provider} {asked:?}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_an_assistant_said_has_a_published_form_in_responses() {
+    // Of another provider, of another model, and of nobody: each is a plain text.
+    let others = [
+        talk(Provider::Anthropic).render(Provider::OpenAiResponses, &options()),
+        talk(Provider::OpenAiResponses)
+            .render_for(&Target::new(Provider::OpenAiResponses, "another"), &options()),
+        Talk::new()
+            .user("Hello")
+            .answer(Answer::text("Checking."))
+            .user("And?")
+            .render(Provider::OpenAiResponses, &options()),
+    ];
+    for rendered in others {
+        let said = rendered.body["input"].as_array().unwrap().iter().find(|item| item["role"] == "assistant");
+        let expected = json!({"type": "message", "role": "assistant", "content": "Checking."});
+        assert_eq!(said, Some(&expected));
+    }
+}
+
+#[test]
+fn a_message_without_id_or_status_goes_back_in_words_and_its_reasoning_stays() {
+    for missing in ["id", "status"] {
+        let mut body = whole_answer(Provider::OpenAiResponses);
+        for item in body["output"].as_array_mut().unwrap() {
+            if item["type"] == "message" {
+                item.as_object_mut().unwrap().remove(missing);
+            }
+        }
+        let answer = parse(&body.to_string(), &target(Provider::OpenAiResponses)).unwrap();
+        let talk = Talk::new().user("Hello").answer(answer).result(0, Ok(json!(1))).result(0, Ok(json!(2)));
+        let rendered = talk.render(Provider::OpenAiResponses, &options());
+        assert_eq!(rendered.report.dropped().count(), 0);
+        let items = rendered.body["input"].as_array().unwrap();
+        assert!(items.iter().any(|item| item["encrypted_content"] == "gAAAAB=="));
+        assert!(items.iter().any(|item| item["content"] == "Checking."), "{items:?}");
+    }
+}
+
+#[test]
+fn no_message_of_chat_is_null() {
+    let call = || Answer::default().call("look", Arguments::none());
+    let mut replayed = whole_answer(Provider::OpenAiChat);
+    replayed["choices"][0]["message"]["content"] = Value::Null;
+    replayed["choices"][0]["message"]["reasoning_content"] = Value::Null;
+    let replayed = parse(&replayed.to_string(), &target(Provider::OpenAiChat)).unwrap();
+    let talks = [
+        Talk::new().user("Look").answer(call()).result(0, Ok(json!("seen"))),
+        Talk::new().user("Look").answer(replayed).result(0, Ok(json!(1))).result(0, Ok(json!(2))),
+    ];
+    for talk in talks {
+        let body = talk.render(Provider::OpenAiChat, &options()).body;
+        let silent =
+            body["messages"].as_array().unwrap().iter().find(|message| message["role"] == "assistant");
+        assert_eq!(silent.unwrap()["content"], "");
+        assert!(!body.to_string().contains("null"), "{body}");
+    }
 }

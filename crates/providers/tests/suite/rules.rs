@@ -40,7 +40,7 @@ fn chat_refuses_what_it_refuses() {
         "messages": [
             {"role": "system", "content": "s"},
             {"role": "user", "content": [{"type": "text", "text": "t"}, {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]},
-            {"role": "assistant", "content": null, "tool_calls": [
+            {"role": "assistant", "content": "", "tool_calls": [
                 {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}},
                 {"id": "b", "type": "function", "function": {"name": "look", "arguments": "{}"}},
             ]},
@@ -77,6 +77,8 @@ fn chat_refuses_what_it_refuses() {
         }),
         ("chat.tool-text", |request| request["messages"][3]["content"] = json!([{"type": "image_url"}])),
         ("chat.content", |request| request["messages"][1]["content"] = "".into()),
+        ("chat.content", |request| request["messages"][2]["content"] = Value::Null),
+        ("chat.content", |request| remove(&mut request["messages"][2], "content")),
         ("chat.content", |request| request["messages"][2]["tool_calls"] = json!([])),
         ("chat.media", |request| {
             request["messages"][1]["content"][1] =
@@ -104,7 +106,7 @@ fn responses_refuses_what_it_refuses() {
         "input": [
             {"role": "user", "content": [{"type": "input_text", "text": "t"}, {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"}]},
             {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "blob"},
-            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "t"}]},
+            {"type": "message", "id": "msg", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "t", "annotations": []}]},
             {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "a", "output": "one"},
         ],
@@ -144,6 +146,8 @@ fn responses_refuses_what_it_refuses() {
         ("responses.names", |request| request["input"][3]["name"] = "a b".into()),
         ("responses.tools", |request| remove(&mut request["tools"][0], "strict")),
         ("responses.parts", |request| request["input"][2]["content"][0]["type"] = "input_text".into()),
+        ("responses.parts", |request| remove(&mut request["input"][2], "id")),
+        ("responses.parts", |request| remove(&mut request["input"][2], "status")),
         ("responses.parts", |request| request["input"][0]["content"] = json!([])),
         ("responses.media", |request| remove(&mut request["input"][0]["content"][1], "detail")),
         ("responses.media", |request| request["input"][0]["content"][1]["type"] = "input_video".into()),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::ports::{Delta, Store};
-use backstitch_providers::{Provider, ProviderError};
+use backstitch_providers::{Provider, ProviderError, RequestOptions, Target, Thinking};
 use backstitch_runtime::{Agent, Runtime, SessionOptions};
 use backstitch_store::SqliteStore;
 use serde_json::json;
@@ -17,6 +17,7 @@ use tracing::{Event, Metadata, Subscriber};
 use super::loopback::{KEY, ask, model};
 use super::support::server::{Served, Server};
 use super::support::wire::{Spoken, stream_of};
+use super::support::{MODEL, Talk};
 
 /// Keeps everything that is logged.
 #[derive(Clone, Default)]
@@ -156,9 +157,60 @@ fn answers_do_not_bring_the_key_into_the_journal() {
 }
 
 #[test]
+fn a_key_that_is_cut_in_a_quoted_page_does_not_stand_in_the_error() {
+    for provider in Provider::ALL {
+        for before in 260..310 {
+            let page = format!("<{}>{KEY} and more", "x".repeat(before));
+            for status in [200, 500] {
+                let server = Server::with(vec![Served::whole(status, "text/html", &[], &page)]);
+                let error = ask(&model(provider, server.address())).0.unwrap_err();
+                let text = format!("{error} {error:?}");
+                assert!(!text.contains("sk-h"), "{provider} {before}: {text}");
+            }
+        }
+    }
+}
+
+/// The thoughts of such an answer cannot go back as they came: without the key, their signatures are wrong.
+#[test]
+fn an_answer_that_repeated_the_key_is_replayed_by_its_words_and_calls() {
+    for provider in Provider::ALL {
+        let answers = [
+            telltale(),
+            Spoken::text("I look.").thinking(&format!("With {KEY}.")).call("call_a", "look", "{}"),
+        ];
+        for spoken in answers {
+            for served in
+                [Served::stream(&spoken.streamed(provider), 9), Served::json(&spoken.whole(provider))]
+            {
+                let server = Server::with(vec![served]);
+                let policy = model(provider, server.address());
+                let answer = ask(&policy).0.unwrap();
+                let sidecar = answer.provider.clone().unwrap();
+                assert!(sidecar.payload.is_none() && sidecar.payload_redacted, "{provider}");
+                let talk = Talk::new().user("Look").answer(answer).result(0, Ok(json!("a seam")));
+                let target = Target::new(provider, MODEL).at(server.address());
+                for thinking in [Thinking::Default, Thinking::Adaptive, Thinking::Budget(2_000)] {
+                    let options = RequestOptions { thinking, ..RequestOptions::default() };
+                    if options.check(provider).is_err() {
+                        continue;
+                    }
+                    let rendered = talk.render_for(&target, &options);
+                    let text = rendered.body.to_string();
+                    assert!(!text.contains("EqQB") && !text.contains("gAAAAB"), "{provider}: {text}");
+                    assert!(text.contains("a seam") && text.contains("look"), "{provider}: {text}");
+                    let dropped: Vec<String> = rendered.report.dropped().map(ToString::to_string).collect();
+                    assert!(dropped.len() == 1 && dropped[0].contains("held the key"), "{dropped:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn words_that_are_too_short_to_be_keys_are_not_taken_out_of_answers() {
     use backstitch_core::message::{Part, PolicyName};
-    use backstitch_providers::{ApiKey, Http, ModelPolicy, Target};
+    use backstitch_providers::{ApiKey, Http, ModelPolicy};
     let provider = Provider::OpenAiChat;
     let server = Server::with(vec![Served::stream(&Spoken::text("none of it").streamed(provider), 1)]);
     let target = Target::new(provider, "m").at(server.address());

@@ -261,11 +261,21 @@ fn unknown_finish(evaluation: EvaluationId, turn: u64, word: &str) -> Note {
     }
 }
 
+/// The first of these lines, and how many more there are; all of them stand in the data.
+fn listed(lines: &[String]) -> String {
+    const MOST: usize = 5;
+    let first = lines.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match lines.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first}; and {more} more"),
+    }
+}
+
 /// What a request does not say as it was said.
 fn departures(evaluation: EvaluationId, turn: u64, lines: &[String]) -> Note {
     Note {
         topic: "request".to_owned(),
-        text: format!("in {} ways the request of turn {turn} is not what was said", lines.len()),
+        text: format!("the request of turn {turn} is not what was said: {}", listed(lines)),
         data: json!({ "evaluation_id": evaluation, "turn": turn, "departures": lines }),
         data_object: None,
         extra: Extra::default(),

@@ -262,6 +262,7 @@ fn sidecar(amounts: Amounts) -> ProviderSidecar {
         endpoint: Some("chat".into()),
         payload: Some(r#"{ "signature" : "as it came" }"#.into()),
         payload_object: None,
+        payload_redacted: false,
         finish_reason: Some("tool_calls".into()),
         finish: None,
         usage: Some(amounts),

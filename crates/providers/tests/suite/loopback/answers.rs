@@ -54,6 +54,33 @@ fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[test]
+fn an_answer_is_read_under_any_content_type() {
+    let kinds = [
+        "text/event-stream",
+        "text/plain",
+        "application/json",
+        "application/octet-stream",
+        "application/x-ndjson",
+        "x",
+    ];
+    for provider in Provider::ALL {
+        let bodies = [
+            ("a stream", spoken().streamed(provider)),
+            ("a stream after a mark and a line", format!("\u{feff}\n{}", spoken().streamed(provider))),
+            ("an answer in one piece", spoken().whole(provider).to_string()),
+            ("an answer after lines", format!("\n \n{}", spoken().whole(provider))),
+        ];
+        for (what, body) in bodies {
+            let served = kinds.iter().map(|kind| Served::whole(200, kind, &[], &body));
+            for served in served.chain([Served::unnamed(&body)]) {
+                is_spoken(&streamed(provider, served.clone()).0.unwrap(), &format!("{provider}: {what}"));
+                is_spoken(&whole(provider, served).unwrap(), &format!("{provider}: {what}"));
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_not_known_is_passed_over_and_kept() {
     for provider in Provider::ALL {
         let mut events = spoken().events(provider);

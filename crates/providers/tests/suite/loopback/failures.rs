@@ -209,3 +209,87 @@ fn nobody_there_is_an_error_of_the_network() {
         fails(ask(&model(provider, &address)).0, "network", true, "nobody is there");
     }
 }
+
+#[test]
+fn the_words_of_a_server_are_kept_when_they_are_no_answer() {
+    for provider in Provider::ALL {
+        let page = "<html>\n  <h1>Welcome to the hotel</h1>\n</html>";
+        for served in
+            [Served::whole(200, "text/html", &[], page), Served::whole(200, "text/event-stream", &[], page)]
+        {
+            let error = fails(streamed(provider, served).0, "malformed", true, "a page");
+            let text = error.to_string();
+            assert!(text.contains("status 200") && text.contains("<h1>Welcome to the hotel</h1>"), "{text}");
+            assert!(!text.contains('\n'), "{text}");
+        }
+        let long = format!("<html>{}", "x".repeat(5_000));
+        let error =
+            fails(whole(provider, Served::whole(200, "text/html", &[], &long)), "malformed", true, "long");
+        assert!(error.to_string().len() < 1_000, "{error}");
+
+        // An error with a status that says that all is well, in the forms that servers have for it.
+        for body in [
+            json!({"error": {"message": "no such model"}}),
+            json!({"error": "no such model"}),
+            json!([{"error": {"message": "no such model"}}]),
+        ] {
+            for kind in ["application/json", "text/event-stream"] {
+                let served = Served::whole(200, kind, &[], &body.to_string());
+                let error = fails(streamed(provider, served).0, "server", true, &body.to_string());
+                assert_eq!(error.message, "no such model", "{provider}");
+            }
+        }
+        let moved = [("location", "https://example.org/v2")];
+        for body in ["", "<html>moved</html>"] {
+            let served = Served::whole(302, "text/html", &moved, body);
+            let error = fails(streamed(provider, served).0, "invalid_request", false, "a redirect");
+            let text = error.to_string();
+            assert!(text.contains("302") && text.contains("https://example.org/v2"), "{provider}: {text}");
+        }
+        let served = Served::whole(502, "text/html", &[], "<html>bad gateway</html>");
+        let text = fails(streamed(provider, served).0, "server", true, "a gateway").to_string();
+        assert!(text.contains("502") && text.contains("bad gateway"), "{provider}: {text}");
+        let served = Served::whole(500, "text/html", &[], "");
+        let text = fails(streamed(provider, served).0, "server", true, "nothing").to_string();
+        assert!(text.contains("HTTP status 500 without a body"), "{provider}: {text}");
+    }
+}
+
+#[test]
+fn an_error_names_the_wait() {
+    for provider in Provider::ALL {
+        let served = Served::whole(
+            429,
+            "application/json",
+            &[("retry-after", "600")],
+            "{\"error\": {\"message\": \"busy\"}}",
+        );
+        let error = fails(streamed(provider, served).0, "rate_limited", false, "a long wait");
+        assert_eq!(error.retry_after, Some(std::time::Duration::from_secs(600)));
+        let source = error.source.as_ref().unwrap().to_string();
+        for text in [error.to_string(), source] {
+            assert!(text.ends_with("busy; it asks to wait 600 s before it is asked again"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up_after_the_silence_that_was_set() {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use backstitch_core::message::PolicyName;
+    use backstitch_providers::{Http, ModelPolicy, Target};
+
+    // It takes connections and never reads or answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", silent.local_addr().unwrap());
+    let http = Arc::new(Http::with_silence(Duration::from_millis(200)).unwrap());
+    for provider in Provider::ALL {
+        let target = Target::new(provider, "m").at(&address);
+        let policy = ModelPolicy::new(PolicyName::new("model").unwrap(), target, None, http.clone());
+        let error = fails(ask(&policy).0, "network", true, "silence");
+        assert!(error.message.contains("said nothing for 0.2 s"), "{error}");
+    }
+}

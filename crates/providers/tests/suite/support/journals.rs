@@ -167,7 +167,14 @@ fn payload(provider: Provider, answer: &[Arc<InnerMessage>]) -> Value {
             let mut items =
                 vec![json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "hm"})];
             if !text.is_empty() {
-                items.push(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}));
+                // Compatible servers leave out what the published form has.
+                let mut message = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]});
+                if text.len() % 2 == 0 {
+                    message["id"] = "msg_1".into();
+                    message["status"] = "completed".into();
+                    message["content"][0]["annotations"] = json!([]);
+                }
+                items.push(message);
             }
             items.extend(calls.map(|(id, name, text, _)| json!({"type": "function_call", "call_id": id, "name": name, "arguments": text})));
             items.into()

@@ -19,7 +19,7 @@ use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_core::view::Transcript;
-use backstitch_providers::validate::validate;
+use backstitch_providers::validate::{validate, validate_form};
 use backstitch_providers::{Provider, Rendered, RequestOptions, Target, Thread, render};
 use backstitch_testkit::sample;
 use serde_json::{Value, json};
@@ -141,7 +141,8 @@ impl Talk {
     pub(crate) fn render_for(&self, target: &Target, options: &RequestOptions) -> Rendered {
         let state = self.transcript().conversation(self.evaluation).unwrap();
         let rendered = render(&Thread::of(&state), &tools(), target, options).unwrap();
-        if let Err(error) = validate(target.provider, &rendered.body) {
+        let valid = validate(target.provider, &rendered.body);
+        if let Err(error) = valid.and_then(|()| validate_form(target.provider, &rendered.body)) {
             panic!("{error}\n{:#}", rendered.body);
         }
         rendered

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use serde_json::Value;
+use backstitch_providers::Provider;
+use backstitch_providers::validate::{validate, validate_form};
+use serde_json::{Value, json};
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
@@ -42,6 +44,13 @@ impl Served {
 
     pub(crate) fn json(body: &Value) -> Self {
         Self::whole(200, "application/json", &[], &body.to_string())
+    }
+
+    /// A response in one piece that does not say what it is.
+    pub(crate) fn unnamed(body: &str) -> Self {
+        let head =
+            format!("HTTP/1.1 200 Said\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+        Self { pieces: vec![head.into_bytes(), body.as_bytes().to_vec()] }
     }
 
     /// A stream, in pieces of so many bytes. Each is a chunk of its own on the wire, so that nothing joins them.
@@ -119,7 +128,8 @@ impl Server {
                     log.push(request.clone());
                     log.len() - 1
                 };
-                write(&mut stream, answer(index, &request));
+                let answer = refused(&request).unwrap_or_else(|| answer(index, &request));
+                write(&mut stream, answer);
             }
         });
         Self { address, seen, stopped, thread: Some(thread) }
@@ -143,6 +153,21 @@ impl Drop for Server {
             let _ = thread.join();
         }
     }
+}
+
+/// What a strict server says to a request that breaks a rule or has not the published form.
+fn refused(request: &Seen) -> Option<Served> {
+    let line = request.head.lines().next()?;
+    let provider = match line {
+        line if line.contains("/chat/completions") => Provider::OpenAiChat,
+        line if line.contains("/responses") => Provider::OpenAiResponses,
+        line if line.contains("/messages") => Provider::Anthropic,
+        line if line.contains("generatecontent") => Provider::Gemini,
+        _ => return None,
+    };
+    let valid = validate(provider, &request.body).and_then(|()| validate_form(provider, &request.body));
+    let body = json!({"error": {"message": valid.err()?.to_string(), "type": "invalid_request_error"}});
+    Some(Served::whole(400, "application/json", &[], &body.to_string()))
 }
 
 fn write(stream: &mut TcpStream, served: Served) {

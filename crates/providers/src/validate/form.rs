@@ -1,0 +1,164 @@
+//! Forms: which fields a value has, of which types, and what goes together.
+//!
+//! A form knows everything that may be sent. A field that it does not know is refused, as strict servers do; so is `null`,
+//! which nothing here sends.
+
+use serde_json::{Map, Value};
+
+/// What a value looks like.
+pub(super) enum Form {
+    /// Any value: what the provider does not look into.
+    Any,
+    /// Any object.
+    Map,
+    /// A text.
+    Text,
+    /// A text that is one of these.
+    Word(&'static [&'static str]),
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number that is at least this.
+    Count(u64),
+    /// A number.
+    Number,
+    /// A list of values of one form.
+    List(&'static Form),
+    /// An object of one shape.
+    Object(&'static Shape),
+    /// An object whose shape depends on what stands in it; none where that is not known.
+    By(fn(&Value) -> Option<&'static Shape>),
+    /// A text, or a list of objects like these.
+    TextOr(&'static Form),
+}
+
+/// An object.
+pub(super) struct Shape {
+    /// What errors call it.
+    pub(super) name: &'static str,
+    /// The fields that it may have.
+    pub(super) fields: &'static [Field],
+    /// What goes together.
+    pub(super) together: &'static [Together],
+}
+
+impl Shape {
+    /// An object of which all fields are independent.
+    pub(super) const fn of(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields, together: &[] }
+    }
+}
+
+/// A field of an object.
+pub(super) struct Field {
+    name: &'static str,
+    form: Form,
+    is_needed: bool,
+}
+
+/// A field that has to be there.
+pub(super) const fn needed(name: &'static str, form: Form) -> Field {
+    Field { name, form, is_needed: true }
+}
+
+/// A field that may be there.
+pub(super) const fn maybe(name: &'static str, form: Form) -> Field {
+    Field { name, form, is_needed: false }
+}
+
+/// How fields depend on each other.
+pub(super) enum Together {
+    /// Exactly one of them is there.
+    OneOf(&'static [&'static str]),
+    /// At most one of them is there.
+    NotBoth(&'static str, &'static str),
+    /// The first is there only together with the second.
+    With(&'static str, &'static str),
+}
+
+/// What is wrong with a value, with its place.
+pub(super) fn problems(form: &Form, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    check(form, value, "", &mut found);
+    found
+}
+
+fn check(form: &Form, value: &Value, place: &str, found: &mut Vec<String>) {
+    let mut expect = |holds: bool, what: &str| {
+        if !holds {
+            found.push(format!("{}: expected {what}, got {}", shown(place), excerpt(value)));
+        }
+    };
+    match form {
+        Form::Any => expect(!value.is_null(), "a value"),
+        Form::Map => expect(value.is_object(), "an object"),
+        Form::Text => expect(value.is_string(), "a text"),
+        Form::Word(words) => {
+            let is_one = value.as_str().is_some_and(|word| words.contains(&word));
+            expect(is_one, &format!("one of {}", words.join(", ")));
+        }
+        Form::Boolean => expect(value.is_boolean(), "true or false"),
+        Form::Count(least) => {
+            let holds = value.as_u64().is_some_and(|count| count >= *least);
+            expect(holds, &format!("a whole number of at least {least}"));
+        }
+        Form::Number => expect(value.is_number(), "a number"),
+        Form::List(form) => match value.as_array() {
+            Some(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    check(form, item, &format!("{place}[{index}]"), found);
+                }
+            }
+            None => expect(false, "a list"),
+        },
+        Form::TextOr(_) if value.is_string() => {}
+        Form::TextOr(form) => check(&Form::List(form), value, place, found),
+        Form::Object(shape) => match value.as_object() {
+            Some(fields) => check_shape(shape, fields, place, found),
+            None => expect(false, shape.name),
+        },
+        Form::By(choose) => match (choose(value), value.as_object()) {
+            (Some(shape), Some(fields)) => check_shape(shape, fields, place, found),
+            _ => expect(false, "an object of a known kind"),
+        },
+    }
+}
+
+fn check_shape(shape: &Shape, fields: &Map<String, Value>, place: &str, found: &mut Vec<String>) {
+    let below = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
+    for (name, value) in fields {
+        match shape.fields.iter().find(|field| field.name == name) {
+            Some(field) => check(&field.form, value, &below(name), found),
+            None => found.push(format!("{}: {} has no such field", below(name), shape.name)),
+        }
+    }
+    for field in shape.fields.iter().filter(|field| field.is_needed && !fields.contains_key(field.name)) {
+        found.push(format!("{}: {} needs it", below(field.name), shape.name));
+    }
+    let has = |name: &str| fields.contains_key(name);
+    for together in shape.together {
+        let problem = match together {
+            Together::OneOf(names) if names.iter().filter(|name| has(name)).count() != 1 => {
+                format!("has to have exactly one of {}", names.join(", "))
+            }
+            Together::NotBoth(one, other) if has(one) && has(other) => {
+                format!("cannot have both {one} and {other}")
+            }
+            Together::With(one, other) if has(one) && !has(other) => format!("has {one} without {other}"),
+            _ => continue,
+        };
+        found.push(format!("{}: {} {problem}", shown(place), shape.name));
+    }
+}
+
+fn shown(place: &str) -> &str {
+    if place.is_empty() { "the request" } else { place }
+}
+
+/// The beginning of a value.
+fn excerpt(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
