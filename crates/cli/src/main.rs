@@ -7,6 +7,7 @@
 #[macro_use]
 mod terminal;
 
+mod keys;
 mod lisp;
 mod sessions;
 mod usage;
@@ -39,10 +40,15 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}\n{}", std::backtrace::Backtrace::capture());
     }));
+    if let Err(error) = keys::hide() {
+        eprintln!(
+            "warning: commands that an agent runs may be able to read the keys in the environment: {error}"
+        );
+    }
     let arguments = Arguments::parse();
     let done = match arguments.command {
         Command::Lisp(command) => lisp::run(command),
-        Command::Sessions(command) => sessions::run(&arguments.common, *command),
+        Command::Sessions(command) => sessions::run(arguments.common, *command),
     };
     match done {
         Ok(code) => code,

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use backstitch::agent_file::{
-    AgentDefinition, AnswerMode, Approve, BudgetDefinition, DataDefinition, ModelName, Span, ToolChoice,
+    AgentDefinition, AgentFileError, AnswerMode, Approve, BudgetDefinition, BuildOptions, BuiltAgent,
+    DataDefinition, ModelName, Span, ToolChoice,
 };
 use backstitch::extra::Extra;
 use backstitch::id::SessionId;
@@ -20,6 +21,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::place::Place;
+use crate::keys;
 use crate::usage::Usage;
 
 /// The topic of a note that holds a definition.
@@ -200,6 +202,11 @@ impl AgentFlags {
     }
 }
 
+/// The agent of a definition, with the keys that the command was started with.
+pub(super) fn built(definition: &AgentDefinition) -> Result<BuiltAgent, AgentFileError> {
+    definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })
+}
+
 /// What a session is driven by: before a position, or now.
 pub(super) async fn definition_of(
     place: &Place,
@@ -209,19 +216,54 @@ pub(super) async fn definition_of(
     let session = view.session_id();
     let visible = view.lineage().visible(view.head());
     let mut recorded = view.created().agent.clone();
+    let mut latest = None;
     for record in read_records(&*place.store, session, Position::START, before).await? {
         let is_visible = before.is_some() || visible.iter().any(|range| range.contains(&record.position));
         if let RecordBody::Note(note) = &record.body
             && note.topic == TOPIC
-            && is_visible
         {
-            recorded = match note.data_object {
+            let noted = match note.data_object {
                 Some(large) => large_json(place, session, large).await?,
                 None => note.data.clone(),
             };
+            if is_visible {
+                recorded = noted.clone();
+            }
+            latest = Some(noted);
         }
     }
-    AgentDefinition::from_recorded(&recorded).map_err(|error| anyhow!("{error}"))
+    let read =
+        |recorded: &Value| AgentDefinition::from_recorded(recorded).map_err(|error| anyhow!("{error}"));
+    let mut definition = read(&recorded)?;
+    // Going back does not move the directory back to where it was then.
+    if let (Some(latest), None) = (latest, before) {
+        definition.workspace.path = read(&latest)?.workspace.path;
+    }
+    Ok(definition)
+}
+
+/// Where the files of a session are now, when they were moved.
+#[derive(Args)]
+pub(super) struct MovedTo {
+    /// The directory of the session's files, where it is not the recorded one any more. From now on it is this one.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+impl MovedTo {
+    /// Puts the directory in the place of the recorded one. Whether it is another.
+    pub(super) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
+        let Some(directory) = &self.workspace else { return Ok(false) };
+        if definition.workspace.path.is_none() {
+            return Err(Usage("the session has no files: `--workspace` means nothing here".to_owned()).into());
+        }
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
+        let directory = Some(directory.canonicalize()?);
+        let is_other = definition.workspace.path != directory;
+        definition.workspace.path = directory;
+        Ok(is_other)
+    }
 }
 
 async fn large_json(place: &Place, session: SessionId, large: ObjectRef) -> anyhow::Result<Value> {
@@ -234,9 +276,11 @@ async fn large_json(place: &Place, session: SessionId, large: ObjectRef) -> anyh
 pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
     let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
     let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let files = definition.workspace.path.as_ref();
+    let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
     let note = Note {
         topic: TOPIC.to_owned(),
-        text: format!("goes on with {model}{at}"),
+        text: format!("continues with {model}{at}{files}"),
         data: definition.to_recorded(),
         data_object: None,
         extra: Extra::default(),

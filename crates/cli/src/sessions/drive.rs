@@ -17,8 +17,9 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::Common;
-use super::definition::{AgentFlags, ModelFlags, changed, definition_of};
+use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
 use super::ending::{Driven, finish};
+use super::holder::{WhenDriven, set_free};
 use super::live::{Announced, Live};
 use super::place::{Place, short, uncovered};
 use super::signals::Signals;
@@ -36,7 +37,7 @@ impl Run {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let definition = self.agent.definition()?;
         // What cannot be put together is said before anything is made.
-        let built = definition.build()?;
+        let built = built(&definition)?;
         let live = Live::new(common.json);
         let prompt = built.asking(&self.mission)?;
         let evaluator = live.follow(Evaluator::of(live.watch(built.agent)));
@@ -45,7 +46,8 @@ impl Run {
         let place = Place::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
         // The session is named first, so that whoever finds its directory held is told by which session.
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
-        let workspace = place.workspace(&definition, &id.to_string())?;
+        let common = &common.naming(place.store.path());
+        let workspace = place.workspace(&definition, id)?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
         let session = evaluator.create_session(&place.runtime, options).await?;
@@ -70,13 +72,15 @@ pub(crate) struct Resume {
     /// Refuses when anything of the agent has changed since the session was started.
     #[arg(long)]
     strict: bool,
-    /// Takes the session from the process that holds it.
+    /// Takes the session from the process that drives it. On this machine that process is killed.
     #[arg(long)]
     take_over: bool,
     /// What to do about files that changed while nobody drove the session. Without it they are kept as they are, unless the
     /// machine was restarted since: then the session asks.
     #[arg(long, value_enum)]
     files: Option<Found>,
+    #[command(flatten)]
+    moved: MovedTo,
 }
 
 /// What to do about files that changed meanwhile.
@@ -90,7 +94,8 @@ enum Found {
 
 impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let opened = Opened::open(common, self.session.as_deref(), &self.model, self.take_over).await?;
+        let session = self.session.as_deref();
+        let opened = Opened::open(common, session, &self.model, &self.moved, self.take_over).await?;
         let Opened { built, evaluator, session, .. } = &opened;
         let announced = opened.announce("resumed");
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
@@ -126,6 +131,8 @@ pub(crate) struct Ask {
     /// Takes the session from the process that holds it.
     #[arg(long)]
     take_over: bool,
+    #[command(flatten)]
+    moved: MovedTo,
 }
 
 impl Ask {
@@ -133,7 +140,8 @@ impl Ask {
         if self.text.trim().is_empty() {
             return Err(Usage("say what is asked".to_owned()).into());
         }
-        let opened = Opened::open(common, Some(&self.session), &self.model, self.take_over).await?;
+        let session = Some(self.session.as_str());
+        let opened = Opened::open(common, session, &self.model, &self.moved, self.take_over).await?;
         let Opened { built, evaluator, session, .. } = &opened;
         let open = {
             let state = session.state().await;
@@ -171,21 +179,24 @@ impl Opened {
         common: &Common,
         session: Option<&str>,
         model: &ModelFlags,
+        moved: &MovedTo,
         take_over: bool,
     ) -> anyhow::Result<Self> {
         let place = Place::existing(common)?;
         let session = place.session(session).await?;
         let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
-        let is_other = model.apply(&mut definition)?;
+        let is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
         // What is said on the command line counts for an evaluation that starts now; one that goes on is given it as it is resumed.
         let mut limited = definition.clone();
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
-        let built = limited.build()?;
+        let built = built(&limited)?;
         let live = Live::new(common.json);
         let evaluator = live.follow(Evaluator::of(live.watch(built.agent.clone())));
         let stopper = Stopper::start(&evaluator, &live)?;
-        let workspace = place.workspace(&definition, &session.to_string())?;
+        let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
+        set_free(common, &place, session, when).await?;
+        let workspace = place.workspace(&definition, session)?;
         let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
         let options = SessionOptions { workspace, take_over, ..SessionOptions::default() };
         let session = evaluator.open_session(&place.runtime, session, options).await?;

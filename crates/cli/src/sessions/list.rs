@@ -10,13 +10,49 @@ use serde_json::json;
 
 use super::Common;
 use super::place::{Place, short};
+use super::stores::{self, Known};
 
 #[derive(Args)]
-pub(crate) struct List {}
+pub(crate) struct List {
+    /// Lists the sessions of all projects.
+    #[arg(long)]
+    all: bool,
+}
 
 impl List {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::for_reading(common)?;
+        if !self.all {
+            return Self::one(common, &Place::for_reading(common)?, None).await;
+        }
+        let all = stores::all()?;
+        if all.is_empty() && !common.json {
+            println!("there are no stores yet: `backstitch run` creates one");
+        }
+        for known in all {
+            let (project, store) = (known.project.path(), known.store());
+            if !common.json {
+                println!("{} ({})", project.display(), store.display());
+            }
+            let listed = match Place::reading(&store) {
+                Ok(place) => Self::one(common, &place, Some(&known)).await,
+                Err(error) => Err(error),
+            };
+            // A store that cannot be read does not hide the others.
+            match (listed, common.json) {
+                (Ok(_), _) => {}
+                (Err(error), true) => {
+                    println!(
+                        "{}",
+                        json!({"v": 1, "store": store, "project": project, "error": format!("{error:#}")})
+                    );
+                }
+                (Err(error), false) => println!("unreadable: {error:#}"),
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn one(common: &Common, place: &Place, of: Option<&Known>) -> anyhow::Result<ExitCode> {
         let sessions = place.store.sessions().await?;
         if sessions.is_empty() && !common.json {
             println!("there are no sessions yet: `backstitch run` starts one");
@@ -52,6 +88,9 @@ impl List {
                     (line.as_object_mut(), serde_json::to_value(status))
                 {
                     line.extend(status);
+                }
+                if let Some(known) = of {
+                    (line["store"], line["project"]) = (json!(known.store()), json!(known.project.path()));
                 }
                 println!("{line}");
             } else {

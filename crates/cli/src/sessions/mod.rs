@@ -5,6 +5,7 @@ mod definition;
 mod diff;
 mod drive;
 mod ending;
+mod holder;
 mod list;
 mod live;
 mod log;
@@ -15,12 +16,13 @@ mod request;
 mod say;
 mod show;
 mod signals;
+mod stores;
 mod travel;
 mod turns;
 mod waiting;
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -28,7 +30,8 @@ use clap::{Args, Subcommand};
 /// Where sessions are, and how results are printed.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
-    /// The store. Without it, `.backstitch/store.db` of this directory or of one above it.
+    /// The store. Without it, the one that BACKSTITCH_STORE names, `.backstitch/store.db` of this directory or of one above it, or
+    /// the one of this project in the state directory of the user.
     #[arg(long, value_name = "PATH", global = true)]
     store: Option<PathBuf>,
     /// Prints JSON: one object, or one per line for lists.
@@ -37,6 +40,26 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// With the store that the environment names, unless another one was given.
+    fn with_environment(mut self) -> Self {
+        let named = std::env::var_os("BACKSTITCH_STORE").filter(|path| !path.is_empty());
+        self.store = self.store.or(named.map(PathBuf::from));
+        self
+    }
+
+    /// For hints about sessions of this store: it is named where this directory alone would not lead to it.
+    fn naming(&self, store: &Path) -> Self {
+        let is_default = || {
+            let here = std::env::current_dir().ok()?;
+            stores::existing(&here).ok().flatten()
+        };
+        let mut common = self.clone();
+        if common.store.is_none() && is_default().as_deref() != Some(store) {
+            common.store = Some(store.to_owned());
+        }
+        common
+    }
+
     /// A command that can be executed as it stands: it means the same store as this command did.
     fn hint(&self, command: impl Display) -> String {
         match &self.store {
@@ -97,7 +120,8 @@ pub(crate) enum Command {
     Gc(maintain::Gc),
 }
 
-pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(common: Common, command: Command) -> anyhow::Result<ExitCode> {
+    let common = &common.with_environment();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         match command {

@@ -7,16 +7,15 @@ use anyhow::{Context as _, bail};
 use backstitch::Runtime;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::id::SessionId;
+use backstitch::journal::{Origin, Position, RecordBody};
 use backstitch::ports::{Owner, Store};
 use backstitch::store::SqliteStore;
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
 
 use super::Common;
+use super::stores::{self, DIRECTORY, FILE};
 use crate::usage::Usage;
-
-const DIRECTORY: &str = ".backstitch";
-const FILE: &str = "store.db";
 
 /// An open store.
 pub(super) struct Place {
@@ -34,8 +33,8 @@ impl Place {
     pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
         let path = match &common.store {
             Some(path) => path.clone(),
-            None => find_upwards(&std::env::current_dir()?).context(
-                "there is no store here: `backstitch run` makes one, `--store PATH` names one elsewhere",
+            None => stores::existing(&std::env::current_dir()?)?.context(
+                "this project has no store yet: `backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists those of other projects",
             )?,
         };
         if !path.exists() {
@@ -46,27 +45,29 @@ impl Place {
 
     /// The store that is there, to be read only.
     pub(super) fn for_reading(common: &Common) -> anyhow::Result<Self> {
-        let path = std::path::absolute(Self::path(common)?)?;
+        Self::reading(&Self::path(common)?)
+    }
+
+    /// A store, to be read only.
+    pub(super) fn reading(path: &Path) -> anyhow::Result<Self> {
+        let path = std::path::absolute(path)?;
         let store = SqliteStore::open_read_only(&path)
             .with_context(|| format!("the store {} cannot be opened", path.display()))?;
         Ok(Self::over(store))
     }
 
-    /// The store that is there, or a new one beside the files.
+    /// The store that is there, or a new one for the project of a directory.
     pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
         let path = match &common.store {
             Some(path) => path.clone(),
-            None => find_upwards(directory).unwrap_or_else(|| directory.join(DIRECTORY).join(FILE)),
+            None => stores::existing_or_new(directory)?,
         };
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent)
-                .with_context(|| format!("{} cannot be made", parent.display()))?;
-        }
         Self::open(&path)
     }
 
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    fn open(path: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(path)?;
+        stores::prepare(&path)?;
         let store = SqliteStore::open(&path)
             .with_context(|| format!("the store {} cannot be opened", path.display()))?;
         Ok(Self::over(store))
@@ -86,9 +87,7 @@ impl Place {
     /// The session that is meant: by the beginning or the end of its id, or the latest one.
     pub(super) async fn session(&self, name: Option<&str>) -> anyhow::Result<SessionId> {
         let sessions = self.store.sessions().await?;
-        let Some(name) = name else {
-            return sessions.last().copied().context("there is no session yet: `backstitch run` starts one");
-        };
+        let Some(name) = name else { return self.latest(&sessions).await };
         let name = part_of_id(name)?;
         let matching: Vec<_> = sessions
             .iter()
@@ -104,19 +103,36 @@ impl Place {
         }
     }
 
+    /// The latest session that works for no call of another.
+    async fn latest(&self, sessions: &[SessionId]) -> anyhow::Result<SessionId> {
+        for session in sessions.iter().rev() {
+            let first = self.store.read(*session, Position::START, 1).await?;
+            let is_below = first.first().is_some_and(|record| {
+                matches!(&record.body, RecordBody::SessionCreated(created) if matches!(created.origin, Origin::Call { .. }))
+            });
+            if !is_below {
+                return Ok(*session);
+            }
+        }
+        bail!("there is no session yet: `backstitch run` starts one")
+    }
+
     pub(super) async fn view(&self, session: SessionId) -> anyhow::Result<JournalView> {
         Ok(self.runtime.view(session).await?)
     }
 
-    /// The files of a session, if it has any. A directory that is gone is made anew.
+    /// The files of a session, if it has any. A directory that is gone is not made anew: it may have been moved.
     pub(super) fn workspace(
         &self,
         definition: &AgentDefinition,
-        session: &str,
+        session: SessionId,
     ) -> anyhow::Result<Option<Arc<HostWorkspace>>> {
         let workspace = &definition.workspace;
         let Some(directory) = &workspace.path else { return Ok(None) };
-        self.open_workspace(directory, &workspace.excludes, session).map(Some)
+        if !directory.is_dir() {
+            return Err(Gone { directory: directory.clone(), session }.into());
+        }
+        self.open_workspace(directory, &workspace.excludes, &session.to_string()).map(Some)
     }
 
     pub(super) fn open_workspace(
@@ -159,15 +175,21 @@ pub(super) fn part_of_id(name: &str) -> Result<String, Usage> {
     }
 }
 
+/// The directory of a session is gone.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the directory {} of session {session} is gone, and nothing was changed. If it was moved, say where it is: `--workspace DIR`",
+    directory.display()
+)]
+pub(super) struct Gone {
+    directory: PathBuf,
+    session: SessionId,
+}
+
 /// As much of an id as people need: its end, since ids begin with the time.
 pub(super) fn short(id: impl ToString) -> String {
     let id = id.to_string();
     id.rsplit('-').next().map_or(id.clone(), str::to_owned)
-}
-
-fn find_upwards(from: &Path) -> Option<PathBuf> {
-    let from = std::path::absolute(from).ok()?;
-    from.ancestors().map(|directory| directory.join(DIRECTORY).join(FILE)).find(|path| path.is_file())
 }
 
 /// Who this process is, for whoever finds a session held.

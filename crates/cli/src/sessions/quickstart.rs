@@ -11,8 +11,8 @@ use clap::Args;
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::Common;
 use super::place::short;
+use super::{Common, quoted};
 
 /// How long to wait for the agent to reach the call in which it is killed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,19 +41,10 @@ impl Quickstart {
         let script = format!("scripted:{}", text(&directory.join("script.toml"))?);
 
         stage.say("1. An agent works in a directory. It takes stock of a shop, one tool call at a time.");
-        stage.say(&format!(
-            "   $ backstitch run \"Take stock\" --model scripted:script.toml --workspace {files}"
-        ));
-        let mut agent = stage.command(&[
-            "run",
-            "Take stock",
-            "--model",
-            &script,
-            "--workspace",
-            &files,
-            "--shell-effect",
-            "workspace",
-        ]);
+        let arguments =
+            ["run", "Take stock", "--model", &script, "--workspace", &files, "--shell-effect", "workspace"];
+        stage.show(&arguments);
+        let mut agent = stage.command(&arguments);
         let mut agent = agent.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         stage.until_half_written(&mut agent).await?;
         let half = std::fs::read_to_string(stage.files.join("report.txt")).unwrap_or_default();
@@ -65,7 +56,7 @@ impl Quickstart {
         let id = short(&session);
 
         stage.say("\n3. A new process resumes. It asks nothing twice, and goes on at that very call.");
-        stage.say(&format!("   $ backstitch resume {id}"));
+        stage.show(&["resume", &id]);
         let answer = stage.output(&["resume", &session]).await?;
         stage.quote(&answer);
         let report = std::fs::read_to_string(stage.files.join("report.txt"))?;
@@ -74,7 +65,7 @@ impl Quickstart {
             .check(report == "beads: 12\nbuttons: 40\nneedles: 7\ntotal: 59\n", "the report is not whole")?;
 
         stage.say("\n4. The log shows all of it: the call that failed and left no trace, the cut, the second attempt.");
-        stage.say(&format!("   $ backstitch log {id}"));
+        stage.show(&["log", &id]);
         let log = stage.output(&["log", &session]).await?;
         stage.quote(&log);
         stage.check(!stage.files.join("draft.txt").exists(), "the failed call left a file behind")?;
@@ -86,12 +77,13 @@ impl Quickstart {
         let calls = stage.calls(&session).await?;
         let edited = calls.get(1).context("the session has too few calls")?.clone();
         stage.say("\n5. Any point can be looked at, compared and gone back to: files, state and conversation together.");
-        stage.say(&format!("   $ backstitch diff {id} before:{} head", short(&edited)));
+        let before = format!("before:{}", short(&edited));
+        stage.show(&["diff", &id, &before, "head"]);
         stage.quote(&stage.output(&["diff", &session, &format!("before:{edited}"), "head"]).await?);
-        stage.say(&format!("   $ backstitch rewind {id} before:{}", short(&edited)));
+        stage.show(&["rewind", &id, &before]);
         stage.quote(&stage.output(&["rewind", &session, &format!("before:{edited}")]).await?);
         stage.check(!stage.files.join("report.txt").exists(), "the rewind left the report behind")?;
-        stage.say(&format!("   $ backstitch undo {id}"));
+        stage.show(&["undo", &id]);
         stage.quote(&stage.output(&["undo", &session]).await?);
         stage.check(
             stage.files.join("report.txt").exists(),
@@ -102,7 +94,7 @@ impl Quickstart {
             "\n6. A fork goes its own way from there, in a directory of its own; the session is not touched.",
         );
         let fork = text(&directory.join("fork"))?;
-        stage.say(&format!("   $ backstitch fork {id} before:{} --workspace {fork}", short(&edited)));
+        stage.show(&["fork", &id, &before, "--workspace", &fork]);
         stage.quote(
             &stage.output(&["fork", &session, &format!("before:{edited}"), "--workspace", &fork]).await?,
         );
@@ -140,6 +132,13 @@ impl Stage {
         if !self.json {
             println!("{text}");
         }
+    }
+
+    /// Shows a command as it can be typed in any directory.
+    fn show(&self, arguments: &[&str]) {
+        let words: Vec<_> = arguments.iter().map(|word| quoted(word)).collect();
+        let store = quoted(&self.store.to_string_lossy());
+        self.say(&format!("   $ backstitch {} --store {store}", words.join(" ")));
     }
 
     fn quote(&self, text: &str) {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use backstitch::journal::RecordBody;
 use backstitch::ports::Workspace;
 use backstitch::workspace::{Coverage, HostWorkspace};
 use backstitch::{LiveSession, PointSpec, SessionOptions, locate};
@@ -12,7 +13,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::Common;
-use super::definition::definition_of;
+use super::definition::{MovedTo, changed, definition_of};
+use super::holder::{WhenDriven, set_free};
 use super::place::{Place, short, uncovered};
 
 #[derive(Args)]
@@ -24,15 +26,21 @@ pub(crate) struct Rewind {
     /// Why, for whoever reads the log.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    #[command(flatten)]
+    moved: MovedTo,
 }
 
 impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let (live, workspace) = opened_with_files(common, Some(&self.session)).await?;
+        let Opened { live, workspace, moved } =
+            opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
         if let Some(workspace) = workspace.filter(|_| !common.json) {
             warn(&live, &workspace, &self.point).await?;
         }
         let done = live.rewind(&self.point, self.reason).await;
+        if done.is_ok() {
+            live.record(moved).await?;
+        }
         live.release().await?;
         told(common, &live, &done?).await
     }
@@ -42,12 +50,18 @@ impl Rewind {
 pub(crate) struct Undo {
     /// The session, by the beginning or the end of its id; without it, the latest.
     session: Option<String>,
+    #[command(flatten)]
+    moved: MovedTo,
 }
 
 impl Undo {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let live = opened_or_latest(common, self.session.as_deref()).await?;
+        let Opened { live, moved, .. } =
+            opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
         let done = live.undo().await;
+        if done.is_ok() {
+            live.record(moved).await?;
+        }
         live.release().await?;
         told(common, &live, &done?).await
     }
@@ -140,20 +154,33 @@ pub(super) async fn opened_or_latest(
     common: &Common,
     session: Option<&str>,
 ) -> anyhow::Result<Arc<LiveSession>> {
-    Ok(opened_with_files(common, session).await?.0)
+    Ok(opened_with_files(common, session, None).await?.live)
+}
+
+/// A session that is held, and that nobody drives.
+struct Opened {
+    live: Arc<LiveSession>,
+    workspace: Option<Arc<HostWorkspace>>,
+    /// What has to be recorded of it, when its files are elsewhere now.
+    moved: Vec<RecordBody>,
 }
 
 async fn opened_with_files(
     common: &Common,
     session: Option<&str>,
-) -> anyhow::Result<(Arc<LiveSession>, Option<Arc<HostWorkspace>>)> {
+    moved: Option<&MovedTo>,
+) -> anyhow::Result<Opened> {
     let place = Place::existing(common)?;
     let session = place.session(session).await?;
-    let definition = definition_of(&place, &place.view(session).await?, None).await?;
-    let workspace = place.workspace(&definition, &session.to_string())?;
+    let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
+    let is_other = moved.map(|moved| moved.apply(&mut definition)).transpose()?.unwrap_or_default();
+    set_free(common, &place, session, WhenDriven::Refuse).await?;
+    let workspace = place.workspace(&definition, session)?;
     let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
     let options = SessionOptions { workspace: files, ..SessionOptions::default() };
-    Ok((place.runtime.open_idle(session, options).await?, workspace))
+    let live = place.runtime.open_idle(session, options).await?;
+    let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
+    Ok(Opened { live, workspace, moved })
 }
 
 /// Says what going back will not put back: what is not covered, and the workspace's own repository.

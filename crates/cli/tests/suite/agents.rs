@@ -159,7 +159,7 @@ fn a_session_goes_on_with_another_provider_and_every_request_agrees() {
     assert_eq!(ran.worked_quietly(), "Done.\n");
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
     let log = stage.run(&["log", &session]).worked();
-    assert!(log.contains(&format!("goes on with {name}")), "{log}");
+    assert!(log.contains(&format!("continues with {name}")), "{log}");
     assert!(log.contains("not what was said"), "what was dropped is told: {log}");
     let turns = [("1", "gemini", &first.asked()[0]), ("2", "anthropic", &second.asked()[0])];
     for (turn, provider, asked) in turns {

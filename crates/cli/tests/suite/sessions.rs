@@ -131,26 +131,6 @@ fn a_session_is_run_listed_shown_and_gone_back_in() {
 }
 
 #[test]
-fn a_store_is_found_upwards() {
-    let place = Place::new(SCRIPT);
-    let files = place.path("files");
-    std::fs::create_dir_all(files.join("deep/er")).unwrap();
-    let script = scripted(&place.path("script.toml"));
-    let run = |directory: &Path, arguments: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"));
-        command.current_dir(directory).args(arguments).output().unwrap()
-    };
-    assert!(run(&files, &["run", "Sew", "--model", &script]).status.success());
-    assert!(files.join(".backstitch/store.db").is_file());
-    let listed = run(&files.join("deep/er"), &["ls"]);
-    assert!(listed.status.success() && String::from_utf8_lossy(&listed.stdout).contains("Sew"));
-    let nowhere = tempfile::tempdir().unwrap();
-    let refused = run(nowhere.path(), &["ls"]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--store"), "{refused:?}");
-}
-
-#[test]
 fn an_external_command_that_was_cut_off_waits_for_a_person() {
     let script = r#"
 [[reply]]
@@ -232,6 +212,25 @@ fn the_quickstart_holds() {
     for words in ["killed", "resume", "failed, rolled back", "runs again", "fork", "Nothing was lost"] {
         assert!(output.contains(words), "{words}: {output}");
     }
+    // What it prints can be typed: the steps from anywhere, the suggestions in its directory.
+    let program = Path::new(env!("CARGO_BIN_EXE_backstitch"));
+    let path = format!("{}:{}", text(program.parent().unwrap()), std::env::var("PATH").unwrap());
+    let steps = output.lines().filter_map(|line| line.strip_prefix("   $ "));
+    let steps =
+        steps.filter(|line| !line.starts_with("backstitch run") && !line.starts_with("backstitch fork"));
+    let suggested = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| line.starts_with("backstitch ")));
+    let typed: Vec<_> = steps
+        .map(|line| (line, Path::new("/")))
+        .chain(suggested.map(|line| (line, directory.path())))
+        .collect();
+    assert!(typed.len() >= 9, "{typed:?}");
+    for (line, directory) in typed {
+        let mut command = std::process::Command::new("sh");
+        let ran = command.args(["-c", line]).current_dir(directory).env("PATH", &path).output().unwrap();
+        assert!(ran.status.success(), "{line}: {ran:?}");
+    }
     let again = backstitch(&["quickstart", "--directory", text(directory.path())]);
     assert!(again.errors.contains("not empty"), "{again:?}");
 }
@@ -255,8 +254,12 @@ fn a_session_that_has_answered_is_asked_more() {
     assert_eq!(place.run(&["resume", session]).worked_quietly(), "Third.\n");
     assert_eq!(place.run(&["resume", session]).worked_quietly(), "Third.\n", "it is recorded now");
     let shown = place.json(&["show", session]);
-    let said: Vec<_> =
-        shown["messages"].as_array().unwrap().iter().filter_map(|message| message["text"].as_str()).collect();
+    let said: Vec<_> = shown["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["message"]["content"]["parts"][0]["text"].as_str())
+        .collect();
     assert_eq!(said, ["Sew", "First.", "And now?", "Second.", "And then?", "Third."], "{shown}");
 
     let back = place.run(&["rewind", session, "start"]).worked();

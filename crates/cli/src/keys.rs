@@ -1,0 +1,106 @@
+//! Keys, out of reach of the commands that an agent runs.
+//!
+//! A child may read the environment block with which its parent was started. So a command that finds keys in its environment executes
+//! itself again without them, and hands them over in a file that exists in memory only and is closed before anything else
+//! happens. The process cannot be dumped or traced by other processes of its user either. Commands that run as root are not
+//! stopped by that: they may read the memory of any process.
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{hide, key};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::BTreeMap;
+    use std::fs::File;
+    use std::io::{self, Read as _, Seek as _, Write as _};
+    use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+    use std::sync::OnceLock;
+
+    use backstitch::agent_file::KEY_VARIABLES;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+    /// Says which descriptor of which process holds the keys.
+    const HANDED: &str = "BACKSTITCH_HANDED_KEYS";
+    /// The name of the file, as the system shows it.
+    const NAME: &str = "backstitch-keys";
+
+    static KEYS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+    /// Takes the keys out of the environment. This executes the command again where there are any.
+    pub(crate) fn hide() -> io::Result<()> {
+        match handed_over()? {
+            Some(keys) => {
+                let _ = KEYS.set(keys);
+            }
+            None if KEY_VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) => hand_over()?,
+            None => {}
+        }
+        Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+    }
+
+    /// The key that a variable held.
+    pub(crate) fn key(name: &str) -> Option<String> {
+        let handed = KEYS.get().and_then(|keys| keys.get(name).cloned());
+        handed.or_else(|| std::env::var(name).ok()).filter(|key| !key.trim().is_empty())
+    }
+
+    fn hand_over() -> io::Result<()> {
+        let keys = KEY_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
+        let keys: BTreeMap<_, _> = keys.collect();
+        // It stays open in the program that is executed.
+        let mut file = File::from(memfd_create(NAME, MemfdFlags::empty())?);
+        file.write_all(&serde_json::to_vec(&keys)?)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        let mut arguments = std::env::args_os();
+        if let Some(name) = arguments.next() {
+            command.arg0(name);
+        }
+        command.args(arguments).env(HANDED, format!("{}:{}", std::process::id(), file.as_raw_fd()));
+        KEY_VARIABLES.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        Err(command.exec())
+    }
+
+    /// The keys that this very process was given before it executed itself.
+    fn handed_over() -> io::Result<Option<BTreeMap<String, String>>> {
+        let Some(handed) = std::env::var(HANDED).ok() else { return Ok(None) };
+        let of_this =
+            handed.split_once(':').filter(|(process, _)| *process == std::process::id().to_string());
+        let Some(number) = of_this.and_then(|(_, number)| number.parse::<i32>().ok()) else {
+            return Ok(None);
+        };
+        let link = std::fs::read_link(format!("/proc/self/fd/{number}"))?;
+        if !link.to_string_lossy().starts_with(&format!("/memfd:{NAME}")) {
+            return Ok(None);
+        }
+        #[expect(
+            unsafe_code,
+            reason = "a descriptor that was inherited has no owner yet, and has to be closed"
+        )]
+        // SAFETY: the descriptor is open, and is the file that this process made before it executed itself, as its name says.
+        // This is called once, first of all, so nothing else owns it.
+        let mut file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
+        let mut text = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut text)?;
+        // Whoever has it open as well finds nothing.
+        file.set_len(0)?;
+        Ok(Some(serde_json::from_slice(&text)?))
+    }
+}
+
+/// Elsewhere other processes cannot read an environment so easily.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn hide() -> std::io::Result<()> {
+    Ok(())
+}
+
+/// The key that a variable holds.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn key(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|key| !key.trim().is_empty())
+}

@@ -1,0 +1,311 @@
+//! Where the stores of projects are.
+//!
+//! A store lies outside of what its agents work in, so that `git clean -fdx` cannot delete it: in the state directory of the user, one
+//! directory for each project, `backstitch/stores/NAME-HASH`. The project is the nearest directory above that holds `.git`, else
+//! the workspace itself. A file beside the store says which directory it belongs to, by path and by device, inode and birth,
+//! so that a directory that was renamed is still found, and one that got its inode later is not mistaken for it.
+
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use anyhow::{Context as _, bail};
+use backstitch::digest::Digest;
+use backstitch::filesystem::format::names;
+use serde::{Deserialize, Serialize};
+
+/// The name of every store.
+pub(super) const FILE: &str = "store.db";
+/// The directory of a store that lies beside the files.
+pub(super) const DIRECTORY: &str = ".backstitch";
+/// The file that says which project a store belongs to.
+const PROJECT: &str = "project.json";
+
+/// The directory that a store belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Project {
+    v: u32,
+    /// Its path, percent-encoded.
+    path: String,
+    device: u64,
+    inode: u64,
+    /// When it was created, in nanoseconds since 1970, where the file system knows that.
+    #[serde(default)]
+    born: Option<u64>,
+}
+
+impl Project {
+    /// The project of a directory.
+    fn of(directory: &Path) -> io::Result<Self> {
+        let directory = directory.canonicalize()?;
+        let root = git_root(&directory).unwrap_or(directory);
+        Self::at(&root)
+    }
+
+    fn at(root: &Path) -> io::Result<Self> {
+        let found = fs::metadata(root)?;
+        let path = names::encode(root.as_os_str().as_bytes());
+        Ok(Self { v: 1, path, device: found.dev(), inode: found.ino(), born: born(&found) })
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> PathBuf {
+        let bytes = names::decode(self.path.as_bytes()).unwrap_or_else(|| self.path.clone().into_bytes());
+        PathBuf::from(OsStr::from_bytes(&bytes))
+    }
+
+    /// Whether both are the same directory, wherever it is now.
+    fn is(&self, other: &Self) -> bool {
+        let born = self.born.is_none() || other.born.is_none() || self.born == other.born;
+        (self.device, self.inode) == (other.device, other.inode) && born
+    }
+
+    /// The name of the directory that a new store for it is in.
+    fn name(&self) -> String {
+        let path = self.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let plain = |one: char| if one.is_ascii_alphanumeric() || "-_.".contains(one) { one } else { '-' };
+        let name: String = name.chars().map(plain).take(40).collect();
+        let name = if name.trim_matches(['-', '.']).is_empty() { "root".to_owned() } else { name };
+        let digest = Digest::of(self.path.as_bytes()).as_bytes()[..8].to_vec();
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{name}-{digest}")
+    }
+}
+
+fn born(found: &Metadata) -> Option<u64> {
+    let since = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_nanos()).ok()
+}
+
+fn git_root(directory: &Path) -> Option<PathBuf> {
+    directory.ancestors().find(|above| above.join(".git").exists()).map(Path::to_owned)
+}
+
+/// A store of the state directory, and the project that it belongs to.
+pub(super) struct Known {
+    pub(super) project: Project,
+    directory: PathBuf,
+}
+
+impl Known {
+    pub(super) fn store(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+}
+
+/// All stores of the state directory, by their projects' paths.
+pub(super) fn all() -> anyhow::Result<Vec<Known>> {
+    let place = place()?;
+    let entries = match fs::read_dir(&place) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| unusable(&place)),
+    };
+    let mut all: Vec<_> = entries.flatten().filter_map(|entry| read(&entry.path())).collect();
+    all.sort_by(|one, other| one.project.path.cmp(&other.project.path));
+    Ok(all)
+}
+
+fn read(directory: &Path) -> Option<Known> {
+    let text = fs::read(directory.join(PROJECT)).ok()?;
+    Some(Known { project: serde_json::from_slice(&text).ok()?, directory: directory.to_owned() })
+}
+
+/// The store of a directory that exists already: that of its project, else of the nearest directory above that has one.
+pub(super) fn existing(directory: &Path) -> anyhow::Result<Option<PathBuf>> {
+    if let Some(beside) = beside_files(directory) {
+        return Ok(Some(beside));
+    }
+    let all = all()?;
+    let project = Project::of(directory).with_context(|| directory.display().to_string())?;
+    let is_repository = project.path().join(".git").exists();
+    let above = project.path();
+    let above = above.ancestors().take(if is_repository { 1 } else { usize::MAX });
+    let stores = above.filter_map(|directory| {
+        let known = of(&all, &Project::at(directory).ok()?)?;
+        Some(known.store()).filter(|store| store.exists())
+    });
+    Ok(stores.into_iter().next())
+}
+
+/// The store for a new session in a directory. Its own directory exists afterwards.
+pub(super) fn existing_or_new(directory: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(beside) = beside_files(directory) {
+        return Ok(beside);
+    }
+    let project = Project::of(directory).with_context(|| directory.display().to_string())?;
+    let place = place()?;
+    make_private(&place).with_context(|| unusable(&place))?;
+    refuse_network(&place)?;
+    let known = match of(&all()?, &project) {
+        Some(known) => known.directory.clone(),
+        None => free(&place, &project.name()),
+    };
+    make_private(&known).with_context(|| unusable(&known))?;
+    if read(&known).is_none_or(|known| known.project != project) {
+        write(&known, &project).with_context(|| unusable(&known))?;
+    }
+    Ok(known.join(FILE))
+}
+
+/// The store that belongs to a project: that of the very directory, else that of its path.
+fn of<'a>(all: &'a [Known], project: &Project) -> Option<&'a Known> {
+    let same = || all.iter().filter(|known| known.project.is(project));
+    same()
+        .find(|known| known.project.path == project.path)
+        .or_else(|| same().next())
+        .or_else(|| all.iter().find(|known| known.project.path == project.path))
+}
+
+/// A directory that no other project has: one that was renamed keeps the directory with its old name.
+fn free(place: &Path, name: &str) -> PathBuf {
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered).map(|name| place.join(name));
+    names.find(|path| read(path).is_none()).unwrap_or_else(|| place.join(name))
+}
+
+/// Written beside and renamed, so that it is whole or not there.
+fn write(directory: &Path, project: &Project) -> anyhow::Result<()> {
+    let temporary = directory.join(format!("{PROJECT}.{}", std::process::id()));
+    fs::write(&temporary, serde_json::to_string(project)?)?;
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&temporary, directory.join(PROJECT))?;
+    Ok(())
+}
+
+/// The store in the nearest `.backstitch` above, if it belongs to this user. Somebody else's is nothing to work with.
+fn beside_files(directory: &Path) -> Option<PathBuf> {
+    let directory = std::path::absolute(directory).ok()?;
+    let user = rustix::process::geteuid().as_raw();
+    let is_own = |path: &PathBuf| {
+        let owner = |path: &Path| fs::symlink_metadata(path).map(|found| found.uid()).ok();
+        path.is_file() && owner(path) == Some(user) && path.parent().and_then(owner) == Some(user)
+    };
+    directory.ancestors().map(|above| above.join(DIRECTORY).join(FILE)).find(is_own)
+}
+
+/// Makes the directory of a store that was named, for this user alone. A `.backstitch` also keeps its content out of git.
+pub(super) fn prepare(store: &Path) -> anyhow::Result<()> {
+    let Some(parent) = store.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
+    if !parent.exists() {
+        make_private(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
+    }
+    if parent.file_name() == Some(OsStr::new(DIRECTORY)) {
+        // One that cannot be changed is used as it is.
+        let _ = fs::set_permissions(parent, fs::Permissions::from_mode(0o700));
+        let ignore = parent.join(".gitignore");
+        if !ignore.exists() {
+            let _ = fs::write(ignore, "*\n");
+        }
+    }
+    Ok(())
+}
+
+/// The directory of all stores of this user.
+fn place() -> anyhow::Result<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = state.or_else(|| home().map(|home| home.join(".local/state")));
+    let Some(state) = state else {
+        bail!("neither XDG_STATE_HOME nor HOME says where the store is: say `--store PATH`");
+    };
+    Ok(state.join("backstitch/stores"))
+}
+
+fn unusable(path: &Path) -> String {
+    format!("{} cannot be used: `--store PATH` keeps the store elsewhere", path.display())
+}
+
+/// A directory that only this user can use. Those above it that do not exist are made so, too.
+fn make_private(path: &Path) -> io::Result<()> {
+    let missing = path.ancestors().take_while(|above| !above.exists()).count();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    for made in path.ancestors().take(missing.max(1)) {
+        fs::set_permissions(made, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// SQLite's log needs memory that all processes share, which network file systems do not have.
+fn refuse_network(path: &Path) -> anyhow::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Ok(found) = rustix::fs::statfs(path)
+        && let Some(name) = network(i128::from(found.f_type))
+    {
+        bail!("{} is on a network file system ({name}): {}", path.display(), unusable(path));
+    }
+    Ok(())
+}
+
+/// The name of a network file system, by its number in `statfs(2)`.
+#[cfg(target_os = "linux")]
+fn network(kind: i128) -> Option<&'static str> {
+    Some(match kind & 0xffff_ffff {
+        0x6969 => "NFS",
+        0x517b => "SMB",
+        0xff53_4d42 => "CIFS",
+        0xfe53_4d42 => "SMB2",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x7375_7245 => "Coda",
+        0x0102_1997 => "9P",
+        0x00c3_6400 => "Ceph",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(path: &str, inode: u64, born: Option<u64>) -> Project {
+        Project { v: 1, path: path.to_owned(), device: 1, inode, born }
+    }
+
+    fn known(path: &str, inode: u64, born: Option<u64>) -> Known {
+        Known { project: project(path, inode, born), directory: PathBuf::from(format!("{path}-{inode}")) }
+    }
+
+    #[test]
+    fn a_store_is_found_by_the_directory_itself_and_then_by_its_path() {
+        let all = [known("/p", 1, Some(10)), known("/q", 2, Some(20)), known("/r", 3, None)];
+        let found =
+            |path, inode, born| of(&all, &project(path, inode, born)).map(|known| known.project.inode);
+        assert_eq!(found("/p", 1, Some(10)), Some(1), "as it was");
+        assert_eq!(found("/new", 1, Some(10)), Some(1), "renamed");
+        assert_eq!(found("/new", 1, Some(99)), None, "another directory got its inode");
+        assert_eq!(found("/p", 9, Some(99)), Some(1), "made again at its path");
+        assert_eq!(found("/p", 2, Some(20)), Some(2), "another project was moved to its path");
+        assert_eq!(found("/moved", 3, Some(30)), Some(3), "where no birth was known");
+        assert_eq!(found("/other", 9, None), None);
+    }
+
+    #[test]
+    fn names_of_directories_are_plain_and_differ() {
+        let name = |path: &str| project(&names::encode(path.as_bytes()), 1, None).name();
+        assert!(name("/home/me/my project").starts_with("my-project-"), "{}", name("/home/me/my project"));
+        assert!(name("/").starts_with("root-"));
+        assert!(name("/a/..\u{1b}[2J").bytes().all(|byte| byte.is_ascii_graphic()));
+        assert_ne!(name("/a/p"), name("/b/p"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn network_file_systems_are_refused_and_local_ones_are_not() {
+        for kind in [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997] {
+            assert!(network(kind).is_some(), "{kind:x}");
+        }
+        // As some systems sign the number.
+        assert!(network(i128::from(0xff53_4d42_u32.cast_signed())).is_some());
+        for kind in [0xef53, 0x9123_683e, 0x5846_5342, 0x0102_1994, 0x794c_7630] {
+            assert!(network(kind).is_none(), "{kind:x}");
+        }
+        refuse_network(&std::env::temp_dir()).unwrap();
+    }
+}

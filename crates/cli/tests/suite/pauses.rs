@@ -1,0 +1,122 @@
+//! Every kind of pause prints commands that, executed as they stand, end it.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::command::Ran;
+use crate::stage::{Stage, interrupt, scripted, wait_until};
+
+/// The commands that were printed.
+fn printed(ran: &Ran) -> Vec<String> {
+    let lines = ran.errors.lines().filter(|line| line.starts_with("  backstitch "));
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+/// Executes a line as a person would who copies it.
+fn execute(stage: &Stage, line: &str) -> Ran {
+    let program = Path::new(env!("CARGO_BIN_EXE_backstitch"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).current_dir(stage.path("files")).env("PATH", path);
+    let output = command.output().unwrap();
+    Ran {
+        code: output.status.code(),
+        output: String::from_utf8(output.stdout).unwrap(),
+        errors: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// For each way that the commands offer: the one decision about each call, then the last command, which continues.
+#[track_caller]
+fn each_way_ends_it(paused: impl Fn() -> (Stage, Ran), decisions: usize) {
+    for way in 0..decisions.max(1) {
+        let (stage, ran) = paused();
+        assert_eq!(ran.errors.contains("paused: "), true, "{ran:?}");
+        let commands = printed(&ran);
+        let (resume, decided) = commands.split_last().unwrap();
+        assert!(resume.contains("resume"), "{commands:?}");
+        if decisions > 0 {
+            for call in decided.chunks(decisions) {
+                let done = execute(&stage, &call[way]);
+                assert_eq!(done.code, Some(0), "{}: {done:?}", call[way]);
+            }
+        }
+        let done = execute(&stage, resume);
+        assert_eq!((done.code, done.output.as_str()), (Some(0), "Done.\n"), "{commands:?}: {done:?}");
+    }
+}
+
+fn start(stage: &Stage, replies: &Value, more: &[&str]) -> Ran {
+    let model = scripted(stage, replies);
+    stage.run(&[&["run", "Do it", "--model", &model], more].concat())
+}
+
+fn shell(command: &str) -> Value {
+    json!({"name": "shell", "arguments": {"command": command}})
+}
+
+#[test]
+fn approvals_are_ended_by_the_printed_commands() {
+    for calls in [json!([shell("true")]), json!([shell("echo one"), shell("echo two")])] {
+        let replies = json!([{"calls": calls}, {"text": "Done."}]);
+        let paused = || {
+            let stage = Stage::new();
+            let ran = start(&stage, &replies, &["--approve", "ask"]);
+            (stage, ran)
+        };
+        each_way_ends_it(paused, 2);
+    }
+}
+
+#[test]
+fn unknown_effects_are_ended_by_the_printed_commands() {
+    let replies =
+        json!([{"calls": [shell("[ -e ../begun ] || { touch ../begun; sleep 60; }")]}, {"text": "Done."}]);
+    let paused = || {
+        let stage = Stage::new();
+        let model = scripted(&stage, &replies);
+        let mut child = stage.command(&["run", "Do it", "--model", &model]).spawn().unwrap();
+        wait_until("the call", || stage.path("begun").exists());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ran = stage.run(&["resume"]);
+        (stage, ran)
+    };
+    each_way_ends_it(paused, 3);
+}
+
+#[test]
+fn spent_budgets_are_ended_by_the_printed_commands() {
+    let replies = json!([
+        {"calls": [shell("true")], "usage": {"input_tokens": 60, "output_tokens": 60}}, {"text": "Done."},
+    ]);
+    for budget in ["turns=1", "calls=1,turns=1", "tokens=100", "input_tokens=50,output_tokens=50", "time=1ms"]
+    {
+        let paused = || {
+            let stage = Stage::new();
+            let ran = start(&stage, &replies, &["--budget", budget]);
+            (stage, ran)
+        };
+        let (_, ran) = paused();
+        if ran.code == Some(0) {
+            // Whether this much is too much is the budget's business.
+            continue;
+        }
+        each_way_ends_it(paused, 0);
+    }
+}
+
+#[test]
+fn what_somebody_asked_for_is_ended_by_the_printed_command() {
+    let replies =
+        json!([{"calls": [shell("[ -e ../begun ] || { touch ../begun; sleep 60; }")]}, {"text": "Done."}]);
+    let stage = Stage::new();
+    let model = scripted(&stage, &replies);
+    let child = stage.command(&["run", "Do it", "--model", &model]).spawn().unwrap();
+    wait_until("the call", || stage.path("begun").exists());
+    let ran = interrupt(child);
+    let line = ran.errors.lines().find_map(|line| line.split('`').nth(1)).unwrap();
+    assert_eq!(execute(&stage, line).output, "Done.\n", "{line}");
+}

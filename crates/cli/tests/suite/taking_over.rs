@@ -1,0 +1,43 @@
+//! A session that another process drives: who that is, and taking it over.
+
+use std::process::Child;
+
+use serde_json::json;
+
+use crate::stage::{Stage, scripted, signal, wait_until};
+
+/// A session whose driver is stopped inside of a call.
+fn stopped_driver(stage: &Stage) -> (Child, String) {
+    let command = "echo half > half.txt; if [ -e ../again ]; then echo whole > half.txt; else touch ../again; sleep 60; fi";
+    let replies = json!([
+        {"calls": [{"name": "shell", "arguments": {"command": command}}]}, {"text": "Done."},
+    ]);
+    let model = scripted(stage, &replies);
+    let arguments = ["run", "Do it", "--model", &model, "--shell-effect", "workspace"];
+    let child = stage.command(&arguments).spawn().unwrap();
+    wait_until("the call", || stage.path("again").exists());
+    signal(&child, "STOP");
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    (child, session)
+}
+
+#[test]
+fn a_session_is_taken_from_a_process_on_this_machine() {
+    let stage = Stage::new();
+    let (mut child, session) = stopped_driver(&stage);
+    let commands: [&[&str]; 4] =
+        [&["resume"], &["resume", &session], &["rewind", &session, "start"], &["undo", &session]];
+    for arguments in commands {
+        let refused = stage.run(arguments).failed();
+        let process = format!("process {}", child.id());
+        for words in ["driven by", &process, "backstitch log", "-f", "--take-over"] {
+            assert!(refused.contains(words), "{arguments:?}: {refused}");
+        }
+    }
+    assert!(child.try_wait().unwrap().is_none());
+    assert_eq!(stage.run(&["resume", "--take-over"]).worked_quietly(), "Done.\n");
+    assert_eq!(stage.file("half.txt").unwrap(), "whole\n");
+    assert!(!child.wait().unwrap().success(), "the process that drove it was ended");
+    // What nobody drives is taken over as it is.
+    assert_eq!(stage.run(&["resume", "--take-over"]).worked_quietly(), "Done.\n");
+}
