@@ -3,9 +3,15 @@
 //! Tests kill a real process at each of them and see that nothing is lost. A point costs nothing unless the feature
 //! `crash-points` is on, which only tests turn on; and then it does what the process was told to do there.
 
-/// Every place at which a crash is tried, in the order in which a turn reaches them. `call.in_handler` is reached by the
+/// Every place at which a crash is tried, in the order in which a session reaches them. `call.in_handler` is reached by the
 /// handlers of tests alone.
 pub const POINTS: &[&str] = &[
+    "store.create.prepared",
+    "store.create.named",
+    "store.create.log",
+    "store.create.done",
+    "session.claimed",
+    "session.created",
     "ask.before",
     "ask.after",
     "append.before",
@@ -24,6 +30,8 @@ pub const POINTS: &[&str] = &[
     "call.before_restore",
     "call.after_restore",
     "call.finished",
+    "workspace.scan.begun",
+    "workspace.scan.done",
     "workspace.restore.begun",
     "workspace.restore.half",
     "workspace.restore.done",

@@ -24,7 +24,7 @@ impl Verify {
                 "{}",
                 json!({
                     "v": 1, "sound": report.is_sound(), "sessions": report.sessions, "records": report.records,
-                    "objects": report.objects, "findings": findings,
+                    "objects": report.objects, "findings": findings, "lost": report.lost,
                 })
             );
         } else {
@@ -32,8 +32,12 @@ impl Verify {
             for finding in &report.findings {
                 println!("damaged: {finding}");
             }
+            for object in &report.lost {
+                println!("object {object}: lost in a salvage");
+            }
             match report.is_sound() {
-                true => println!("everything is sound"),
+                true if report.lost.is_empty() => println!("everything is sound"),
+                true => println!("everything else is sound; another salvage cannot bring back what was lost"),
                 false => println!("`backstitch salvage NEW_STORE` writes what is sound to a new store"),
             }
         }

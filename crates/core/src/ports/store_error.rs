@@ -1,5 +1,7 @@
 //! What a store refuses, and what can be wrong with what it holds.
 
+use std::path::PathBuf;
+
 use super::store::{Fence, Owner, Process};
 use crate::id::SessionId;
 use crate::journal::{DecodeError, EncodeError, InboxId, Position};
@@ -189,6 +191,18 @@ pub enum StoreError {
         #[source]
         source: BoxError,
     },
+    /// The store's files were removed, moved or replaced while it was open, so a commit would reach files that nobody finds
+    /// again. The batch is not acknowledged, and neither is any later one: open the store again. What the open files held is
+    /// in the copy; it holds everything that was acknowledged, and may hold the batch that failed.
+    #[error("the store {} was removed or replaced while it was open; {}", .path.display(), saved(.copy, .failure))]
+    Replaced {
+        /// Where the store was opened.
+        path: PathBuf,
+        /// Where everything that it held was copied to, unless that failed.
+        copy: Option<PathBuf>,
+        /// Why there is no copy.
+        failure: Option<String>,
+    },
     /// What is below the store failed.
     #[error("the store failed")]
     Backend(#[source] BoxError),
@@ -207,6 +221,14 @@ pub enum Damage {
     /// What stands there is no text.
     #[error("it is no text")]
     NotText,
+}
+
+fn saved(copy: &Option<PathBuf>, failure: &Option<String>) -> String {
+    match (copy, failure) {
+        (Some(copy), _) => format!("its content was saved to {}", copy.display()),
+        (None, Some(failure)) => format!("its content could not be saved: {failure}"),
+        (None, None) => "its content could not be saved".to_owned(),
+    }
 }
 
 fn place(process: &Option<Process>) -> String {

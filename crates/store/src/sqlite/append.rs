@@ -2,8 +2,14 @@
 //!
 //! What can be done before the transaction is: records are encoded and objects packed by whoever appends. Inside of it stand
 //! fence, position, objects and inbox, in this order; then objects are written, and records after them.
+//!
+//! A batch with more objects than a transaction should hold, such as the first capture of a large directory, has content of
+//! files written ahead, in transactions of its own. Until the records that need it follow, nothing names it, and a collection
+//! may take it away again; so the last transaction writes what is missing. Only plain content is written ahead and never what
+//! names other objects: whatever is stored is whole.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use backstitch_core::filesystem::format::decode_tree;
 use backstitch_core::id::SessionId;
@@ -14,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::chain::Checksum;
 use super::error::failed;
-use super::objects::{Packed, Packer, presence};
+use super::objects::{Packed, Packer, Presence, presence};
 use super::reach;
 use super::{gc, inbox};
 
@@ -54,6 +60,8 @@ pub(super) struct Prepared {
     fence: Fence,
     texts: Vec<String>,
     objects: Vec<Packed>,
+    /// The objects that are written ahead, as many together as a transaction holds. They stand before the others.
+    ahead: Vec<Range<usize>>,
     /// Objects that records refer to and that the batch does not bring along.
     needed: Vec<ObjectId>,
     /// Manifests of workspaces that records name.
@@ -96,9 +104,54 @@ impl Prepared {
         }
         let mut unique = HashSet::new();
         let objects = objects.into_iter().filter(|object| unique.insert(object.id()));
-        let objects = objects.map(|object| Packed::new(packer, object)).collect::<Result<_, _>>()?;
+        let objects: Vec<Packed> =
+            objects.map(|object| Packed::new(packer, object)).collect::<Result<_, _>>()?;
         let name = session.to_string();
-        Ok(Self { session, name, expected, fence, texts, objects, needed, manifests, taken, generation })
+        Ok(Self {
+            session,
+            name,
+            expected,
+            fence,
+            texts,
+            objects,
+            ahead: Vec::new(),
+            needed,
+            manifests,
+            taken,
+            generation,
+        })
+    }
+
+    /// Has objects written ahead where the batch is larger than one transaction may be.
+    pub(super) fn divided(mut self, limit: u64) -> Self {
+        self.ahead = divide(&mut self.objects, &self.manifests, limit);
+        self
+    }
+
+    /// The parts that have to be written before the batch itself is.
+    pub(super) fn parts_ahead(&self) -> &[Range<usize>] {
+        &self.ahead
+    }
+
+    /// How many bytes a part has.
+    pub(super) fn bytes_of(&self, part: &Range<usize>) -> u64 {
+        self.objects[part.clone()].iter().map(Packed::stored_bytes).sum()
+    }
+
+    /// How many bytes are left for the batch itself.
+    pub(super) fn bytes(&self) -> u64 {
+        let texts: u64 = self.texts.iter().map(|text| text.len() as u64).sum();
+        texts + self.bytes_of(&(self.written_ahead()..self.objects.len()))
+    }
+
+    fn written_ahead(&self) -> usize {
+        self.ahead.last().map_or(0, |part| part.end)
+    }
+
+    /// Writes a part ahead, unless the batch would be refused anyway.
+    pub(super) fn write_ahead(&self, connection: &Connection, part: &Range<usize>) -> Result<(), StoreError> {
+        check_fence(connection, self.session, &self.name, self.fence)?;
+        self.objects[part.clone()].iter().try_for_each(|object| object.insert(connection))
     }
 
     /// Writes the batch, or refuses it. Nothing is written before all checks are done.
@@ -128,8 +181,12 @@ impl Prepared {
             }
         }
 
-        for object in &self.objects {
-            object.insert(connection)?;
+        for (index, object) in self.objects.iter().enumerate() {
+            let is_there =
+                index < self.written_ahead() && presence(connection, object.object.id())? == Presence::Stored;
+            if !is_there {
+                object.insert(connection)?;
+            }
         }
         for item in &self.taken {
             inbox::remove(connection, *item)?;
@@ -177,6 +234,38 @@ impl Prepared {
         }
         Ok(())
     }
+}
+
+/// Puts plain content first, and says which of it is to be written ahead so that at most `limit` bytes are left.
+fn divide(objects: &mut [Packed], manifests: &HashSet<ObjectId>, limit: u64) -> Vec<Range<usize>> {
+    let mut left: u64 = objects.iter().map(Packed::stored_bytes).sum();
+    if left <= limit {
+        return Vec::new();
+    }
+    let is_plain = |packed: &Packed| {
+        packed.object.kind() == ObjectKind::Blob && !manifests.contains(&packed.object.id())
+    };
+    objects.sort_by_key(|packed| !is_plain(packed));
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let mut bytes = 0;
+    for (index, packed) in objects.iter().enumerate().take_while(|(_, packed)| is_plain(packed)) {
+        if left <= limit {
+            break;
+        }
+        let size = packed.stored_bytes();
+        match parts.last_mut() {
+            Some(part) if bytes + size <= limit => {
+                part.end = index + 1;
+                bytes += size;
+            }
+            _ => {
+                parts.push(index..index + 1);
+                bytes = size;
+            }
+        }
+        left -= size;
+    }
+    parts
 }
 
 /// Refuses who does not hold the session.

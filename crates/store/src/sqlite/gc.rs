@@ -1,7 +1,8 @@
 //! Collecting what nobody can reach any more.
 //!
-//! First everything is marked that has to stay, in one state of the store and without disturbing anybody. Then, in one
-//! transaction, what was written meanwhile is marked too, and the rest is deleted: a collection happens or it does not.
+//! First everything is marked that has to stay, in one state of the store and without disturbing anybody. Then, in transactions
+//! of a limited size, what was written meanwhile is marked too, and the rest is deleted, each object after those that name it: a
+//! collection that was interrupted leaves a store in which everything is whole, and the next one does the rest.
 //!
 //! A root that a record names and that retention throws away leaves its two names behind, so that whoever asks for it later
 //! learns that it was pruned. Everything else that goes was named by nobody but such roots, or by nobody at all.
@@ -22,7 +23,7 @@ use rusqlite::types::ValueRef;
 
 use super::error::failed;
 use super::objects::{self, PRUNED};
-use super::reach::{Named, Walk};
+use super::reach::{Named, Walk, below};
 use super::read::session_in;
 use super::retention::{Files, Retention};
 use super::writer::transaction;
@@ -81,7 +82,7 @@ impl SqliteStore {
     /// Throws away what retention does not keep and nobody can reach, or says what that would be. Space is given back to the
     /// disk. A store with damage is refused, because what is needed cannot be told: see [`verify`](Self::verify).
     ///
-    /// This blocks, and while it deletes no other process can write.
+    /// This blocks. Other processes can write between the transactions in which it deletes, each of which is short.
     pub fn gc(&self, retention: Retention, collect: Collect) -> Result<GcReport, StoreError> {
         let (mut sessions, seen) = self.readers.at_once(|connection| {
             let mut walk = Walk::new(connection);
@@ -91,51 +92,69 @@ impl SqliteStore {
             Ok((sessions, walk.seen))
         })?;
         crash_point!("gc.marked");
-        match collect {
-            Collect::DryRun => self.readers.at_once(|connection| {
+        if collect == Collect::DryRun {
+            return self.readers.at_once(|connection| {
                 let walk = Walk::resume(connection, seen);
-                sessions.sweep(connection, walk, &mut |_| Ok(()))
-            }),
-            Collect::Now => self.writer()?.alone(|connection| {
-                let report = transaction(connection, || {
-                    let mut walk = Walk::resume(connection, seen);
+                let sweep = sessions.sweep(connection, &walk)?;
+                Ok(sweep.report())
+            });
+        }
+        let (writer, limit) = (self.writer()?, self.options.transaction_bytes);
+        let mut seen = Some(seen);
+        let mut sweep: Option<Sweep> = None;
+        loop {
+            let is_done = writer.alone(|connection| {
+                transaction(connection, || {
+                    // What was written meanwhile may need what was about to go.
+                    let mut walk = Walk::resume(connection, seen.take().unwrap_or_default());
                     sessions.read_on(connection, &mut walk)?;
                     sessions.divide(retention, &mut walk)?;
-                    let mut delete =
-                        connection.prepare_cached("DELETE FROM objects WHERE id = ?1").map_err(failed)?;
-                    let report = sessions.sweep(connection, walk, &mut |going| match going {
-                        Going::Root(id) => objects::leave_mark(connection, id, PRUNED),
-                        Going::Below(id) => delete.execute([&id.as_bytes()[..]]).map_err(failed).map(drop),
-                    })?;
+                    let sweep = match &mut sweep {
+                        Some(sweep) => sweep,
+                        None => sweep.insert(sessions.sweep(connection, &walk)?),
+                    };
+                    let deleted = sweep.delete_some(connection, &walk.seen, limit)?;
                     crash_point!("gc.swept");
-                    if !report.freed.is_empty() {
+                    if deleted > 0 {
                         let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
                         connection.execute(sql, []).map_err(failed)?;
                     }
-                    Ok(report)
-                })?;
-                give_back(connection)?;
-                Ok(report)
-            }),
+                    seen = Some(walk.seen);
+                    Ok(sweep.is_done())
+                })
+            })?;
+            if is_done {
+                break;
+            }
         }
+        writer.alone(|connection| give_back(connection, limit))?;
+        Ok(sweep.map(|sweep| sweep.report()).unwrap_or_default())
     }
 }
 
-/// Gives free pages back to the disk, as far as nobody is in the way.
-fn give_back(connection: &Connection) -> Result<(), StoreError> {
-    connection.execute_batch("PRAGMA incremental_vacuum").map_err(failed)?;
+/// Gives free pages back to the disk, as far as nobody is in the way, some at a time.
+fn give_back(connection: &Connection, limit: u64) -> Result<(), StoreError> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let page = number("page_size").map_err(failed)?.max(1);
+    let pages = (i64::try_from(limit).unwrap_or(i64::MAX) / page).max(1);
+    let mut free = number("freelist_count").map_err(failed)?;
+    while free > 0 {
+        connection.execute_batch(&format!("PRAGMA incremental_vacuum({pages})")).map_err(failed)?;
+        let left = number("freelist_count").map_err(failed)?;
+        if left >= free {
+            break;
+        }
+        free = left;
+        if free > 0 {
+            // So that the log does not grow with all of it. What could not be copied now will be copied later.
+            let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+    }
     match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         // Somebody reads. The next checkpoint will do it.
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(()),
         result => result.map_err(failed),
     }
-}
-
-enum Going {
-    /// A name that a record holds.
-    Root(ObjectId),
-    /// Anything else.
-    Below(ObjectId),
 }
 
 /// All journals, as far as they tell what has to stay.
@@ -184,16 +203,10 @@ impl Sessions {
         Ok(())
     }
 
-    /// Passes on what was not marked, and counts it.
-    fn sweep(
-        &mut self,
-        connection: &Connection,
-        marked: Walk<'_>,
-        each: &mut dyn FnMut(Going) -> Result<(), StoreError>,
-    ) -> Result<GcReport, StoreError> {
-        let seen = marked.seen;
-        let mut report = GcReport::default();
-        let mut roots = HashSet::new();
+    /// What was not marked, in the order in which it goes.
+    fn sweep(&self, connection: &Connection, marked: &Walk<'_>) -> Result<Sweep, StoreError> {
+        let seen = &marked.seen;
+        let mut sweep = Sweep::default();
         // Who needed what goes: each session's roots are walked once more, over what was not marked.
         let mut needed: HashMap<ObjectId, SessionId> = HashMap::new();
         let mut walk = Walk::resume(connection, seen.clone());
@@ -201,30 +214,128 @@ impl Sessions {
             if seen.contains(&root.tree) && seen.contains(&root.manifest) {
                 continue;
             }
-            let is_new = roots.insert(root.tree) | roots.insert(root.manifest);
-            report.pruned_roots += u64::from(is_new);
+            let is_new = sweep.roots.insert(root.tree) | sweep.roots.insert(root.manifest);
+            sweep.pruned_roots += u64::from(is_new);
             walk.add_root(*root)?;
             needed.extend(walk.fresh.drain(..).map(|id| (id, *session)));
         }
-        let mut freed: BTreeMap<(Option<SessionId>, ObjectKind), (u64, u64)> = BTreeMap::new();
         for (id, kind, bytes) in all_stored(connection)? {
             if seen.contains(&id) {
-                report.kept_objects += 1;
-                report.kept_bytes += bytes;
+                sweep.kept = (sweep.kept.0 + 1, sweep.kept.1 + bytes);
+            } else {
+                sweep.going.push(Going { id, kind, bytes, session: needed.get(&id).copied() });
+            }
+        }
+        sweep.put_in_order(connection)?;
+        Ok(sweep)
+    }
+}
+
+/// An object that goes.
+struct Going {
+    id: ObjectId,
+    kind: ObjectKind,
+    bytes: u64,
+    /// The session that needed it.
+    session: Option<SessionId>,
+}
+
+/// What goes. It may take several transactions, and after each of them whatever is stored is whole: no object goes before those
+/// that name it.
+#[derive(Default)]
+struct Sweep {
+    /// The names that records hold. They leave a mark.
+    roots: HashSet<ObjectId>,
+    pruned_roots: u64,
+    going: Vec<Going>,
+    /// How many of them are dealt with.
+    done: usize,
+    /// How many objects stay, and how many bytes they take.
+    kept: (u64, u64),
+}
+
+impl Sweep {
+    /// Roots come first, then trees and commits, each before what it names, and plain content last.
+    fn put_in_order(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        let inner: Vec<ObjectId> =
+            self.going.iter().filter(|one| one.kind != ObjectKind::Blob).map(|one| one.id).collect();
+        let mut named: HashMap<ObjectId, Vec<ObjectId>> = HashMap::new();
+        let mut namers: HashMap<ObjectId, usize> = inner.iter().map(|id| (*id, 0)).collect();
+        for id in &inner {
+            let Some(object) = objects::get(connection, *id)? else { continue };
+            let mut below = below(&object)?;
+            below.retain(|id| namers.contains_key(id));
+            for id in &below {
+                namers.entry(*id).and_modify(|count| *count += 1);
+            }
+            named.insert(*id, below);
+        }
+        let mut free: Vec<ObjectId> = inner.iter().filter(|id| namers[id] == 0).copied().collect();
+        let mut places: HashMap<ObjectId, usize> = HashMap::new();
+        while let Some(id) = free.pop() {
+            places.insert(id, places.len());
+            for below in named.remove(&id).unwrap_or_default() {
+                let count = namers.entry(below).or_default();
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    free.push(below);
+                }
+            }
+        }
+        let roots = &self.roots;
+        self.going.sort_by_key(|one| {
+            let is_root = roots.contains(&one.id);
+            (!is_root, one.kind == ObjectKind::Blob, places.get(&one.id).copied().unwrap_or_default())
+        });
+        Ok(())
+    }
+
+    /// Deletes the next objects, of at most so many bytes, but for those that were reached meanwhile. Gives how many went.
+    fn delete_some(
+        &mut self,
+        connection: &Connection,
+        seen: &HashSet<ObjectId>,
+        limit: u64,
+    ) -> Result<usize, StoreError> {
+        let mut delete = connection.prepare_cached("DELETE FROM objects WHERE id = ?1").map_err(failed)?;
+        let (mut bytes, mut deleted) = (0, 0);
+        while let Some(next) = self.going.get(self.done) {
+            if deleted > 0 && bytes + next.bytes > limit {
+                break;
+            }
+            if seen.contains(&next.id) {
+                self.kept = (self.kept.0 + 1, self.kept.1 + next.bytes);
+                self.going.remove(self.done);
                 continue;
             }
-            let count = freed.entry((needed.get(&id).copied(), kind)).or_default();
-            *count = (count.0 + 1, count.1 + bytes);
-            each(match roots.contains(&id) {
-                true => Going::Root(id),
-                false => Going::Below(id),
-            })?;
+            match self.roots.contains(&next.id) {
+                true => objects::leave_mark(connection, next.id, PRUNED)?,
+                false => delete.execute([&next.id.as_bytes()[..]]).map_err(failed).map(drop)?,
+            }
+            (bytes, deleted) = (bytes + next.bytes, deleted + 1);
+            self.done += 1;
+        }
+        Ok(deleted)
+    }
+
+    fn is_done(&self) -> bool {
+        self.done == self.going.len()
+    }
+
+    fn report(&self) -> GcReport {
+        let mut freed: BTreeMap<(Option<SessionId>, ObjectKind), (u64, u64)> = BTreeMap::new();
+        for one in &self.going {
+            let count = freed.entry((one.session, one.kind)).or_default();
+            *count = (count.0 + 1, count.1 + one.bytes);
         }
         let freed = freed.into_iter();
-        report.freed = freed
-            .map(|((session, kind), (objects, bytes))| Freed { session, kind, objects, bytes })
-            .collect();
-        Ok(report)
+        let freed = freed.map(|((session, kind), (objects, bytes))| Freed { session, kind, objects, bytes });
+        GcReport {
+            freed: freed.collect(),
+            kept_objects: self.kept.0,
+            kept_bytes: self.kept.1,
+            pruned_roots: self.pruned_roots,
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::failed;
-use super::{gc, now};
+use super::{gc, now, private};
 
 /// The locks of a store, and those of them that this value holds.
 pub(super) struct Locks {
@@ -60,6 +60,11 @@ impl Locks {
         Ok(file)
     }
 
+    /// Where whoever holds the lock for opening prepares a new database.
+    pub(super) fn new_database(&self) -> PathBuf {
+        self.directory.join("new")
+    }
+
     fn held(&self) -> MutexGuard<'_, HashMap<(SessionId, u64), Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,6 +98,8 @@ impl Locks {
                 Err(TryLockError::Error(error)) => Err(StoreError::Backend(error.into())),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            // Another user's. Whether it lives cannot be told, so it counts as held.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
             Err(error) => Err(StoreError::Backend(error.into())),
         }
     }
@@ -118,11 +125,10 @@ impl Locks {
 }
 
 fn open(directory: &Path, path: &Path) -> io::Result<File> {
-    let create = || File::options().read(true).write(true).create(true).truncate(false).open(path);
-    match create() {
+    match private::open_or_create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(directory)?;
-            create()
+            private::create_directories(directory)?;
+            private::open_or_create_file(path)
         }
         result => result,
     }

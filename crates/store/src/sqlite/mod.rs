@@ -7,8 +7,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `open`, `schema`, `options` | a file becomes a store of the newest version |
-//! | `writer`, `slot` | all that writes, with one sync for many |
+//! | `open`, `schema`, `options`, `private` | a file becomes a store of the newest version |
+//! | `writer`, `slot`, `watch` | all that writes, with one sync for many, and only to files that are still in place |
 //! | `append`, `read`, `chain` | journals, and the checksums that hold them together |
 //! | `objects`, `snapshots`, `inbox` | what else is kept |
 //! | `leases` | who holds a session, and whether it lives |
@@ -28,6 +28,7 @@ mod leases;
 mod objects;
 mod open;
 mod options;
+mod private;
 mod reach;
 mod read;
 mod readers;
@@ -38,6 +39,7 @@ mod size;
 mod slot;
 mod snapshots;
 mod verify;
+mod watch;
 mod writer;
 
 use std::fmt;
@@ -91,21 +93,30 @@ impl SqliteStore {
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
         let path = absolute(path.as_ref())?;
         let locks = Locks::beside(&path);
-        let connection = open::for_writing(&path, &locks, &options)?;
-        let writer = Writer::new(connection, options.checkpoint_pages)?;
-        Ok(Self::over(path, Some(writer), locks, options))
+        let (connection, files) = open::for_writing(&path, &locks, &options)?;
+        let files = Arc::new(files);
+        let readers = Readers::new(path.clone(), Some(Arc::clone(&files)));
+        let writer = Writer::new(connection, files, &options)?;
+        Ok(Self::over(path, readers, Some(writer), locks, options))
     }
 
-    /// Opens a store that exists, to read it. Nothing is changed, and whatever would write is refused.
+    /// Opens a store that exists, to read it. Nothing is changed, and whatever would write is refused. A file that is empty,
+    /// because whoever began to create the store has not finished, is an empty store.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = absolute(path.as_ref())?;
         drop(open::read_only(&path)?);
         let locks = Locks::beside(&path);
-        Ok(Self::over(path, None, locks, SqliteOptions::default()))
+        let readers = Readers::new(path.clone(), None);
+        Ok(Self::over(path, readers, None, locks, SqliteOptions::default()))
     }
 
-    fn over(path: PathBuf, writer: Option<Writer>, locks: Locks, options: SqliteOptions) -> Self {
-        let readers = Readers::new(path.clone());
+    fn over(
+        path: PathBuf,
+        readers: Readers,
+        writer: Option<Writer>,
+        locks: Locks,
+        options: SqliteOptions,
+    ) -> Self {
         Self { path, readers, writer, locks: Arc::new(locks), packer: Packer::default(), options }
     }
 
@@ -147,8 +158,18 @@ impl SqliteStore {
     ) -> Result<Position, StoreError> {
         let writer = self.writer()?;
         let generation = self.locks.generation(session, fence);
-        let prepared = append::Prepared::new(&self.packer, session, expected, fence, batch, generation)?;
-        let appended = writer.submit(session, move |connection| prepared.write(connection)).await;
+        let prepared = append::Prepared::new(&self.packer, session, expected, fence, batch, generation)?
+            .divided(self.options.transaction_bytes);
+        let prepared = Arc::new(prepared);
+        for part in prepared.parts_ahead() {
+            let (part, prepared) = (part.clone(), Arc::clone(&prepared));
+            let bytes = prepared.bytes_of(&part);
+            let write = move |connection: &rusqlite::Connection| prepared.write_ahead(connection, &part);
+            writer.submit_bytes(session, bytes, write).await.map_err(|error| self.explain(error))?;
+        }
+        let bytes = prepared.bytes();
+        let write = move |connection: &rusqlite::Connection| prepared.write(connection);
+        let appended = writer.submit_bytes(session, bytes, write).await;
         if appended.is_ok() {
             writer.counting().appends.fetch_add(1, Ordering::Relaxed);
         }

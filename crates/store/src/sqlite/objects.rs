@@ -67,7 +67,7 @@ impl Packed {
             false => Some(packer.pack(bytes)?).filter(|packed| packed.len() < bytes.len()),
         };
         let packed = Self { object, zstd };
-        let bytes = packed.content().1.len() as u64;
+        let bytes = packed.stored_bytes();
         match bytes > MOST {
             true => {
                 let what = format!("object {}", packed.object.id());
@@ -75,6 +75,11 @@ impl Packed {
             }
             false => Ok(packed),
         }
+    }
+
+    /// How many bytes are stored.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.content().1.len() as u64
     }
 
     fn content(&self) -> (i64, &[u8]) {
@@ -88,7 +93,8 @@ impl Packed {
     pub(super) fn insert(&self, connection: &Connection) -> Result<(), StoreError> {
         let (encoding, content) = self.content();
         let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, ?2, ?3, ?4, ?5)
-            ON CONFLICT (id) DO UPDATE SET encoding = excluded.encoding, content = excluded.content
+            ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, length = excluded.length,
+                encoding = excluded.encoding, content = excluded.content
             WHERE content IS NULL";
         let id = self.object.id();
         let length = self.object.bytes().len() as u64;

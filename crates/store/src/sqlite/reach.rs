@@ -14,7 +14,7 @@ use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::objects;
+use super::objects::{self, Presence, presence};
 
 /// What a text of JSON names.
 #[derive(Debug, Default)]
@@ -106,6 +106,8 @@ pub(super) struct Walk<'a> {
     pub(super) fresh: Vec<ObjectId>,
     /// What was reached below something that is stored, and is not stored itself.
     pub(super) missing: BTreeSet<ObjectId>,
+    /// What was reached in the same way, and was lost in a salvage.
+    pub(super) lost: BTreeSet<ObjectId>,
 }
 
 impl<'a> Walk<'a> {
@@ -115,7 +117,7 @@ impl<'a> Walk<'a> {
 
     /// Goes on over a store that may have grown meanwhile.
     pub(super) fn resume(connection: &'a Connection, seen: HashSet<ObjectId>) -> Self {
-        Self { connection, seen, fresh: Vec::new(), missing: BTreeSet::new() }
+        Self { connection, seen, fresh: Vec::new(), missing: BTreeSet::new(), lost: BTreeSet::new() }
     }
 
     /// Adds what a record names, and everything below it. What is not stored may be no object at all.
@@ -155,7 +157,10 @@ impl<'a> Walk<'a> {
                 continue;
             }
             match objects::stored_kind(self.connection, id)? {
-                None => drop(self.missing.insert(id)),
+                None => match presence(self.connection, id)? {
+                    Presence::Lost => drop(self.lost.insert(id)),
+                    _ => drop(self.missing.insert(id)),
+                },
                 Some(ObjectKind::Blob) => self.mark(id),
                 Some(_) => {
                     if let Some(object) = objects::get(self.connection, id)? {

@@ -1,13 +1,16 @@
 //! Connections for reading. They wait for nobody: each sees the store as it was when its statement began.
+//!
+//! Where the store is also written, a new connection reads the files that are written to, or it is refused.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 
 use super::error::{OpenError, failed};
-use super::open;
+use super::open::{self, Reading};
+use super::watch::WatchedFiles;
 
 /// How many connections are kept for the next reader.
 const IDLE: usize = 4;
@@ -15,12 +18,22 @@ const IDLE: usize = 4;
 /// Connections for reading.
 pub(super) struct Readers {
     path: PathBuf,
+    /// The files that are written to.
+    files: Option<Arc<WatchedFiles>>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::default() }
+    pub(super) fn new(path: PathBuf, files: Option<Arc<WatchedFiles>>) -> Self {
+        Self { path, files, idle: Mutex::default() }
+    }
+
+    fn open(&self) -> Result<Reading, StoreError> {
+        let opened = open::read_only(&self.path);
+        match &self.files {
+            Some(files) if !files.are_in_place() => Err(files.replaced()),
+            _ => opened.map_err(as_store_error),
+        }
     }
 
     /// Reads with a connection of one's own.
@@ -30,13 +43,13 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
-        let connection = match kept {
-            Some(connection) => connection,
-            None => open::read_only(&self.path).map_err(as_store_error)?,
+        let Reading { connection, is_stand_in } = match kept {
+            Some(connection) => Reading { connection, is_stand_in: false },
+            None => self.open()?,
         };
         let result = read(&connection);
         let mut idle = idle();
-        if idle.len() < IDLE && connection.is_autocommit() {
+        if idle.len() < IDLE && connection.is_autocommit() && !is_stand_in {
             idle.push(connection);
         }
         result

@@ -34,10 +34,13 @@ pub struct VerifyReport {
     pub objects: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
+    /// Objects that are needed and were lost when an earlier, damaged store was salvaged. That is known and final: nothing is
+    /// wrong with this store, and salvaging it again brings nothing back.
+    pub lost: BTreeSet<ObjectId>,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong. What an earlier salvage lost is not: it is listed in [`lost`](Self::lost).
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
     }
@@ -223,9 +226,7 @@ fn check_record(
             Presence::Stored => {}
             Presence::Pruned if of_roots.contains(&id) => {}
             Presence::Pruned => report.find(place, format!("it needs object {id}, which was pruned")),
-            Presence::Lost => {
-                report.find(place, format!("it needs object {id}, which was lost in a salvage"))
-            }
+            Presence::Lost => drop(report.lost.insert(id)),
             Presence::Absent => report.find(place, format!("it needs object {id}, which is not stored")),
         }
     }
@@ -292,14 +293,17 @@ fn check_objects(connection: &Connection, report: &mut VerifyReport) {
 fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, report: &mut VerifyReport) {
     let mut walk = Walk::new(connection);
     for (tree, manifest) in roots {
-        let stored = |id| matches!(presence(connection, id), Ok(Presence::Stored));
-        if !stored(tree) || !stored(manifest) {
+        let found = [tree, manifest].map(|id| (id, presence(connection, id)));
+        let lost = found.iter().filter(|(_, found)| matches!(found, Ok(Presence::Lost)));
+        report.lost.extend(lost.map(|(id, _)| *id));
+        if !found.iter().all(|(_, found)| matches!(found, Ok(Presence::Stored))) {
             continue;
         }
         if let Err(error) = walk.add_root(WorkspaceRoot { tree, manifest }) {
             report.find(Place::Object(tree), format!("below it: {}", chain_of(&error)));
         }
     }
+    report.lost.append(&mut walk.lost);
     for id in std::mem::take(&mut walk.missing) {
         report.find(Place::Object(id), "a workspace root needs it, and it is not stored");
     }

@@ -11,6 +11,8 @@
 //! Work that is refused (a wrong position, a stale fence) has written nothing, and does not disturb the rest. When SQLite
 //! itself fails, the transaction is rolled back and each piece is tried alone, so that only those fail that have to.
 //!
+//! A commit is acknowledged only while the store's paths name the files that it went to (`watch`).
+//!
 //! A future that is dropped before its work was taken leaves nothing behind; later, the work is done or not, as a whole.
 
 use std::collections::VecDeque;
@@ -26,15 +28,19 @@ use rusqlite::Connection;
 
 use super::counters::Counting;
 use super::error::failed;
+use super::options::SqliteOptions;
 use super::slot::{Outcome, Slot};
+use super::watch::WatchedFiles;
 
 /// Writes, for all of a process that has the store open.
 pub(super) struct Writer {
     queue: Mutex<Queue>,
     connection: Mutex<Connection>,
+    files: Arc<WatchedFiles>,
     /// How many pages the log had after the last commit that wrote something; zero when there was none since it was read.
     pages: Arc<AtomicU32>,
     checkpoint_pages: u32,
+    transaction_bytes: u64,
     counting: Counting,
 }
 
@@ -57,10 +63,13 @@ trait Work: Send {
     fn lead(&self) -> Option<Waker>;
     /// A number that is only this work's while it exists.
     fn key(&self) -> usize;
+    /// About how many bytes it writes.
+    fn bytes(&self) -> u64;
 }
 
 struct Piece<T, F> {
     run: F,
+    bytes: u64,
     outcome: Option<Result<T, StoreError>>,
     slot: Arc<Slot<T>>,
     settled: bool,
@@ -103,6 +112,10 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Pi
     fn key(&self) -> usize {
         Arc::as_ptr(&self.slot).addr()
     }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// Whether an error says that the transaction failed, and not that the work was refused.
@@ -114,11 +127,16 @@ fn is_fatal(error: &StoreError) -> bool {
             | StoreError::ReadOnly { .. }
             | StoreError::Busy { .. }
             | StoreError::Corrupt { .. }
+            | StoreError::Replaced { .. }
     )
 }
 
 impl Writer {
-    pub(super) fn new(mut connection: Connection, checkpoint_pages: u32) -> Result<Self, StoreError> {
+    pub(super) fn new(
+        mut connection: Connection,
+        files: Arc<WatchedFiles>,
+        options: &SqliteOptions,
+    ) -> Result<Self, StoreError> {
         let pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&pages);
         let hook = move |_: &mut rusqlite::hooks::Wal, pages: std::ffi::c_int| {
@@ -129,8 +147,10 @@ impl Writer {
         Ok(Self {
             queue: Mutex::default(),
             connection: Mutex::new(connection),
+            files,
             pages,
-            checkpoint_pages,
+            checkpoint_pages: options.checkpoint_pages,
+            transaction_bytes: options.transaction_bytes,
             counting: Counting::default(),
         })
     }
@@ -145,8 +165,17 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
+        self.submit_bytes(session, 0, run)
+    }
+
+    /// The same for work that writes about so many bytes. One transaction does as much work as its limit allows.
+    pub(super) fn submit_bytes<T, F>(&self, session: SessionId, bytes: u64, run: F) -> Submitted<'_, T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
         let slot = Arc::new(Slot::new());
-        let work = Box::new(Piece { run, outcome: None, slot: Arc::clone(&slot), settled: false });
+        let work = Box::new(Piece { run, bytes, outcome: None, slot: Arc::clone(&slot), settled: false });
         Submitted { writer: self, slot, session, stage: Stage::New(work) }
     }
 
@@ -156,9 +185,25 @@ impl Writer {
         run: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let connection = self.connection();
-        let result = run(&connection);
+        let result = self.in_place(&connection, || run(&connection));
         self.after_commit(&connection);
         result
+    }
+
+    /// Writes something, and acknowledges it only if the files are still those that the store's paths name.
+    fn in_place<T>(
+        &self,
+        connection: &Connection,
+        write: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Some(replaced) = self.files.known_replaced() {
+            return Err(replaced);
+        }
+        let result = write();
+        match self.files.are_in_place() {
+            true => result,
+            false => Err(self.files.save(connection)),
+        }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -170,19 +215,34 @@ impl Writer {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes all that waits and commits it. On the way out somebody else leads, if anybody waits.
+    /// Takes what waits, as much as one transaction holds. The first, which is the leader's own, always fits.
+    fn take(&self) -> Vec<Box<dyn Work>> {
+        let mut queue = self.queue();
+        let mut bytes = 0_u64;
+        let fitting = queue.waiting.iter().take_while(|work| {
+            let is_first = bytes == 0;
+            bytes = bytes.saturating_add(work.bytes().max(1));
+            is_first || bytes <= self.transaction_bytes
+        });
+        let count = fitting.count();
+        queue.waiting.drain(..count).collect()
+    }
+
+    /// Takes what waits and commits it. On the way out somebody else leads, if anybody waits.
     fn lead(&self) {
         let _leading = Leading(self);
-        let mut taken: Vec<Box<dyn Work>> = self.queue().waiting.drain(..).collect();
+        let mut taken = self.take();
         let connection = self.connection();
-        let together =
-            transaction(&connection, || taken.iter_mut().try_for_each(|work| work.run(&connection)));
+        let together = self.in_place(&connection, || {
+            transaction(&connection, || taken.iter_mut().try_for_each(|work| work.run(&connection)))
+        });
         let several = taken.len() > 1;
         // Whoever waits is told before the log is copied, which may take longer than the commit did.
         match together {
             Err(_) if several => {
                 for mut work in taken.drain(..) {
-                    let alone = transaction(&connection, || work.run(&connection));
+                    let alone =
+                        self.in_place(&connection, || transaction(&connection, || work.run(&connection)));
                     work.settle(alone);
                     self.after_commit(&connection);
                 }
@@ -206,7 +266,7 @@ impl Writer {
             return;
         }
         self.counting.commits.fetch_add(1, Ordering::Relaxed);
-        if pages >= self.checkpoint_pages {
+        if pages >= self.checkpoint_pages && self.files.known_replaced().is_none() {
             self.counting.checkpoints.fetch_add(1, Ordering::Relaxed);
             // Nothing depends on it: what could not be copied now will be copied later.
             let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));

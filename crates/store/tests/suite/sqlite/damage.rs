@@ -262,6 +262,8 @@ fn random_damage_is_never_taken_for_data() {
         let saved = directory.path().join("saved.db");
         if let Ok(report) = SqliteStore::salvage(&copy, &saved) {
             let new = SqliteStore::open(&saved).unwrap();
+            let verified = new.verify().unwrap();
+            assert!(verified.is_sound(), "round {round}: {:?}", verified.findings);
             for session in &report.sessions {
                 let truth = expected.iter().find(|(known, _)| *known == session.session);
                 let Some((_, records)) = truth else { panic!("salvage has made a session up") };

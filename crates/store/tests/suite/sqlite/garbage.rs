@@ -1,18 +1,20 @@
 //! What is thrown away is what nobody needs, and what is needed stays.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use backstitch_core::filesystem::format::Manifest;
 use backstitch_core::journal::{Batch, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Objects as _, Store as _, StoreError};
+use backstitch_core::ports::{Claim, Objects as _, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
-use backstitch_store::{Collect, Retention, SqliteStore};
+use backstitch_store::{Collect, Retention, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
+use tempfile::TempDir;
 
 use super::agent::{Agent, succeeded};
-use super::support::{Temporary, Writer, read};
+use super::support::{Temporary, Writer, claim, read};
 
 /// Whether a root can be put back as a whole, or was pruned as a whole. Anything between is a mistake.
 pub(super) fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
@@ -253,4 +255,88 @@ fn a_damaged_store_is_not_collected() {
     assert!(matches!(error, StoreError::DamagedObject { .. }), "{error:?}");
     let error = store.gc(Retention::keep_all(), Collect::DryRun).unwrap_err();
     assert!(matches!(error, StoreError::DamagedObject { .. }), "{error:?}");
+}
+
+/// A collection takes several transactions. Wherever it is interrupted, what is left is whole, and the next one does the rest.
+#[test]
+fn an_interrupted_collection_leaves_everything_whole() {
+    let options = || SqliteOptions { transaction_bytes: 1, ..SqliteOptions::default() };
+    let store = Temporary::with(options());
+    let mut agent = Agent::new(&store, 1);
+    for index in 0..6 {
+        let (own, shared) = (format!("content {index}"), format!("shared by some {}", index / 2));
+        agent.call(&[("own", &own), ("shared", &shared), ("same", "same"), ("nested/.git", &own)]);
+    }
+    let (_directory, path) = store.close();
+    let retention = Retention::keep_all().keep_boundaries(1);
+    let expected = {
+        let whole = TempDir::new().unwrap();
+        fs::copy(&path, whole.path().join("store.db")).unwrap();
+        let store = SqliteStore::open(whole.path().join("store.db")).unwrap();
+        let report = store.gc(retention, Collect::Now).unwrap();
+        assert!(report.freed_bytes() > 0 && store.verify().unwrap().is_sound());
+        (report, store.size().unwrap().objects)
+    };
+    for transactions in 0.. {
+        let directory = TempDir::new().unwrap();
+        let copy = directory.path().join("store.db");
+        fs::copy(&path, &copy).unwrap();
+        // Nothing is deleted any more once there were so many transactions.
+        let stop = |sql: &str| Connection::open(&copy).unwrap().execute_batch(sql).unwrap();
+        let condition = format!("(SELECT value FROM counters WHERE name = 'generation') >= {transactions}");
+        for what in ["DELETE", "UPDATE"] {
+            stop(&format!(
+                "CREATE TRIGGER stop_{what} BEFORE {what} ON objects WHEN {condition}
+                 BEGIN SELECT RAISE(ABORT, 'stop'); END"
+            ));
+        }
+        let store = SqliteStore::open_with(&copy, options()).unwrap();
+        let interrupted = store.gc(retention, Collect::Now).is_err();
+        stop("DROP TRIGGER stop_DELETE; DROP TRIGGER stop_UPDATE");
+        let report = store.verify().unwrap();
+        assert!(report.is_sound(), "after {transactions}: {:?}", report.findings);
+        store.gc(retention, Collect::Now).unwrap();
+        assert!(store.verify().unwrap().is_sound(), "after {transactions}");
+        assert_eq!(store.size().unwrap().objects, expected.1, "after {transactions}");
+        if !interrupted {
+            assert!(transactions > 10, "{transactions}");
+            break;
+        }
+    }
+}
+
+/// A capture with more content than a transaction should hold is written in several, and is there as a whole or not at all.
+#[test]
+fn a_large_batch_is_written_in_parts() {
+    let store = Temporary::with(SqliteOptions { transaction_bytes: 5_000, ..SqliteOptions::default() });
+    let mut agent = Agent::new(&store, 1);
+    let contents: Vec<String> = (0..40)
+        .map(|index| {
+            (0..60).map(|part| format!("{:x}", (index * 7919 + part * 104_729) ^ 0x5bd1_e995)).collect()
+        })
+        .collect();
+    let names: Vec<String> = (0..40).map(|index| format!("file {index}")).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(contents.iter().map(String::as_str)).collect();
+    let before = store.counters();
+    let root = agent.call(&files);
+    let after = store.counters();
+    assert_eq!(after.appends - before.appends, 2, "the intent and the outcome");
+    assert!(after.commits - before.commits > 4, "{} commits", after.commits - before.commits);
+    assert!(store.verify().unwrap().is_sound());
+    assert!(block_on(store.object(root.tree)).unwrap().is_some());
+    for object in Agent::objects(&files) {
+        assert!(block_on(store.object(object.id())).unwrap().is_some());
+    }
+    // What is refused is refused before it is written.
+    let stale = agent.lease.fence;
+    claim(&*store, agent.session(), Claim::TakeOver).unwrap();
+    let large = Object::blob(
+        (0..9_000_u32).flat_map(|one| (one * 2_654_435_761_u32).to_le_bytes()).collect::<Vec<u8>>(),
+    );
+    let mut batch = sample::notes(["stale"]);
+    batch.add_object(large.clone());
+    let refused = block_on(store.append(agent.session(), agent.next, stale, batch));
+    assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
+    assert_eq!(block_on(store.object(large.id())).unwrap(), None);
 }

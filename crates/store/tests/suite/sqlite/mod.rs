@@ -2,6 +2,7 @@
 
 mod agent;
 mod child;
+mod creation;
 mod damage;
 mod fixtures;
 mod full;
@@ -11,6 +12,7 @@ mod group;
 mod hammer;
 mod leases;
 mod opening;
+mod replaced;
 mod salvage;
 mod support;
 mod torn;

@@ -121,6 +121,45 @@ fn objects_that_cannot_be_read_are_marked_as_lost() {
     assert!(matches!(error, StoreError::LostObject { .. }), "{error:?}");
 }
 
+/// What was lost is known: the new store is sound, says what it lost, and another salvage finds nothing else to do.
+#[test]
+fn what_a_salvage_lost_is_no_damage() {
+    let store = Temporary::new();
+    let mut agent = Agent::new(&store, 50);
+    let files = [("file", "some content"), ("nested/.git", "content of git"), ("other", "other content")];
+    agent.call(&files);
+    let objects = Agent::objects(&files);
+    let (directory, path) = store.close();
+    for (index, object) in objects.iter().enumerate() {
+        let damaged = directory.path().join(format!("damaged-{index}.db"));
+        fs::copy(&path, &damaged).unwrap();
+        let raw = Connection::open(&damaged).unwrap();
+        let sql = "UPDATE objects SET content = x'0102' WHERE id = ?1";
+        assert_eq!(raw.execute(sql, [&object.id().as_bytes()[..]]).unwrap(), 1);
+        drop(raw);
+        let mut from = damaged;
+        for round in 0..3 {
+            let to = directory.path().join(format!("salvaged-{index}-{round}.db"));
+            SqliteStore::salvage(&from, &to).unwrap();
+            let new = SqliteStore::open(&to).unwrap();
+            let report = new.verify().unwrap();
+            assert!(report.is_sound(), "object {index}, round {round}: {:?}", report.findings);
+            assert_eq!(report.lost.iter().collect::<Vec<_>>(), [&object.id()], "object {index}");
+            from = to;
+        }
+        // Whoever brings it along again brings it back.
+        let new = SqliteStore::open(&from).unwrap();
+        let mut writer = Writer::create(&new, sample::session(70));
+        let mut batch = sample::notes(["brings it back"]);
+        // A capture brings along what is below it as well, since that is not stored either.
+        objects.iter().for_each(|object| batch.add_object(object.clone()));
+        writer.append(batch).unwrap();
+        assert_eq!(block_on(new.object(object.id())).unwrap().as_ref(), Some(object));
+        let report = new.verify().unwrap();
+        assert!(report.is_sound() && report.lost.is_empty(), "object {index}: {report:?}");
+    }
+}
+
 #[test]
 fn nothing_is_written_over() {
     let store = Temporary::new();

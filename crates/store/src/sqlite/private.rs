@@ -1,0 +1,74 @@
+//! Files that only their owner may read.
+//!
+//! Journals hold transcripts, and sometimes secrets, so everything of a store is created for its owner alone, whatever the
+//! umask says: directories with mode 0700, files with 0600. SQLite gives its log the mode of the database. Files and
+//! directories that exist keep their modes: somebody may have chosen them.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Creates a directory, and those above it that are missing.
+pub(super) fn create_directories(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    match create_directory(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let Some(parent) = path.parent() else { return Err(error) };
+            create_directories(parent)?;
+            match create_directory(path) {
+                // Another process was faster.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+                result => result,
+            }
+        }
+        Err(_) if path.is_dir() => Ok(()),
+        result => result,
+    }
+}
+
+fn create_directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    set_mode(path, 0o700)
+}
+
+/// Creates a file that does not exist.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    set_mode(path, 0o600)?;
+    Ok(file)
+}
+
+/// Opens a file for reading and writing, and creates it if there is none.
+pub(super) fn open_or_create_file(path: &Path) -> io::Result<File> {
+    match create_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            match OpenOptions::new().read(true).write(true).open(path) {
+                // Removed in between.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => create_file(path),
+                result => result,
+            }
+        }
+        result => result,
+    }
+}
+
+/// Gives a file or directory to its owner alone. The umask may have taken even the owner's rights away.
+#[cfg(unix)]
+pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+pub(super) fn set_mode(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Whether the open files are still those that the store's paths name.
+//!
+//! A process keeps writing to a file that was removed or replaced, and nobody finds what it wrote. So after each commit, and
+//! before it is acknowledged, the paths of the database, its log and the log's index are looked up, and device and inode are
+//! compared with those of the files that were opened. If they differ, nothing is acknowledged any more, and everything that
+//! the open files hold is copied to a new file, once.
+//!
+//! The files are looked up and never opened: closing any descriptor of the database would drop SQLite's locks on it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use backstitch_core::ports::StoreError;
+use backstitch_core::session::BoxError;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+
+use super::open::beside;
+use super::private;
+
+/// The files of an open store.
+pub(super) struct WatchedFiles {
+    path: PathBuf,
+    files: Vec<(PathBuf, FileIdentity)>,
+    /// Where the content was saved to, once the files were found to be others.
+    saved: OnceLock<Result<PathBuf, String>>,
+}
+
+/// What tells a file from every other, as long as it exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    #[cfg(unix)]
+    device: u64,
+    #[cfg(unix)]
+    inode: u64,
+}
+
+impl FileIdentity {
+    /// The file that a path names.
+    fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            Ok(Self { device: metadata.dev(), inode: metadata.ino() })
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            Ok(Self {})
+        }
+    }
+}
+
+impl WatchedFiles {
+    /// Watches the files of a store that a connection has just opened for writing and read from. Not earlier: some file systems
+    /// copy a file when it is first opened for writing, and it has another inode then.
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
+        let mut files = vec![(path.to_owned(), FileIdentity::of(path)?)];
+        // SQLite follows links to the database and puts the log beside the file itself.
+        let real = fs::canonicalize(path)?;
+        for suffix in ["-wal", "-shm"] {
+            let path = beside(&real, suffix);
+            // They are missing only where nothing can be written.
+            if let Ok(identity) = FileIdentity::of(&path) {
+                files.push((path, identity));
+            }
+        }
+        Ok(Self { path: path.to_owned(), files, saved: OnceLock::new() })
+    }
+
+    /// Whether all paths still name the open files. Once they did not, they never do again.
+    pub(super) fn are_in_place(&self) -> bool {
+        let same = |(path, opened): &(PathBuf, FileIdentity)| {
+            FileIdentity::of(path).is_ok_and(|found| found == *opened)
+        };
+        self.saved.get().is_none() && self.files.iter().all(same)
+    }
+
+    /// The error that every use of the store gets once its files were found to be others.
+    pub(super) fn known_replaced(&self) -> Option<StoreError> {
+        self.saved.get().map(|_| self.replaced())
+    }
+
+    /// The error that says that the files are others now.
+    pub(super) fn replaced(&self) -> StoreError {
+        let (copy, failure) = match self.saved.get() {
+            Some(Ok(copy)) => (Some(copy.clone()), None),
+            Some(Err(failure)) => (None, Some(failure.clone())),
+            None => (None, Some("nothing was written since".to_owned())),
+        };
+        StoreError::Replaced { path: self.path.clone(), copy, failure }
+    }
+
+    /// Copies what the open files hold to a new file, unless that was done before, and gives the error that names it.
+    pub(super) fn save(&self, connection: &Connection) -> StoreError {
+        let save = || {
+            // The log at the path may be another's, and closing would remove it.
+            let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+            let parent = self.path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+            let mut failures = Vec::new();
+            for directory in [parent, std::env::temp_dir()] {
+                match self.copy_into(&directory, connection) {
+                    Ok(copy) => return Ok(copy),
+                    Err(error) => failures.push(format!("{}: {error}", directory.display())),
+                }
+            }
+            Err(failures.join("; "))
+        };
+        self.saved.get_or_init(save);
+        self.replaced()
+    }
+
+    fn copy_into(&self, directory: &Path, connection: &Connection) -> Result<PathBuf, BoxError> {
+        private::create_directories(directory)?;
+        let path = self.unused_name(directory)?;
+        let copied = connection.execute("VACUUM INTO ?1", [as_text(&path)]);
+        if let Err(error) = copied {
+            let _ = fs::remove_file(&path);
+            return Err(error.into());
+        }
+        File::open(&path)?.sync_all()?;
+        // The name has to last as well. Some systems cannot sync a directory.
+        let _ = File::open(directory).and_then(|directory| directory.sync_all());
+        Ok(path)
+    }
+
+    /// Creates an empty file for the copy. SQLite accepts it, and it has the right mode from its beginning.
+    fn unused_name(&self, directory: &Path) -> io::Result<PathBuf> {
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let extension = self.path.extension().map_or("db".into(), |extension| extension.to_string_lossy());
+        let mut number = 1_u32;
+        loop {
+            let path = directory.join(format!("{stem}.saved-{number}.{extension}"));
+            match private::create_file(&path) {
+                Ok(_) => return Ok(path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// A path as SQLite takes it, which need not be UTF-8.
+fn as_text(path: &Path) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_encoded_bytes()))
+}
