@@ -165,6 +165,33 @@ pub enum UncoveredReason {
     TooDeep,
     /// It has extended attributes or an access list: its content is kept, they are not.
     Attributes,
+    /// A process outside of the call is writing it, or keeps changing it while files are put back.
+    InUse,
+}
+
+impl UncoveredReason {
+    /// Whether the content is covered all the same, and only something beside it is not.
+    pub fn covers_content(self) -> bool {
+        matches!(self, Self::HardLink | Self::Attributes)
+    }
+}
+
+impl std::fmt::Display for UncoveredReason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::OwnRepository => "the repository of the workspace itself",
+            Self::OwnFiles => "files of the runtime",
+            Self::Excluded => "excluded by a pattern",
+            Self::TooLarge => "too large",
+            Self::IgnoredBudget => "ignored, and over the budget for ignored directories",
+            Self::Special => "a socket, a pipe or a device",
+            Self::HardLink => "a hard link",
+            Self::Unreadable => "unreadable",
+            Self::TooDeep => "nested too deeply",
+            Self::Attributes => "extended attributes",
+            Self::InUse => "in use by another process",
+        })
+    }
 }
 
 /// What a restore did.
@@ -172,7 +199,7 @@ pub enum UncoveredReason {
 pub struct Restored {
     /// What it wrote or deleted.
     pub changed: Vec<PathChange>,
-    /// What stands in the way of the wanted state, and was left as it is, because it is not covered.
+    /// What stands in the way of the wanted state, and was left as it is, because it is not covered or in use.
     pub kept: Vec<Uncovered>,
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn save(path: &Path, owner: &Owner, root: &Node) -> io::Result<()> {
     body.number(owner.inode);
     body.node(root);
     let temporary = path.with_extension("new");
-    let mut file = fs::File::create(&temporary)?;
+    let mut file = super::private::create_file(&temporary)?;
     file.write_all(MAGIC)?;
     file.write_all(blake3::hash(&body.0).as_bytes())?;
     file.write_all(&body.0)?;

@@ -1,16 +1,22 @@
 //! Capturing a workspace, and putting it back.
 
 use std::os::fd::AsFd as _;
+use std::time::Duration;
 
+use backstitch_core::crash_point;
 use backstitch_core::filesystem::format::empty_tree;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, ObjectOverlay, Rescued, Restored, Uncovered, WorkspaceError};
 
-use super::restore::{Progress, Restore};
+use super::restore::{Attempt, Progress, Restore};
 use super::scan::{Purpose, Scan, ScanLimits, manifest_of, report};
+use super::sys;
 use super::workspace::{HostWorkspace, State};
 use crate::coverage::Coverage;
+
+/// How often a restore is tried that other processes interfere with. The last attempt leaves alone what they keep changing.
+const ATTEMPTS: u32 = 8;
 
 impl HostWorkspace {
     /// Captures the files, and decides what is covered. Directories that were over their budget stay uncovered without
@@ -52,6 +58,7 @@ impl HostWorkspace {
         fixed: &Coverage,
         limits: ScanLimits,
     ) -> Result<(Captured, Coverage), WorkspaceError> {
+        crash_point!("workspace.scan.begun");
         let previous = state.index.take();
         let mut scan =
             Scan::new(&self.rules, &mut state.ignores, fixed, &*self.objects, limits, Purpose::Capture);
@@ -69,6 +76,7 @@ impl HostWorkspace {
         state.index = Some(node);
         let root = WorkspaceRoot { tree, manifest };
         let decided = coverage.to_object(self.git_head());
+        crash_point!("workspace.scan.done");
         Ok((Captured { root, objects, uncovered, coverage: decided }, coverage))
     }
 
@@ -79,6 +87,38 @@ impl HostWorkspace {
         brought: &[Object],
         progress: Option<Progress<'_>>,
     ) -> Result<Restored, WorkspaceError> {
+        let mut progress = progress;
+        let mut restored = Restored::default();
+        let mut how = Attempt::default();
+        for attempt in 1..=ATTEMPTS {
+            how.leaves_contended = attempt == ATTEMPTS;
+            let progress = match &mut progress {
+                Some(progress) => Some(&mut **progress as Progress<'_>),
+                None => None,
+            };
+            match self.try_to_put_back(root, coverage, brought, how, &mut restored, progress) {
+                Err(error) if sys::is_full(&error) && !how.makes_room && attempt < ATTEMPTS => {
+                    how.makes_room = true;
+                }
+                Err(error) if sys::is_contended(&error) && attempt < ATTEMPTS => {
+                    // Whoever is in the way may be done in a moment.
+                    std::thread::sleep(Duration::from_millis(1 << attempt));
+                }
+                result => return result.map(|()| restored),
+            }
+        }
+        Ok(restored)
+    }
+
+    fn try_to_put_back(
+        &self,
+        root: WorkspaceRoot,
+        coverage: &Coverage,
+        brought: &[Object],
+        how: Attempt,
+        restored: &mut Restored,
+        progress: Option<Progress<'_>>,
+    ) -> Result<(), WorkspaceError> {
         let mut state = self.state();
         let state = &mut *state;
         let previous = state.index.take();
@@ -90,12 +130,12 @@ impl HostWorkspace {
         state.read += scan.read as u64;
         let node = state.index.insert(node);
         let objects = ObjectOverlay::new(brought.iter().cloned(), stored);
-        let restored =
-            Restore::new(&objects, &self.rules, coverage).run(self.root.as_fd(), node, root, progress);
+        let restore = Restore::new(&objects, &self.rules, coverage, how);
+        let done = restore.run(restored, self.root.as_fd(), node, root, progress);
         if !brought.is_empty() {
             // What was written came from objects that nobody has stored.
             node.forget_stored();
         }
-        restored
+        done
     }
 }

@@ -6,6 +6,8 @@ mod filesystem;
 mod git_head;
 mod index;
 mod lock;
+mod open_files;
+mod private;
 mod restore;
 mod root;
 mod rules;

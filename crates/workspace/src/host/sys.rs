@@ -211,8 +211,22 @@ pub(crate) fn io_error(path: &[u8], source: impl Into<io::Error>) -> WorkspaceEr
 /// Whether an error says that what was there is gone or is another thing now.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     let raw = error.raw_os_error();
-    [rustix::io::Errno::NOENT, rustix::io::Errno::NOTDIR, rustix::io::Errno::LOOP]
+    use rustix::io::Errno;
+    [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::STALE, Errno::NXIO]
         .iter()
         .any(|gone| raw == Some(gone.raw_os_error()))
         || error.kind() == io::ErrorKind::InvalidInput
+}
+
+/// Whether an error says that another process has changed what was about to be changed: trying again may help.
+pub(crate) fn is_contended(error: &WorkspaceError) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory};
+    let WorkspaceError::Io { source, .. } = error else { return false };
+    is_gone(source) || matches!(source.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory)
+}
+
+/// Whether an error says that there is no room.
+pub(crate) fn is_full(error: &WorkspaceError) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error, WorkspaceError::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
 }

@@ -24,7 +24,7 @@ use super::lock::{self, Lock};
 use super::restore::Progress;
 use super::rules::{Ignores, Rules};
 use super::scan::ScanLimits;
-use super::{root, sweep, sys};
+use super::{private, root, sweep, sys};
 use crate::coverage::Coverage;
 use crate::git_head::GitHead;
 use crate::options::OpenOptions;
@@ -71,7 +71,7 @@ impl HostWorkspace {
             move |error: io::Error| sys::io_error(&path, error)
         };
         let store = &options.store_directory;
-        fs::create_dir_all(store).map_err(failed(store))?;
+        private::create_directories(store).map_err(failed(store))?;
         let store = fs::canonicalize(store).map_err(failed(store))?;
         if path.starts_with(&store) {
             let reason = "it lies in the runtime's own directory".to_owned();
@@ -90,7 +90,7 @@ impl HostWorkspace {
         let rules = Rules::new(&options.excludes, Some((identity.device, identity.inode)), store_path)?;
 
         let states = store.join("workspaces");
-        fs::create_dir_all(&states).map_err(failed(&states))?;
+        private::create_directories(&states).map_err(failed(&states))?;
         let name = blake3::hash(path.as_os_str().as_bytes()).to_hex()[..32].to_owned();
         let cache_path = options.cache.clone().unwrap_or_else(|| states.join(format!("{name}.stat")));
         let owner = |boot| Owner { boot, device: found.stamp.device, inode: found.stamp.inode };
@@ -227,7 +227,7 @@ fn stored_coverage(objects: &dyn Objects, coverage: Option<ObjectId>) -> Result<
 
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = fs::File::create(&temporary)?;
+    let mut file = private::create_file(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;

@@ -7,7 +7,7 @@ use backstitch_core::crash_point;
 use backstitch_core::filesystem::format::fetch;
 use backstitch_core::filesystem::format::names::{join, shown};
 use backstitch_core::object::{ObjectId, ObjectKind};
-use backstitch_core::ports::WorkspaceError;
+use backstitch_core::ports::{UncoveredReason, WorkspaceError};
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, unlinkat};
 
 use super::plan::{Plan, Step};
@@ -47,12 +47,81 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         }
     }
 
-    pub(super) fn run(mut self, plan: Plan) -> Result<(), WorkspaceError> {
+    pub(super) fn run(mut self, mut plan: Plan) -> Result<(), WorkspaceError> {
         let root = self.root;
+        self.clear(root, &[], &mut plan)?;
+        self.remove_hoisted()?;
         self.directory(root, &[], plan)?;
         self.remove_hoisted()?;
         self.tick(&[], RestoreAction::Sync)?;
         self.sync.finish(root).map_err(|error| sys::io_error(&[], error))
+    }
+
+    /// Deletes what has to go, and takes it out of the plan.
+    fn clear(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        path: &[u8],
+        plan: &mut Plan,
+    ) -> Result<(), WorkspaceError> {
+        let failed = |error| refused(path, error);
+        let makes_room = self.restore.how.makes_room;
+        let deletes = |step: &Step| match step {
+            Step::Remove => true,
+            Step::File { .. } => makes_room,
+            _ => false,
+        };
+        if plan.steps.iter().any(|(_, step)| deletes(step)) {
+            let found = sys::look_at(directory).map_err(failed)?;
+            if self.allow(directory, &found).map_err(failed)? != found.mode {
+                plan.mode = plan.mode.or(Some(found.mode));
+            }
+        }
+        for (name, mut step) in std::mem::take(&mut plan.steps) {
+            let path = join(path, &name);
+            let cleared = match &mut step {
+                Step::Remove => self.remove(directory, &name, &path).map(drop),
+                Step::File { .. } if makes_room => self.clear_file(directory, &name, &path),
+                Step::Enter(below) => match sys::open_directory_anyway(directory, &name) {
+                    Ok(directory) => self.clear(directory.as_fd(), &path, below),
+                    Err(error) => Err(refused(&path, error)),
+                },
+                _ => Ok(()),
+            };
+            self.or_leave(&path, cleared)?;
+            if !matches!(step, Step::Remove) {
+                plan.steps.push((name, step));
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes a file that is about to be written anew.
+    fn clear_file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<(), WorkspaceError> {
+        let found = sys::look(directory, name).map_err(|error| refused(path, error))?;
+        match found.filter(|found| found.kind == Kind::File) {
+            Some(found) if !self.restore.open_files.is_written(&found) => {
+                self.tick(path, RestoreAction::Remove)?;
+                unlinkat(directory, name, AtFlags::empty()).map_err(|error| refused(path, error.into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What other processes keep changing is left alone at last.
+    fn or_leave(&mut self, path: &[u8], done: Result<(), WorkspaceError>) -> Result<(), WorkspaceError> {
+        match done {
+            Err(error) if self.restore.how.leaves_contended && sys::is_contended(&error) => {
+                self.restore.keep(path, UncoveredReason::InUse, None);
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     fn directory(
@@ -69,7 +138,9 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             has = self.allow(directory, &found).map_err(failed)?;
         }
         for (name, step) in plan.steps {
-            self.step(directory, &found, &name, &join(path, &name), step)?;
+            let path = join(path, &name);
+            let done = self.step(directory, &found, &name, &path, step);
+            self.or_leave(&path, done)?;
         }
         if has != mode {
             self.tick(path, RestoreAction::Mode)?;
@@ -103,7 +174,10 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             }
             Step::File { id, mode } => self.file(directory, parent, (name, path), id, mode),
             Step::Link { id } => {
-                self.clear_directory(directory, name, path)?;
+                let before = self.clear_directory(directory, name, path)?;
+                if self.leaves_open(path, before.as_ref()) {
+                    return Ok(());
+                }
                 let target = fetch(self.restore.objects, id, ObjectKind::Blob)?;
                 let temporary = self.temporary();
                 self.tick(path, RestoreAction::Write)?;
@@ -156,6 +230,9 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     ) -> Result<(), WorkspaceError> {
         let failed = |error| refused(path, error);
         let before = self.clear_directory(directory, name, path)?;
+        if self.leaves_open(path, before.as_ref()) {
+            return Ok(());
+        }
         let content = fetch(self.restore.objects, id, ObjectKind::Blob)?;
         let temporary = self.temporary();
         self.tick(path, RestoreAction::Write)?;
@@ -221,6 +298,17 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         }
         let reason = "it is a directory that holds something that is not covered".to_owned();
         Err(WorkspaceError::Blocked { path: shown(path), reason })
+    }
+
+    /// Leaves a file alone, and lists it, if a process outside of the call is writing it. Says whether it does.
+    pub(super) fn leaves_open(&mut self, path: &[u8], found: Option<&Found>) -> bool {
+        match found.filter(|found| self.restore.open_files.is_written(found)) {
+            Some(found) => {
+                self.restore.keep(path, UncoveredReason::InUse, Some(found));
+                true
+            }
+            None => false,
+        }
     }
 
     /// Gives a file to whoever owns what is around it, where this process may do so. Says whether it tried.

@@ -1,7 +1,7 @@
 //! The first half of a restore: what has to be done.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use backstitch_core::filesystem::format::names::{Name, join, shown};
 use backstitch_core::filesystem::format::{Folder, Item, MAX_DEPTH, Overlay, fetch};
@@ -11,7 +11,7 @@ use backstitch_core::ports::{ChangeKind, PathChange, WorkspaceError};
 use super::Restore;
 use crate::host::index::{Entry, Node, NodeFlags, Omitted};
 use crate::host::scan::{has_content, hash_link};
-use crate::host::sys::{self, Kind, Names};
+use crate::host::sys::{self, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
 
 /// What has to be done in a directory.
@@ -104,8 +104,10 @@ impl Restore<'_> {
             (Entry::Directory(node), Some(Item::Directory(folder))) if is_same(node, overlay, *folder) => {
                 return Ok(None);
             }
-            (Entry::Directory(node), Some(Item::Directory(folder))) => {
-                let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
+            (Entry::Directory(node), Some(item @ Item::Directory(folder))) => {
+                let Some(below) = open_below(directory, name).map_err(failed)? else {
+                    return self.create(path, item, depth).map(Some);
+                };
                 let plan = self.directory(below.as_fd(), path, node, overlay, *folder, depth + 1)?;
                 return Ok((!plan.is_empty()).then_some(Step::Enter(plan)));
             }
@@ -136,7 +138,9 @@ impl Restore<'_> {
             }
             (Kind::Link, Item::Link { id }) if hash_link(directory, name).ok() == Some(*id) => Ok(None),
             (Kind::Directory, Item::Directory(folder)) => {
-                let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
+                let Some(below) = open_below(directory, name).map_err(failed)? else {
+                    return self.create(path, wanted, depth).map(Some);
+                };
                 let node = self.unread(below.as_fd(), path)?;
                 let plan = self.directory(below.as_fd(), path, &node, None, *folder, depth + 1)?;
                 Ok((!plan.is_empty()).then_some(Step::Enter(plan)))
@@ -217,8 +221,12 @@ impl Restore<'_> {
         let failed = |error| sys::io_error(path, error);
         let found = sys::look_at(directory).map_err(failed)?;
         // Reading names needs a handle of its own, since this one may have been read to its end.
-        let again = sys::open_directory(directory, ".").map_err(failed)?;
-        let names = Names::read(again.as_fd()).map_err(failed)?;
+        let names = sys::open_directory(directory, ".").and_then(|again| Names::read(again.as_fd()));
+        let names = match names {
+            // It was removed meanwhile, with all that it held.
+            Err(error) if is_gone(&error) => Names::default(),
+            names => names.map_err(failed)?,
+        };
         let unread = || Entry::Uncovered(Omitted { reason: None, bytes: None });
         let names = names.iter().map(|name| name.to_bytes()).filter(|name| !is_temporary(name));
         let entries = names.map(|name| (name.into(), unread())).collect();
@@ -238,8 +246,12 @@ impl Restore<'_> {
             return Ok(None);
         }
         let failed = |error| sys::io_error(path, error);
-        let directory = sys::open_directory_anyway(parent, name).map_err(failed)?;
-        for name in Names::read(directory.as_fd()).map_err(failed)?.iter() {
+        let Some(directory) = open_below(parent, name).map_err(failed)? else { return Ok(None) };
+        let names = match Names::read(directory.as_fd()) {
+            Err(error) if is_gone(&error) => return Ok(None),
+            names => names.map_err(failed)?,
+        };
+        for name in names.iter() {
             let path = join(path, name.to_bytes());
             let Some(found) = sys::look(directory.as_fd(), name).map_err(failed)? else { continue };
             if self.protected(&path, &found).is_some() {
@@ -264,6 +276,14 @@ impl Restore<'_> {
 
     pub(super) fn changes(&mut self, path: &[u8], change: ChangeKind) {
         self.changed.push(PathChange { path: shown(path), change });
+    }
+}
+
+/// Opens a directory; none if there is none any more.
+fn open_below(parent: BorrowedFd<'_>, name: &[u8]) -> std::io::Result<Option<OwnedFd>> {
+    match sys::open_directory_anyway(parent, name) {
+        Err(error) if is_gone(&error) => Ok(None),
+        opened => opened.map(Some),
     }
 }
 

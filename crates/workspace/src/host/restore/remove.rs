@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, renameat, unlinkat};
 
 use super::RestoreAction;
 use super::apply::{Apply, refused};
-use crate::host::sys::{self, Kind, Names};
+use crate::host::sys::{self, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
 
 /// How often a directory that is being filled while it is emptied is emptied again.
@@ -46,6 +46,9 @@ impl Apply<'_, '_, '_> {
         // What is temporary, or was taken to the top, is not anybody's file any more.
         let told = !path.split(|byte| *byte == b'/').any(is_temporary);
         if found.kind != Kind::Directory {
+            if self.leaves_open(path, Some(&found)) {
+                return Ok(false);
+            }
             if told {
                 self.restore.changes(path, ChangeKind::Deleted);
             }
@@ -59,10 +62,17 @@ impl Apply<'_, '_, '_> {
             return Ok(true);
         }
         for attempt in 1.. {
-            let directory = sys::open_directory_anyway(parent, name).map_err(failed)?;
+            let directory = match sys::open_directory_anyway(parent, name) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+                opened => opened.map_err(failed)?,
+            };
             let found = sys::look_at(&directory).map_err(failed)?;
             self.allow(directory.as_fd(), &found).map_err(failed)?;
-            let names = Names::read(directory.as_fd()).map_err(failed)?;
+            let names = match Names::read(directory.as_fd()) {
+                // Somebody else has removed it.
+                Err(error) if is_gone(&error) => Names::default(),
+                names => names.map_err(failed)?,
+            };
             if told && attempt == 1 && names.iter().next().is_none() {
                 self.restore.changes(path, ChangeKind::Deleted);
             }

@@ -5,7 +5,7 @@
 //! the store does not have yet is given out as objects.
 //!
 //! Who writes while a scan runs is not kept out. A file that changes while it is read is read again, and is not trusted the
-//! next time.
+//! next time. What vanishes while it is looked at is absent.
 
 mod leaf;
 mod report;
@@ -76,6 +76,8 @@ enum Stop {
     Failed(WorkspaceError),
     /// The ignored directory that is being walked is too large.
     OverBudget,
+    /// The directory that is being walked was removed meanwhile.
+    Gone,
 }
 
 impl From<WorkspaceError> for Stop {
@@ -125,6 +127,7 @@ impl<'a> Scan<'a> {
             Stop::OverBudget => {
                 WorkspaceError::Limit { reason: "an ignored directory is too large".to_owned() }
             }
+            Stop::Gone => sys::io_error(&[], std::io::Error::from(std::io::ErrorKind::NotFound)),
         })
     }
 }

@@ -22,7 +22,12 @@ impl Scan<'_> {
         previous: Option<Node>,
         place: Place,
     ) -> Result<Node, Stop> {
-        let names = Names::read(directory).map_err(|error| sys::io_error(&self.path, error))?;
+        let names = match Names::read(directory) {
+            Ok(names) => names,
+            // It was opened, and then it was removed.
+            Err(error) if is_gone(&error) => return Err(Stop::Gone),
+            Err(error) => return Err(sys::io_error(&self.path, error).into()),
+        };
         let previous = previous.unwrap_or_default();
         let mut node = Node { stamp: found.stamp, mode: found.mode, ..Node::default() };
         node.flags =
@@ -183,8 +188,11 @@ impl Scan<'_> {
         };
         let previous = previous.map(|node| *node);
         if self.budget.is_some() || !self.ignores.is_ignored(&self.path) {
-            let node = self.directory(directory.as_fd(), found, previous, place)?;
-            return Ok(Some(Entry::Directory(Box::new(node))));
+            return match self.directory(directory.as_fd(), found, previous, place) {
+                Ok(node) => Ok(Some(Entry::Directory(Box::new(node)))),
+                Err(Stop::Gone) => Ok(None),
+                Err(stop) => Err(stop),
+            };
         }
         self.budget = Some(self.limits.ignored);
         let (given, new_bytes) = (self.new.len(), self.new_bytes);
@@ -192,6 +200,7 @@ impl Scan<'_> {
         self.budget = None;
         match walked {
             Ok(node) => Ok(Some(Entry::Directory(Box::new(node)))),
+            Err(Stop::Gone) => Ok(None),
             Err(Stop::Failed(error)) => Err(error.into()),
             Err(Stop::OverBudget) => {
                 for object in self.new.drain(given..) {
