@@ -2,7 +2,8 @@
 //!
 //! A [`ProcessSpec`] is plain data. Whoever starts it sees to it that the process and its children form a group of their own,
 //! that the group is in the journal before the program does anything, and that it ends with the program, with the call, and
-//! with the runtime, however that ends. A process that leaves its group (`setsid`) is out of reach.
+//! with the runtime, however that ends. A process that leaves its group (`setsid`) is ended with the call, by the mark that it
+//! has inherited; one that erased its environment and whose parent has ended is out of reach.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -239,7 +240,7 @@ pub enum ProcessError {
     /// It was killed and does not go away.
     #[error("process group {group} was killed and is still there")]
     Survives {
-        /// The group.
+        /// The group, or the one process of it that was found.
         group: u32,
     },
     /// There are no processes here.

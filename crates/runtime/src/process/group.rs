@@ -11,14 +11,17 @@ use rustix::process::{
 };
 use tokio::sync::oneshot;
 
+use super::family::{self, Member};
 use super::identity;
 use super::prepare::Prepared;
 
 /// The word on which a process that waits becomes the program.
 pub(super) const GO: &[u8] = b"go\n";
 
-/// Waits for the word. At the end of its input, which comes when we die, it ends.
-const WAITING: &str = r#"IFS= read -r word && [ "$word" = go ] && exec "$@"; exit 125"#;
+/// Waits for the word. At the end of its input, which comes when we die, it ends. Its number is that of the group, and all that
+/// it starts inherits it.
+const WAITING: &str =
+    r#"IFS= read -r word && [ "$word" = go ] && export BACKSTITCH_GROUP=$$ && exec "$@"; exit 125"#;
 
 /// Waits for the end of its input, which comes when we die, and kills the group. Nothing is ever written to it.
 const WATCHING: &str = r#"read -r _ || kill -s KILL -- "-$1""#;
@@ -129,11 +132,14 @@ impl Group {
     /// Kills the group, then its watchdog, and takes the leader's status last: until then the number is ours.
     fn kill(&mut self) -> Option<ExitStatus> {
         self.ended = true;
+        // Those that left the group are found as long as whoever started them lives.
+        let family = family::descendants(self.id);
         let _ = kill_process_group(self.id, Signal::KILL);
         if let Some(watchdog) = &mut self.watchdog {
             let _ = watchdog.kill();
             let _ = watchdog.wait();
         }
+        family.iter().for_each(Member::kill);
         self.leader.wait().ok()
     }
 }

@@ -1,7 +1,8 @@
 //! Who a process is, so that a number that was given out again is not mistaken for it.
 //!
 //! A process is known by its number, the moment at which it started, and the start of the system which that moment belongs
-//! to. What it starts inherits a mark in its environment ([`MARK`]), by which a group is known whose first process has ended.
+//! to. What it starts inherits a mark in its environment ([`MARK`]), by which a group is known whose first process has ended,
+//! and a process that has left its group.
 
 use std::sync::OnceLock;
 
@@ -10,6 +11,10 @@ use rustix::process::Pid;
 
 /// The variable that tells every process of a call which call it is of.
 pub(super) const MARK: &str = "BACKSTITCH_CALL";
+
+/// The variable that tells every process of a group which group it was started in, even if it has left it. A session that is
+/// repeated has the same calls, and its processes are not those of the first one.
+pub(super) const GROUP_MARK: &str = "BACKSTITCH_GROUP";
 
 /// Which start of the system this is.
 pub(super) fn boot() -> &'static str {
@@ -34,11 +39,52 @@ pub(super) fn members(group: Pid) -> Vec<Pid> {
 
 /// Whether a process carries the mark of a call.
 pub(super) fn is_of(process: Pid, call: CallId) -> bool {
-    system::environment(process.as_raw_nonzero().get())
-        .is_some_and(|variables| variables.contains(&format!("{MARK}={call}")))
+    Mark::of(process).is_some_and(|mark| mark.call == call)
+}
+
+/// What a process has inherited from the call that it is of.
+pub(super) struct Mark {
+    pub(super) call: CallId,
+    /// The group that it was started in. None if it has erased that.
+    pub(super) group: Option<u32>,
+}
+
+impl Mark {
+    pub(super) fn of(process: Pid) -> Option<Self> {
+        let environment = system::environment(process.as_raw_nonzero().get())?;
+        let value = |name: &str| {
+            let mut variables = environment.split(|byte| *byte == 0);
+            let value = variables.find_map(|one| one.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+            str::from_utf8(value).ok()
+        };
+        let group = value(GROUP_MARK).and_then(|group| group.parse().ok());
+        Some(Self { call: value(MARK)?.parse().ok()?, group })
+    }
+}
+
+/// A process that has not ended.
+pub(super) struct Seen {
+    pub(super) process: i32,
+    pub(super) parent: i32,
+    pub(super) started: String,
+}
+
+/// All processes that have not ended.
+pub(super) fn all_running() -> Vec<Seen> {
+    let seen = system::all().into_iter().filter_map(|process| {
+        let status = system::status(process).filter(|status| !status.has_ended)?;
+        Some(Seen { process, parent: status.parent, started: status.started })
+    });
+    seen.collect()
+}
+
+/// Kills a process, if it is the one that started then.
+pub(super) fn kill(process: Pid, started: &str) {
+    system::kill(process, started);
 }
 
 struct Status {
+    parent: i32,
     group: i32,
     has_ended: bool,
     started: String,
@@ -47,6 +93,8 @@ struct Status {
 #[cfg(target_os = "linux")]
 mod system {
     use std::fs;
+
+    use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
     use super::Status;
 
@@ -62,9 +110,10 @@ mod system {
         let text = str::from_utf8(bytes.get(end + 1..)?).ok()?;
         let mut fields = text.split_ascii_whitespace();
         let state = fields.next()?;
-        let group = fields.nth(1)?.parse().ok()?;
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
         let started = fields.nth(16)?.to_owned();
-        Some(Status { group, has_ended: matches!(state, "Z" | "X" | "x"), started })
+        Some(Status { parent, group, has_ended: matches!(state, "Z" | "X" | "x"), started })
     }
 
     pub(super) fn all() -> Vec<i32> {
@@ -72,15 +121,30 @@ mod system {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     }
 
-    pub(super) fn environment(process: i32) -> Option<Vec<String>> {
-        let bytes = fs::read(format!("/proc/{process}/environ")).ok()?;
-        Some(bytes.split(|byte| *byte == 0).map(|one| String::from_utf8_lossy(one).into_owned()).collect())
+    pub(super) fn environment(process: i32) -> Option<Vec<u8>> {
+        fs::read(format!("/proc/{process}/environ")).ok()
+    }
+
+    /// A handle is taken first: what it names has the start that is looked at afterwards, or the signal reaches nobody.
+    pub(super) fn kill(process: Pid, started: &str) {
+        let handle = pidfd_open(process, PidfdFlags::empty());
+        if status(process.as_raw_nonzero().get()).is_none_or(|status| status.started != started) {
+            return;
+        }
+        let _ = match handle {
+            Ok(handle) => pidfd_send_signal(handle, Signal::KILL),
+            // A system that has no handles.
+            Err(rustix::io::Errno::NOSYS) => kill_process(process, Signal::KILL),
+            Err(error) => Err(error),
+        };
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::process::Command;
+
+    use rustix::process::{Pid, Signal, kill_process};
 
     use super::Status;
 
@@ -94,12 +158,13 @@ mod system {
     }
 
     pub(super) fn status(process: i32) -> Option<Status> {
-        let columns = ["-o", "pgid=", "-o", "state=", "-o", "lstart=", "-p"];
+        let columns = ["-o", "ppid=", "-o", "pgid=", "-o", "state=", "-o", "lstart=", "-p"];
         let text = told("ps", &[&columns[..], &[process.to_string().as_str()]].concat())?;
         let mut fields = text.split_ascii_whitespace();
+        let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
         let has_ended = fields.next()?.starts_with('Z');
-        Some(Status { group, has_ended, started: fields.collect::<Vec<_>>().join(" ") })
+        Some(Status { parent, group, has_ended, started: fields.collect::<Vec<_>>().join(" ") })
     }
 
     pub(super) fn all() -> Vec<i32> {
@@ -107,8 +172,15 @@ mod system {
         text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// It is not told, so a group whose first process has ended is not known for ours and is left alone.
-    pub(super) fn environment(_: i32) -> Option<Vec<String>> {
+    /// It is not told, so a group whose first process has ended is not known for ours and is left alone, and so is a process
+    /// that has left its group.
+    pub(super) fn environment(_: i32) -> Option<Vec<u8>> {
         None
+    }
+
+    pub(super) fn kill(process: Pid, started: &str) {
+        if status(process.as_raw_nonzero().get()).is_some_and(|status| status.started == started) {
+            let _ = kill_process(process, Signal::KILL);
+        }
     }
 }

@@ -7,8 +7,13 @@
 //! and says nothing and does nothing if the word never comes. Who takes over after a crash ends what is recorded and still
 //! there with [`end_survivors`].
 //!
-//! A process that leaves its group (`setsid`, `setpgid`) is not followed.
+//! A process that leaves its group (`setsid`, `setpgid`) is known by the mark of its call, which it has inherited in its
+//! environment: when the call ends, and before anything is recovered, all processes of this user that carry the mark are killed,
+//! with all their descendants. One that erased its environment (`env -i`) and whose parent has ended is out of reach, and so are
+//! all of them where the system does not tell the environment of a process.
 
+#[cfg(unix)]
+mod family;
 #[cfg(unix)]
 mod group;
 #[cfg(unix)]
@@ -37,11 +42,21 @@ use tokio_util::task::TaskTracker;
 #[cfg(unix)]
 use supervise::supervise;
 #[cfg(unix)]
+use survivors::end_call;
+#[cfg(unix)]
 pub use survivors::end_survivors;
 #[cfg(not(unix))]
 pub use unsupported::end_survivors;
 #[cfg(not(unix))]
-use unsupported::supervise;
+use unsupported::{end_call, supervise};
+
+/// What a call has started.
+struct StartedBy {
+    call: CallId,
+    /// When its first process started.
+    since: String,
+    groups: Vec<u32>,
+}
 
 /// The processes of one call.
 #[derive(Default)]
@@ -50,6 +65,8 @@ pub(crate) struct Processes {
     running: TaskTracker,
     /// A group that was killed and is still there.
     survivor: Arc<Mutex<Option<u32>>>,
+    /// What was started.
+    started: Arc<Mutex<Option<StartedBy>>>,
 }
 
 impl Processes {
@@ -72,6 +89,14 @@ impl Processes {
         }
         let stop = self.stop.child_token();
         let (own_stop, survivor) = (stop.clone(), self.survivor.clone());
+        let known = self.started.clone();
+        let record = move |started: ProcessStarted| {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || StartedBy { call, since: started.started.clone(), groups: Vec::new() };
+            known.get_or_insert_with(new).groups.push(started.group);
+            drop(known);
+            record(started)
+        };
         // A task of its own: whoever asked may be gone at any moment, and the group must end all the same.
         let task = tokio::spawn(async move {
             let outcome = supervise(call, spec, root, record, own_stop).await;
@@ -108,11 +133,15 @@ impl Processes {
         self.stop.cancel();
     }
 
-    /// Kills all groups, and waits until they are gone.
+    /// Kills all groups and what has left them, and waits until they are gone.
     pub(crate) async fn end(&self) -> Result<(), ProcessError> {
         self.stop();
         self.running.close();
         self.running.wait().await;
+        let started = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(StartedBy { call, since, groups }) = started {
+            end_call(call, groups, since).await?;
+        }
         let survivor = *self.survivor.lock().unwrap_or_else(PoisonError::into_inner);
         survivor.map_or(Ok(()), |group| Err(ProcessError::Survives { group }))
     }

@@ -258,6 +258,83 @@ async fn a_call_that_nobody_waits_for_leaves_no_writer() {
     assert_nobody_writes(&disk.path("beat"));
 }
 
+/// Ways to leave the group, each of which goes on writing to `beat`. `$WRITE` is the writer.
+const ESCAPES: &[&str] = &[
+    "setsid sh -c \"$WRITE\" > /dev/null 2>&1 &",
+    // A daemon: started twice over, without output, and its parents have ended.
+    "setsid sh -c '(setsid sh -c \"$WRITE\" > /dev/null 2>&1 < /dev/null &)' &",
+    // Holds the output open.
+    "setsid sh -c \"$WRITE\" &",
+    // A descendant without the mark, below one that has it.
+    "setsid sh -c 'env -i setsid sh -c \"$WRITE\" & wait' > /dev/null 2>&1 &",
+    "WHERE=$PWD; (cd / && exec setsid nohup sh -c \"cd $WHERE; $WRITE\") > /dev/null 2>&1 &",
+];
+
+const WRITE: &str = "while :; do echo beat >> beat; sleep 0.005; done";
+
+fn escape(way: &str, then: &str) -> String {
+    format!("export WRITE='{WRITE}'; {way} while [ ! -s beat ]; do sleep 0.005; done; {then}")
+}
+
+#[tokio::test]
+async fn what_has_left_its_group_ends_with_its_call() {
+    for way in ESCAPES {
+        // The command ends, fails, or is stopped while it runs.
+        for then in ["true", "exit 3", "sleep 1000"] {
+            let disk = Disk::new();
+            let run = Tool::builder("run", "Runs.").unwrap().effect(Effect::Workspace);
+            let run = run.handler(|context: ToolContext, shell: Shell| async move {
+                let spec = ProcessSpec::shell(shell.command).timeout(Duration::from_secs(2));
+                let outcome = context.run_process(spec).await?;
+                match outcome.success() {
+                    true => Ok(ToolResult::ok("done")),
+                    false => Ok(ToolResult::failed(outcome.exit.to_string())),
+                }
+            });
+            let harness = disk.harness(vec![run]).await;
+            let end = harness.run("run", json!({"command": escape(way, then)})).await;
+            assert_eq!(matches!(end, CallEnd::Succeeded(_)), then == "true", "{way} {then}: {end:?}");
+            assert_eq!(disk.path("beat").exists(), then == "true", "{way} {then}");
+            assert_nobody_writes(&disk.path("beat"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_has_left_its_group_is_ended_after_a_crash() {
+    let clock = || Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let call_id: CallId = IdStream::from_seed([9; 32], clock()).next();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned();
+    for way in ESCAPES {
+        let directory = tempfile::tempdir().unwrap();
+        // As the runtime starts it, without a watchdog.
+        let mut shell = Command::new("/bin/sh");
+        let script = format!("export BACKSTITCH_GROUP=$$; {}", escape(way, "sleep 1000"));
+        shell.args(["-c", &script]).process_group(0).env("BACKSTITCH_CALL", call_id.to_string());
+        shell.current_dir(directory.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = shell.spawn().unwrap();
+        let beat = directory.path().join("beat");
+        await_that("the writer", || std::fs::metadata(&beat).is_ok_and(|found| found.len() > 0));
+        let (group, extra) = (child.id(), Extra::default());
+        let record = ProcessStarted {
+            call_id,
+            program: "sh".into(),
+            group,
+            started: started(group),
+            boot: boot.clone(),
+            extra,
+        };
+        // The same call of a session that is repeated elsewhere is another one's.
+        let other = ProcessStarted { group: group + 100_000, ..record.clone() };
+        assert_eq!(end_survivors([&other]).await.unwrap(), 0, "{way}");
+        assert!(is_alive(group), "{way}");
+        assert!(end_survivors([&record]).await.unwrap() >= 1, "{way}");
+        child.wait().unwrap();
+        assert_nobody_writes(&beat);
+        assert_eq!(end_survivors([&record]).await.unwrap(), 0, "{way}");
+    }
+}
+
 /// Not a test of its own: what the next one starts and kills.
 #[tokio::test]
 #[ignore = "started by another test"]
@@ -332,12 +409,16 @@ async fn only_what_was_recorded_is_ended() {
     };
 
     let (mut child, record) = start("sleep 1000 & sleep 1000");
+    // What carries the mark of a call is the call's, whatever else is known of it. So these are of another call.
+    let other: CallId =
+        IdStream::from_seed([4; 32], Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap())))
+            .next();
     let strangers = [
-        ProcessStarted { started: "1".into(), ..record.clone() },
+        ProcessStarted { started: "1".into(), call_id: other, ..record.clone() },
         ProcessStarted { boot: "another".into(), ..record.clone() },
-        ProcessStarted { group: 0, ..record.clone() },
-        ProcessStarted { group: 1, ..record.clone() },
-        ProcessStarted { group: u32::MAX, ..record.clone() },
+        ProcessStarted { group: 0, call_id: other, ..record.clone() },
+        ProcessStarted { group: 1, call_id: other, ..record.clone() },
+        ProcessStarted { group: u32::MAX, call_id: other, ..record.clone() },
     ];
     assert_eq!(end_survivors(&strangers).await.unwrap(), 0);
     assert!(is_alive(record.group), "a number that was given out again is left alone");
@@ -350,14 +431,7 @@ async fn only_what_was_recorded_is_ended() {
     let (mut child, record) = start("sleep 1000 & exit 0");
     child.wait().unwrap();
     assert!(is_alive(record.group));
-    let stranger = ProcessStarted {
-        call_id: IdStream::from_seed(
-            [4; 32],
-            Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap())),
-        )
-        .next(),
-        ..record.clone()
-    };
+    let stranger = ProcessStarted { call_id: other, ..record.clone() };
     assert_eq!(end_survivors([&stranger]).await.unwrap(), 0);
     assert_eq!(end_survivors([&record]).await.unwrap(), 1);
     assert!(!is_alive(record.group));

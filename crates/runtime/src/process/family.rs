@@ -1,0 +1,120 @@
+//! All processes of a call, in whatever group or session they are.
+//!
+//! Every process of a call inherits its mark in its environment. So those that left their group, as daemons do, are found by
+//! it, together with all that they have started. Out of reach is a process that erased its environment (`env -i`) and whose
+//! parent has ended.
+//!
+//! A process is known by its number and the moment of its start, and is looked at again before it is killed: a number that
+//! was given out again is nobody of ours.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use backstitch_core::id::CallId;
+use backstitch_core::ports::ProcessError;
+use rustix::process::Pid;
+
+use super::identity::{self, Mark, Seen};
+
+/// How long killed processes may take to go away: only the system itself can hold up a killed process.
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A process that is to be ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Member {
+    process: i32,
+    started: String,
+}
+
+impl Member {
+    fn of(seen: &Seen) -> Self {
+        Self { process: seen.process, started: seen.started.clone() }
+    }
+
+    /// Kills the process, if it is still this one.
+    pub(super) fn kill(&self) {
+        if let Some(process) = Pid::from_raw(self.process) {
+            identity::kill(process, &self.started);
+        }
+    }
+}
+
+/// All that a process has started, and what that has started.
+pub(super) fn descendants(process: Pid) -> Vec<Member> {
+    let all = identity::all_running();
+    let root = process.as_raw_nonzero().get();
+    let mut family = HashSet::from([root]);
+    extend(&all, &mut family);
+    all.iter().filter(|seen| seen.process != root && family.contains(&seen.process)).map(Member::of).collect()
+}
+
+/// Adds all processes whose parent is in a family.
+fn extend(all: &[Seen], family: &mut HashSet<i32>) {
+    loop {
+        let before = family.len();
+        for seen in all {
+            if family.contains(&seen.parent) {
+                family.insert(seen.process);
+            }
+        }
+        if family.len() == before {
+            return;
+        }
+    }
+}
+
+/// Kills all processes that carry the marks of one of these groups of calls, with all their descendants, and waits until they
+/// are gone. Gives how many there were. `since` is when the first of them can have started.
+pub(super) fn end_marked(
+    groups: &HashSet<(CallId, u32)>,
+    since: Option<&str>,
+) -> Result<usize, ProcessError> {
+    let began = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    let mut killed = HashSet::new();
+    let mut calm = false;
+    loop {
+        let found = marked(groups, since);
+        if found.is_empty() {
+            // One that was just being started may have been overlooked.
+            if killed.is_empty() || calm {
+                return Ok(killed.len());
+            }
+            calm = true;
+            continue;
+        }
+        calm = false;
+        if began.elapsed() > MOST_PATIENCE {
+            let group = found.first().map_or(0, |member| member.process.unsigned_abs());
+            return Err(ProcessError::Survives { group });
+        }
+        found.iter().for_each(Member::kill);
+        killed.extend(found);
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+fn marked(groups: &HashSet<(CallId, u32)>, since: Option<&str>) -> Vec<Member> {
+    let own = std::process::id().cast_signed();
+    let all = identity::all_running();
+    let since: Option<u64> = since.and_then(|since| since.parse().ok());
+    let may_be = |seen: &&Seen| {
+        let started: Option<u64> = seen.started.parse().ok();
+        seen.process != own && since.zip(started).is_none_or(|(since, started)| started >= since)
+    };
+    let marked = all.iter().filter(may_be).filter(|seen| {
+        let Some(mark) = Pid::from_raw(seen.process).and_then(Mark::of) else { return false };
+        match mark.group {
+            Some(group) => groups.contains(&(mark.call, group)),
+            None => groups.iter().any(|(call, _)| *call == mark.call),
+        }
+    });
+    let mut family: HashSet<i32> = marked.map(|seen| seen.process).collect();
+    if family.is_empty() {
+        return Vec::new();
+    }
+    extend(&all, &mut family);
+    family.remove(&own);
+    all.iter().filter(|seen| family.contains(&seen.process)).map(Member::of).collect()
+}
