@@ -17,7 +17,10 @@ use crate::tool::{ContextError, Tool, ToolContext, ToolError, ToolExample, ToolO
 const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and gives its exit code and what it wrote. \
      An exit code other than 0 is a result like any other; the files that it changed stay changed, unless \
      rollback_on_error is true. A command that takes too long is killed with all that it started, and its changes are rolled back. \
-     Nothing that it starts goes on after it has ended.";
+     A rollback covers the files of the workspace. It does not cover anything outside, the workspace's own .git, or excluded \
+     paths; other paths that it does not cover are named in the result. \
+     When the command has ended, everything that it started is killed, in the background too. Only a process that erases its \
+     environment (env -i) after its parent has ended may survive: do not start daemons.";
 
 /// How commands are run.
 #[derive(Debug, Clone)]
@@ -96,7 +99,7 @@ impl Shell {
     async fn run(&self, context: &ToolContext, command: Command) -> ToolOutcome {
         let spec = self.spec(context, &command)?;
         let outcome = match context.run_process(spec).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => context.secrets().redact_outcome(outcome),
             Err(ContextError::Process(error)) => return Err(could_not_start(&error)),
             Err(error) => return Err(error.into()),
         };
@@ -116,7 +119,7 @@ impl Shell {
             }
         };
         if code != 0 && command.rollback_on_error {
-            let text = format!("exit code {code}; the files are as they were before the command");
+            let text = format!("exit code {code}; what the command changed in the workspace was rolled back");
             return Err(ToolError::of_kind("exit_code", with_output(text, &outcome)));
         }
         let ended = Ended { exit_code: code, stdout: outcome.stdout.text(), stderr: outcome.stderr.text() };
@@ -164,7 +167,7 @@ struct Command {
     /// What it reads from its standard input.
     #[serde(default)]
     input: String,
-    /// Whether an exit code other than 0 is a failure, after which the files are as they were before.
+    /// Whether an exit code other than 0 is a failure, after which the files of the workspace are rolled back.
     #[serde(default)]
     rollback_on_error: bool,
 }

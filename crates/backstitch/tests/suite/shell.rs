@@ -43,7 +43,7 @@ async fn another_code_rolls_back_where_the_call_says_so() {
     let command = "echo after > a.txt; mkdir b; chmod 700 a.txt; echo why >&2; exit 3";
     let (kind, text) = harness.fails("shell", json!({"command": command, "rollback_on_error": true})).await;
     assert_eq!(kind, "exit_code");
-    assert_eq!(text, "exit code 3; the files are as they were before the command\nstderr:\nwhy");
+    assert_eq!(text, "exit code 3; what the command changed in the workspace was rolled back\nstderr:\nwhy");
     assert_eq!(place.root(), before);
     let kept = json!({"command": "echo more >> a.txt", "rollback_on_error": true});
     harness.succeeds("shell", kept).await;
@@ -127,4 +127,45 @@ async fn without_a_disk_there_is_nothing_to_run_in() {
     let (kind, text) = harness.fails("shell", json!({"command": "true"})).await;
     assert_eq!(kind, "could_not_start");
     assert!(text.contains("not on the disk"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_not_rolled_back_is_named() {
+    let place = Place::on_disk();
+    place.write("a.txt", "before");
+    let harness = place.harness(vec![shell()]).await;
+    let fails = |command: &str| {
+        let arguments = json!({"command": command, "rollback_on_error": true});
+        harness.fails("shell", arguments)
+    };
+    harness.succeeds("shell", json!({"command": "mkfifo fifo"})).await;
+    let (_, text) = fails("chmod 600 fifo; echo after > a.txt; exit 3").await;
+    assert!(text.ends_with("\nnot rolled back: fifo (a socket, a pipe or a device)"), "{text}");
+    assert_eq!(place.read("a.txt").unwrap(), "before");
+    // Also if nothing else was changed.
+    let (_, text) = fails("chmod 644 fifo; exit 3").await;
+    assert!(text.contains("not rolled back: fifo"), "{text}");
+    harness.succeeds("shell", json!({"command": "rm fifo"})).await;
+    let (_, text) = fails("echo after > a.txt; exit 3").await;
+    assert!(!text.contains("not rolled back"), "{text}");
+
+    // A file that somebody else is writing is left alone, and named.
+    let log = place.host_path("run.log");
+    let mut tee = std::process::Command::new("tee");
+    let mut tee = tee.arg(&log).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut tee = tee.spawn().unwrap();
+    let mut input = tee.stdin.take().unwrap();
+    let mut say = |text: &str| {
+        std::io::Write::write_all(&mut input, text.as_bytes()).unwrap();
+        while !std::fs::read_to_string(&log).is_ok_and(|found| found.ends_with(text)) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    say("one\n");
+    let (_, text) = fails("echo two >> run.log; echo after > a.txt; exit 3").await;
+    assert!(text.ends_with("\nnot rolled back: run.log (in use by another process)"), "{text}");
+    assert_eq!(place.read("a.txt").unwrap(), "before");
+    drop(input);
+    tee.wait().unwrap();
+    assert_eq!(place.read("run.log").unwrap(), "one\ntwo\n");
 }

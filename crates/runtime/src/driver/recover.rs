@@ -292,9 +292,9 @@ impl Driver {
         if let Some(before) = before {
             let (rescue, objects) = self.live.rescue(before).await?;
             if let Some(root) = rescue {
-                self.live.keep_rescue(Files { root, ..before }, objects).await?;
+                let rescue = self.live.keep_rescue(Files { root, ..before }, objects).await?;
                 crash_point!("recover.rescued");
-                self.live.put_files_back(before).await?;
+                self.live.put_files_back(before, Some(rescue)).await?;
             }
             return Ok(true);
         }

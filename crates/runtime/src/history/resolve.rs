@@ -128,8 +128,8 @@ impl LiveSession {
         };
         let (rescue, objects) = self.rescue(files).await?;
         if let Some(root) = rescue {
-            self.keep_rescue(Files { root, ..files }, objects).await?;
-            self.put_files_back(files).await?;
+            let rescue = self.keep_rescue(Files { root, ..files }, objects).await?;
+            self.put_files_back(files, Some(rescue)).await?;
         }
         crash_point!("resolve.restored");
         Ok(rescue)

@@ -141,7 +141,7 @@ impl LiveSession {
         crash_point!("rewind.recorded");
         if let Some(files) = files {
             if rescue.is_some() {
-                self.put_files_back(files).await?;
+                self.put_files_back(files, Some(at)).await?;
             }
             crash_point!("rewind.restored");
             if let Some(found) = self.look_at_files().await? {

@@ -5,7 +5,7 @@
 
 use backstitch_core::extra::Extra;
 use backstitch_core::filesystem::format::{Manifest, empty_tree};
-use backstitch_core::journal::{Batch, Files, ObservationCause, WorkspaceObserved, WorkspaceRoot};
+use backstitch_core::journal::{Batch, Files, ObservationCause, Position, WorkspaceObserved, WorkspaceRoot};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
 
@@ -22,14 +22,18 @@ impl LiveSession {
         blocking(move || workspace.capture()).await.map(Some)
     }
 
-    /// Puts the files back to what they were.
-    pub(crate) async fn put_files_back(&self, files: Files) -> Result<(), RuntimeError> {
+    /// Puts the files back to what they were. `rescue` is the position at which they are recorded as found.
+    pub(crate) async fn put_files_back(
+        &self,
+        files: Files,
+        rescue: Option<Position>,
+    ) -> Result<(), RuntimeError> {
         let Some(workspace) = self.workspace.clone() else {
             return Err(RuntimeError::NoWorkspace { session: self.id });
         };
         let _alone = self.files.write().await;
         match blocking(move || workspace.restore_covering(files.root, files.coverage)).await {
-            Ok(_) => Ok(()),
+            Ok(restored) => self.note_restored(restored, rescue).await,
             Err(error) => Err(self.poison(format!("the files could not be put back: {error}")).await),
         }
     }
@@ -41,11 +45,15 @@ impl LiveSession {
         cause: ObservationCause,
     ) -> Result<(), RuntimeError> {
         let (files, objects) = recorded(found);
-        self.record_files(files, objects, cause).await
+        self.record_files(files, objects, cause).await.map(drop)
     }
 
-    /// Records what a call has left that was interrupted or failed, before its files are put back.
-    pub(crate) async fn keep_rescue(&self, files: Files, objects: Vec<Object>) -> Result<(), RuntimeError> {
+    /// Records what a call has left that was interrupted or failed, before its files are put back. Gives the position.
+    pub(crate) async fn keep_rescue(
+        &self,
+        files: Files,
+        objects: Vec<Object>,
+    ) -> Result<Position, RuntimeError> {
         self.record_files(files, objects, ObservationCause::Interrupted).await
     }
 
@@ -54,15 +62,15 @@ impl LiveSession {
         files: Files,
         objects: Vec<Object>,
         cause: ObservationCause,
-    ) -> Result<(), RuntimeError> {
-        self.commit(|_| {
+    ) -> Result<Position, RuntimeError> {
+        self.commit(|state| {
             let Files { root, coverage } = files;
             let observed = WorkspaceObserved { root, coverage, cause, extra: Extra::default() };
             let mut batch = Batch::at(self.clock.now()).with(observed);
             for object in objects {
                 batch.add_object(object);
             }
-            Ok((Commit::now(batch, None), ()))
+            Ok((Commit::now(batch, None), state.view.head()))
         })
         .await
     }
@@ -82,7 +90,7 @@ impl LiveSession {
         if self.workspace.is_none() {
             return Ok(());
         }
-        self.put_files_back(owed).await?;
+        self.put_files_back(owed, None).await?;
         let found = self.look_at_files().await?;
         if let Some(found) = found {
             self.observe_files(found, ObservationCause::Restored).await?;
@@ -107,8 +115,8 @@ impl LiveSession {
         let Some(known) = self.state().await.view.files() else { return Ok(()) };
         let (rescue, objects) = self.rescue(known).await?;
         let Some(root) = rescue else { return Ok(()) };
-        self.keep_rescue(Files { root, ..known }, objects).await?;
-        self.put_files_back(known).await?;
+        let rescue = self.keep_rescue(Files { root, ..known }, objects).await?;
+        self.put_files_back(known, Some(rescue)).await?;
         match self.look_at_files().await? {
             Some(found) => self.observe_files(found, ObservationCause::Restored).await,
             None => Ok(()),
@@ -123,7 +131,7 @@ impl LiveSession {
         let Some(known) = known.filter(|known| holds_nothing(found.root) && known.root != found.root) else {
             return Ok(Some(found));
         };
-        self.put_files_back(known).await?;
+        self.put_files_back(known, None).await?;
         let found = self.look_at_files().await?;
         if let Some(found) = found.clone() {
             self.observe_files(found, ObservationCause::Restored).await?;
@@ -136,7 +144,7 @@ impl LiveSession {
     pub(crate) async fn files_left_by(&self, before: Files) -> Result<Option<Captured>, RuntimeError> {
         match self.look_at_files().await? {
             Some(found) if holds_nothing(found.root) && found.root != before.root => {
-                self.put_files_back(before).await?;
+                self.put_files_back(before, None).await?;
                 self.look_at_files().await
             }
             found => Ok(found),

@@ -7,11 +7,13 @@
 mod commit;
 mod files;
 mod load;
+mod restored;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError};
 
+use backstitch_core::crash_point;
 use backstitch_core::execution::{ExecutionState, Resources, WorkspaceResource};
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated};
@@ -25,6 +27,7 @@ use tokio::sync::{Mutex, MutexGuard, RwLock, watch};
 pub(crate) use commit::{Commit, Durable, push_changes};
 pub(crate) use files::{blocking, recorded};
 pub use load::{load_view, read_records};
+pub use restored::FilesRestored;
 
 use crate::error::RuntimeError;
 use crate::watch::{Tellings, Told, Watch};
@@ -114,8 +117,10 @@ impl LiveSession {
         let store = surroundings.store.clone();
         let owner = surroundings.owner.clone();
         let lease = store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
+        crash_point!("session.claimed");
         let batch = first(surroundings.clock.now());
         let appended = store.append(id, Position::START, lease.fence, batch).await;
+        crash_point!("session.created");
         let view = match appended {
             Ok(_) => load_view(&*store, id, None).await,
             Err(error) => Err(RuntimeError::Store(error)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use backstitch_core::journal::{Files, LeftOut};
 use backstitch_core::object::Object;
-use backstitch_core::ports::Workspace;
+use backstitch_core::ports::{Restored, Uncovered, Workspace};
 use backstitch_core::tool::WorkspaceUse;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
@@ -32,6 +32,8 @@ pub(super) struct Rescue {
     pub(super) files: Option<Files>,
     pub(super) objects: Vec<Object>,
     pub(super) left_out: Vec<LeftOut>,
+    /// What is not covered, or was left alone by the restore: a rollback does not undo what happened to it.
+    pub(super) not_restored: Vec<Uncovered>,
 }
 
 impl Hold {
@@ -77,9 +79,10 @@ impl Hold {
         };
         let workspace = workspace.clone();
         blocking(move || {
-            let found = workspace.rescue(before.coverage, byte_budget)?;
+            let mut found = workspace.rescue(before.coverage, byte_budget)?;
+            let not_restored = std::mem::take(&mut found.captured.uncovered);
             if found.captured.root == before.root && found.left_out.is_empty() {
-                return Ok(Rescue::default());
+                return Ok(Rescue { not_restored, ..Rescue::default() });
             }
             let left_out = found.left_out.into_iter().take(MOST_LISTED);
             let (files, objects) = recorded(found.captured);
@@ -87,15 +90,16 @@ impl Hold {
                 files: Some(files),
                 objects,
                 left_out: left_out.map(|one| LeftOut { path: one.path, bytes: one.bytes }).collect(),
+                not_restored,
             })
         })
         .await
     }
 
     /// Puts the files back.
-    pub(super) async fn restore(&self, before: Files) -> Result<(), RuntimeError> {
-        let Self::Alone { workspace, .. } = self else { return Ok(()) };
+    pub(super) async fn restore(&self, before: Files) -> Result<Restored, RuntimeError> {
+        let Self::Alone { workspace, .. } = self else { return Ok(Restored::default()) };
         let workspace = workspace.clone();
-        blocking(move || workspace.restore_covering(before.root, before.coverage).map(|_| ())).await
+        blocking(move || workspace.restore_covering(before.root, before.coverage)).await
     }
 }

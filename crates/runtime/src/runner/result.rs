@@ -2,6 +2,7 @@
 
 use backstitch_core::extra::Extra;
 use backstitch_core::message::{Content, Message, OptionResult, PolicyName, Retry, RoleHint};
+use backstitch_core::ports::{Uncovered, UncoveredReason};
 use backstitch_core::tool::{ToolResult, ValueInContext};
 use serde_json::{Map, Value, json};
 
@@ -9,6 +10,9 @@ use super::request::CallRequest;
 
 /// The longest line about a result in lists.
 const LONGEST_SUMMARY: usize = 200;
+
+/// How many paths that were not rolled back are named.
+const MOST_NAMED: usize = 10;
 
 /// Who tells the model of a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,25 @@ pub(super) fn failure(call: &CallRequest, failure: &Failure) -> Message {
     payload.error_message = Some(failure.message.clone());
     payload.retryable = Some(failure.retry == Retry::Allowed);
     message(call, failure.speaker, payload)
+}
+
+/// Names the paths that a rollback did not undo; nothing if there are none. What is never covered, whatever a call does, is not
+/// named each time: tools say so in their descriptions.
+pub(super) fn not_rolled_back(paths: &[Uncovered]) -> Option<String> {
+    let is_known = |reason| {
+        use UncoveredReason::{Excluded, OwnFiles, OwnRepository};
+        matches!(reason, OwnRepository | OwnFiles | Excluded) || reason.covers_content()
+    };
+    let mut named: Vec<_> = paths.iter().filter(|one| !is_known(one.reason)).collect();
+    named.sort_unstable();
+    named.dedup();
+    let shown: Vec<_> =
+        named.iter().take(MOST_NAMED).map(|one| format!("{} ({})", one.path, one.reason)).collect();
+    match named.len() {
+        0 => None,
+        few if few <= MOST_NAMED => Some(format!("\nnot rolled back: {}", shown.join(", "))),
+        many => Some(format!("\nnot rolled back: {} and {} more", shown.join(", "), many - MOST_NAMED)),
+    }
 }
 
 /// A line about a result, for lists.

@@ -108,6 +108,10 @@ impl ToolRunner {
         end: fn(Arc<InnerMessage>) -> CallEnd,
     ) -> Result<Settled, RuntimeError> {
         let rescue = self.put_back(&started, hold).await?;
+        let mut failure = failure;
+        if let Some(text) = self.not_rolled_back(&started, &rescue).await {
+            failure.message.push_str(&text);
+        }
         let pause = (failure.kind == "cancelled").then(|| (PauseReason::Asked, failure.message.clone()));
         let ending = Ending {
             outcome: CallOutcome::Failed,
@@ -156,16 +160,34 @@ impl ToolRunner {
         };
         if let (Some(files), Some(before)) = (rescue.files, started.before) {
             let objects = std::mem::take(&mut rescue.objects);
-            if let Err(error) = self.live.keep_rescue(files, objects).await {
-                started.resources.end(false);
-                return Err(error);
-            }
-            if let Err(error) = hold.restore(before).await {
-                return Err(self.cannot_put_back(started, error).await);
+            let kept = match self.live.keep_rescue(files, objects).await {
+                Ok(position) => position,
+                Err(error) => {
+                    started.resources.end(false);
+                    return Err(error);
+                }
+            };
+            match hold.restore(before).await {
+                Ok(restored) => {
+                    rescue.not_restored.extend(restored.kept.iter().cloned());
+                    self.live.note_restored(restored, Some(kept)).await?;
+                }
+                Err(error) => return Err(self.cannot_put_back(started, error).await),
             }
         }
         crash_point!("call.after_restore");
         Ok(rescue)
+    }
+
+    /// What the model is told of paths that a rollback does not undo. A call that ran no process and changed nothing is not
+    /// concerned.
+    async fn not_rolled_back(&self, started: &Started, rescue: &Rescue) -> Option<String> {
+        let call = started.call.call_id;
+        let ran = self.live.state().await.view.call(call).is_some_and(|call| !call.processes.is_empty());
+        match ran || rescue.files.is_some() {
+            true => result::not_rolled_back(&rescue.not_restored),
+            false => None,
+        }
     }
 
     async fn cannot_put_back(&self, started: &Started, error: RuntimeError) -> RuntimeError {

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use backstitch_core::journal::{Effect, LeftOut};
-use backstitch_core::ports::{Objects, Workspace as _};
+use backstitch_core::journal::{Effect, LeftOut, Position};
+use backstitch_core::ports::{ChangeKind, Objects, Workspace as _};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
-use backstitch_runtime::{CallEnd, ToolRunner, Tools};
+use backstitch_runtime::{CallEnd, FilesRestored, PointSpec, ToolRunner, Tools, read_records};
 use backstitch_workspace::{Coverage, HostWorkspace, OpenOptions};
 use serde_json::json;
 
@@ -105,4 +105,40 @@ async fn a_rescue_keeps_what_fits_and_lists_the_rest() {
     let kept = disk.workspace.diff(before, finished.rescue.unwrap()).unwrap();
     assert_eq!(kept.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["a-small"]);
     assert_eq!(call.intent.as_ref().unwrap().record.coverage, None, "all that can be covered is");
+}
+
+/// A person has to be able to find what a rollback did to files, theirs among them, and to get it back.
+#[tokio::test]
+async fn a_restore_names_what_it_changed_and_where_it_is_kept() {
+    let disk = Disk::new();
+    fs::write(disk.path("thesis.txt"), "chapter one").unwrap();
+    let path = disk.path("");
+    let builder = Tool::builder("failing", "Fails.").unwrap().effect(Effect::Workspace);
+    let failing = builder.handler(move |_: ToolContext, (): ()| {
+        // What a person does meanwhile looks the same.
+        fs::write(path.join("thesis.txt"), "chapter two").unwrap();
+        fs::write(path.join("ch2.txt"), "new").unwrap();
+        async { Err(ToolError::new("no")) }
+    });
+    let harness = disk.harness(vec![failing]).await;
+    harness.run("failing", json!({})).await;
+    let records = read_records(&*disk.store, harness.live.id(), Position::START, None).await.unwrap();
+    let restored: Vec<_> = records.iter().filter_map(|record| FilesRestored::of(&record.body)).collect();
+    let [restored] = &restored[..] else { panic!("{restored:?}") };
+    let changed: Vec<_> = restored.changed.iter().map(|one| (one.path.as_str(), one.change)).collect();
+    assert_eq!(changed, [("ch2.txt", ChangeKind::Deleted), ("thesis.txt", ChangeKind::Modified)]);
+    assert_eq!(restored.kept, []);
+    assert_eq!(fs::read(disk.path("thesis.txt")).unwrap(), b"chapter one");
+
+    let point = restored.point().unwrap();
+    assert_eq!(point.to_string().parse::<PointSpec>().unwrap(), point);
+    harness.live.rewind(&point, None).await.unwrap();
+    assert_eq!(fs::read(disk.path("thesis.txt")).unwrap(), b"chapter two");
+    assert_eq!(fs::read(disk.path("ch2.txt")).unwrap(), b"new");
+    // A rewind is a restore too.
+    let records = read_records(&*disk.store, harness.live.id(), Position::START, None).await.unwrap();
+    let last = records.iter().rev().find_map(|record| FilesRestored::of(&record.body)).unwrap();
+    let changed: Vec<_> = last.changed.iter().map(|one| (one.path.as_str(), one.change)).collect();
+    assert_eq!(changed, [("ch2.txt", ChangeKind::Added), ("thesis.txt", ChangeKind::Modified)]);
+    assert!(last.rescue.is_some());
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use backstitch_core::crash::POINTS;
 use backstitch_runtime::ResumeOptions;
+use backstitch_store::SqliteStore;
 use backstitch_testkit::crash::Crash;
 
 use super::child::{Death, Role};
@@ -169,7 +170,42 @@ async fn killed_around_a_process() {
 
 #[tokio::test]
 async fn killed_while_the_store_commits() {
-    killed_at(Place::Host, &["store."], 4).await;
+    killed_at(Place::Host, &["store.before_commit", "store.after_commit"], 4).await;
+}
+
+/// Before there is a session there is a store, or half of one: whatever is left, everything that opens it accepts it.
+#[tokio::test]
+async fn killed_while_store_and_session_are_created() {
+    let beginning =
+        ["store.create.", "session.", "store.before_commit", "store.after_commit", "workspace.scan."];
+    let reference = Reference::of(Place::Host).await;
+    for point in POINTS.iter().filter(|point| beginning.iter().any(|wanted| point.starts_with(wanted))) {
+        let reached = reference.hits.get(*point).copied().unwrap_or_default();
+        for hit in 1..=reached.min(2) {
+            let what = format!("killed at {point}, time {hit}");
+            let stage = Stage::of(Place::Host, Plot::Alone);
+            assert!(stage.play(Role::End, &Death::At(Crash::at(point, hit))), "{what}: it was not");
+            accepts_what_is_left(&stage, &what).await;
+            resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
+        }
+    }
+}
+
+/// Opens what is left to read it, as commands do that change nothing.
+async fn accepts_what_is_left(stage: &Stage, what: &str) {
+    use backstitch_core::ports::Store as _;
+    let path = stage.path("store/store.db");
+    if !path.exists() {
+        return;
+    }
+    let store = SqliteStore::open_read_only(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for session in store.sessions().await.unwrap() {
+        backstitch_runtime::load_view(&store, session, None).await.unwrap();
+    }
+    let report = store.verify().unwrap();
+    assert!(report.is_sound(), "{what}: {report:?}");
+    let saved = stage.path("saved.db");
+    SqliteStore::salvage(&path, &saved).unwrap_or_else(|error| panic!("{what}: {error}"));
 }
 
 #[tokio::test]

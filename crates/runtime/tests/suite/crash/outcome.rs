@@ -167,6 +167,8 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
         lines.extend(match &record.body {
             RecordBody::EvaluationResumed(_) | RecordBody::Paused(_) | RecordBody::Resolved(_) => None,
             RecordBody::Note(note) if note.topic == "inbox" => None,
+            // What is restored depends on how far an attempt has come.
+            RecordBody::Note(note) if note.topic == "files_restored" => None,
             // What a request does not show is said each time that it is made.
             RecordBody::Note(note) if note.topic == "request" => None,
             RecordBody::WorkspaceObserved(observed) if observed.cause != ObservationCause::Started => None,
