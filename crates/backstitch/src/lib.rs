@@ -132,6 +132,7 @@
 //! | [`machine`] | an evaluation without IO: told what happened, says what to do |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
+//! | [`secrets`] | keys, and keeping them out of what is recorded and sent |
 //! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
 //! | [`SystemClock`], [`entropy`] | where time and chance come from outside of tests |
 //! | [`object`], [`digest`] | content that is named by what it is |
@@ -140,7 +141,7 @@
 #[doc(inline)]
 pub use backstitch_core::{
     budget, digest, execution, extra, filesystem, id, journal, json, machine, message, object, ports, prompt,
-    rng, session, slices, storable, time, tool, view,
+    rng, secrets, session, slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
@@ -164,11 +165,11 @@ pub use backstitch_workspace as workspace;
 #[doc(inline)]
 pub use backstitch_runtime::{
     Agent, Answered, Backoff, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift,
-    Driver, Ended, Evaluator, Events, Fidelity, FileCheckpointHandler, FunctionPolicy, Happening,
-    HumanPolicy, LiveSession, MainLoop, MainLoopError, Mission, Piece, Place, PointSpec, Price, Prices,
-    Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime, RuntimeError, SessionOptions,
-    SubAgent, Surroundings, SystemClock, Task, Telemetry, TelemetryEvent, ToolRunner, Tools, Watch, entropy,
-    find_call, load_view, locate, read_records,
+    Driver, Ended, Evaluator, Events, Fidelity, FileCheckpointHandler, FilesRestored, FunctionPolicy,
+    Happening, HumanPolicy, LiveSession, MainLoop, MainLoopError, Mission, Piece, Place, PointSpec, Price,
+    Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime, RuntimeError,
+    SessionOptions, SubAgent, Surroundings, SystemClock, Task, Telemetry, TelemetryEvent, ToolRunner, Tools,
+    Watch, entropy, find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "agent-file")]

@@ -26,6 +26,7 @@ pub mod object;
 pub mod ports;
 pub mod prompt;
 pub mod rng;
+pub mod secrets;
 pub mod session;
 pub mod slices;
 pub mod storable;

@@ -14,6 +14,7 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::secrets::Secrets;
 use backstitch_core::view::Transcript;
 
 use crate::error::{ErrorKind, ProviderError};
@@ -160,6 +161,10 @@ impl ModelPolicy {
 impl Policy for ModelPolicy {
     fn name(&self) -> &PolicyName {
         &self.name
+    }
+
+    fn secrets(&self) -> Secrets {
+        Secrets::new(self.key.as_ref().map(ApiKey::expose))
     }
 
     fn describe(&self, question: &Question) -> RequestInfo {

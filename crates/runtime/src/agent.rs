@@ -9,6 +9,7 @@ use backstitch_core::digest::Digest;
 use backstitch_core::machine::{Machinery, ToolLoops};
 use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
+use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use backstitch_repl::LispOptions;
@@ -40,6 +41,8 @@ pub struct Agent {
     pub policy: Arc<dyn Policy>,
     /// What may be called.
     pub tools: Tools,
+    /// Keys that must be neither recorded nor sent, besides those of its policy.
+    pub secrets: Secrets,
     /// What makes an evaluation of answers and results, where that is not the loop of calls.
     machinery: Option<Arc<dyn Machinery>>,
     /// What whoever decides is shown of an evaluation, where that is not all of it.
@@ -85,6 +88,7 @@ impl Agent {
             system: None,
             policy,
             tools: Tools::default(),
+            secrets: Secrets::default(),
             machinery: None,
             compression: None,
             budget: None,
@@ -113,6 +117,18 @@ impl Agent {
     pub fn with_tools(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
+    }
+
+    /// Keeps these keys out of everything that its tools give back. Those of its policy are kept out anyway.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// All keys that must be neither recorded nor sent.
+    pub(crate) fn all_secrets(&self) -> Secrets {
+        self.secrets.and(&self.policy.secrets())
     }
 
     /// Limits what an evaluation may spend.

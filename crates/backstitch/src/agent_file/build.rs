@@ -11,13 +11,14 @@ use backstitch_repl::recall::TOOL_NAME;
 use super::answering::AnswerMode;
 use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
 use super::error::{AgentFileError, KeyOf, Problem};
-use super::keys::{checked_url, is_loopback, key_variables};
+use super::keys::{KEY_VARIABLES, checked_url, is_loopback, key_variables};
 use super::model::{ModelName, ModelProvider};
 use super::offered::{Offered, below};
 use super::values::{Span, Thinking};
 use crate::message::PolicyName;
 use crate::ports::Policy;
 use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
+use crate::secrets::Secrets;
 use crate::tool::WorkspaceUse;
 use crate::tools::recall;
 use crate::{Agent, Contract, Evaluator, LispAgent, Price, Prices, ScriptedPolicy, Tools};
@@ -78,6 +79,8 @@ impl AgentDefinition {
         self.check()?;
         let (tools, prompt) = self.parts()?;
         self.check_prices()?;
+        let secrets = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
+        let secrets = Secrets::new(secrets.map(|key| key.trim().to_owned()));
         let policy = self.policy(options)?;
         let (mut agent, lisp) = match self.mode {
             AnswerMode::Tools => (self.with_calls(policy, tools)?, None),
@@ -98,6 +101,7 @@ impl AgentDefinition {
         agent.budget = self.budget.limits();
         agent.deadline = self.deadline.map(|deadline| deadline.0);
         agent.prices = self.known_prices();
+        agent.secrets = secrets;
         let agent = agent.with_definition(self.to_recorded());
         Ok(BuiltAgent { agent, prompt, lisp })
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::filesystem::FilePath;
 use crate::ports::{FileKind, Filesystem, FilesystemError};
+use crate::secrets::REPLACEMENT;
 use crate::tool::{ToolContext, ToolError};
 
 /// As many names of a directory are shown to who asked for one that is not there.
@@ -20,6 +21,20 @@ impl Files {
     /// Parses a path.
     pub(super) fn path(&self, text: &str) -> Result<FilePath, ToolError> {
         FilePath::within(text, self.0.limits()).map_err(|error| ToolError::of_kind("invalid_path", error))
+    }
+
+    /// Refuses a text in which something stands for a key: written to a file, it would overwrite the key.
+    pub(super) fn check_whole(context: &ToolContext, text: &str) -> Result<(), ToolError> {
+        match context.secrets().is_redacted(text) {
+            true => Err(ToolError::of_kind(
+                "redacted",
+                format_args!(
+                    "the text holds {REPLACEMENT}, which stands for a key that is not shown; writing it would overwrite the \
+                     key. Leave the lines with the key as they are, and change others with edit_file"
+                ),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Does something with the files.

@@ -34,6 +34,7 @@ pub fn write_file(
 ) -> Result<ToolResult, ToolError> {
     let files = Files::of(context)?;
     let path = files.path(&path)?;
+    Files::check_whole(context, &text)?;
     let existed = files.with(|files| Ok(files.stat(&path).is_ok()))?;
     let write = match mode {
         Mode::Create => WriteMode::Create,
@@ -72,6 +73,7 @@ pub fn edit_file(
 ) -> Result<ToolResult, ToolError> {
     let files = Files::of(context)?;
     let path = files.path(&path)?;
+    Files::check_whole(context, &new)?;
     if let Some(wanted) = count
         && !old.is_empty()
     {

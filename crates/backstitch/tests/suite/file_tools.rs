@@ -303,3 +303,37 @@ async fn without_a_workspace_there_are_no_files() {
     assert!(text.contains("the session has no workspace"), "{text}");
     assert!(matches!(harness.run("write_file", json!({"path": "a", "text": ""})).await, CallEnd::Failed(_)));
 }
+
+/// A model that is shown a file with a key sees something else in its place, and must not write that back.
+#[tokio::test]
+async fn what_stands_for_a_key_is_not_written() {
+    use backstitch::ToolRunner;
+    use backstitch::secrets::Secrets;
+    const KEY: &str = "sk-test-0123456789";
+    for place in Place::both(&[("settings", &format!("name = a\nkey = {KEY}\n"))]) {
+        let mut harness = place.harness(vec![]).await;
+        let runner = ToolRunner::new(harness.live.clone(), Tools::new(file_tools()).unwrap());
+        harness.runner = std::sync::Arc::new(runner.with_secrets(Secrets::new([KEY])));
+        let shown = harness.succeeds("read_file", json!({"path": "settings"})).await.to_string();
+        assert!(shown.contains("[secret]") && !shown.contains(KEY), "{shown}");
+        let found = harness.succeeds("grep", json!({"pattern": "key"})).await.to_string();
+        assert!(found.contains("[secret]") && !found.contains(KEY), "{found}");
+        for (tool, arguments) in [
+            ("write_file", json!({"path": "settings", "text": "name = b\nkey = [secret]\n"})),
+            ("write_file", json!({"path": "copy", "text": "[secret]", "mode": "append"})),
+            ("edit_file", json!({"path": "settings", "old": "name = a", "new": "key = [secret]"})),
+        ] {
+            let (kind, text) = harness.fails(tool, arguments).await;
+            assert_eq!(kind, "redacted", "{text}");
+        }
+        harness
+            .succeeds("edit_file", json!({"path": "settings", "old": "name = a", "new": "name = b"}))
+            .await;
+        assert_eq!(place.read("settings").unwrap(), format!("name = b\nkey = {KEY}\n"));
+        assert_eq!(place.read("copy"), None);
+    }
+    // Without keys it is a text like any other.
+    let place = Place::in_memory();
+    let harness = place.harness(file_tools()).await;
+    harness.succeeds("write_file", json!({"path": "a", "text": "[secret]"})).await;
+}

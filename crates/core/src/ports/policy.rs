@@ -18,6 +18,7 @@ use crate::id::{EvaluationId, IdStream, SessionId};
 use crate::journal::{Finish, InnerMessage, ProviderSidecar};
 use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint};
 use crate::object::ObjectId;
+use crate::secrets::Secrets;
 use crate::session::{BoxError, Session};
 use crate::tool::ToolSpec;
 use crate::view::Transcript;
@@ -221,6 +222,11 @@ pub fn wait(retry_after: Option<Duration>) -> String {
 pub trait Policy: Send + Sync {
     /// The name that it speaks under.
     fn name(&self) -> &PolicyName;
+
+    /// The keys that it asks with. They are kept out of everything that tools give back.
+    fn secrets(&self) -> Secrets {
+        Secrets::default()
+    }
 
     /// What is known of the request that a question would make, before it is made.
     fn describe(&self, question: &Question) -> RequestInfo;

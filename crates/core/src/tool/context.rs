@@ -22,6 +22,7 @@ use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{IdempotencyKey, InnerMessage, TurnFinished};
 use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
 use crate::rng::Rng;
+use crate::secrets::Secrets;
 use crate::session::{BoxError, Draft};
 use crate::time::{Clock, Timestamp};
 
@@ -253,6 +254,12 @@ impl ToolContext {
         if self.check().is_ok() {
             self.inner.parts.host.progress(self.call_id(), Progress { message: message.into(), fraction });
         }
+    }
+
+    /// The keys that must not be given back. What a tool gives back is freed of them anyway; this is for what it writes, or
+    /// shows in parts.
+    pub fn secrets(&self) -> Secrets {
+        self.inner.parts.host.secrets()
     }
 
     /// Completes when the call is asked to stop, so that a long one can tidy up.

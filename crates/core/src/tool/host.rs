@@ -9,6 +9,7 @@ use crate::id::{CallId, EvaluationId};
 use crate::journal::TurnFinished;
 use crate::object::{Object, ObjectId};
 use crate::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
+use crate::secrets::Secrets;
 use crate::session::BoxError;
 
 /// What the runtime does for a running tool.
@@ -48,6 +49,11 @@ pub trait ToolHost: Send + Sync {
     ) -> BoxFuture<'_, Result<ProcessOutcome, ProcessError>> {
         let _ = (call, spec);
         Box::pin(async { Err(ProcessError::Unsupported) })
+    }
+
+    /// The keys that must not be given back.
+    fn secrets(&self) -> Secrets {
+        Secrets::default()
     }
 
     /// Completes when the call is asked to stop.

@@ -150,6 +150,7 @@ impl Driver {
             .with_telemetry(telemetry)
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(stop.clone())
+            .with_secrets(agent.all_secrets())
             .telling(teller.clone())
             .called_by(agent.clone());
         Self {

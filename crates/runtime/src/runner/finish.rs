@@ -45,7 +45,12 @@ impl ToolRunner {
         self.live.record(vec![paused(call, reason, detail).into()]).await
     }
     /// Says no before anything has started: the model is told, and nothing else is recorded.
-    pub(super) async fn refuse(&self, call: &CallRequest, failure: Failure) -> Result<CallEnd, RuntimeError> {
+    pub(super) async fn refuse(
+        &self,
+        call: &CallRequest,
+        mut failure: Failure,
+    ) -> Result<CallEnd, RuntimeError> {
+        failure.message = self.secrets.redact(&failure.message).into_owned();
         let message = result::failure(call, &failure);
         let live = &self.live;
         let said = live

@@ -8,6 +8,7 @@ use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{RecordBody, StepFinished, TurnFinished};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
+use backstitch_core::secrets::Secrets;
 use backstitch_core::session::BoxError;
 use backstitch_core::tool::{Progress, ToolHost};
 use serde_json::Value;
@@ -27,6 +28,7 @@ pub(super) struct Host {
     pub(super) intent: Arc<Intent>,
     pub(super) processes: Arc<Processes>,
     pub(super) stop: CancellationToken,
+    pub(super) secrets: Secrets,
 }
 
 impl Host {
@@ -54,7 +56,12 @@ impl ToolHost for Host {
         })
     }
 
-    fn progress(&self, call: CallId, progress: Progress) {
+    fn secrets(&self) -> Secrets {
+        self.secrets.clone()
+    }
+
+    fn progress(&self, call: CallId, mut progress: Progress) {
+        progress.message = self.secrets.redact(&progress.message).into_owned();
         self.telemetry.publish_progress(call, progress);
     }
 

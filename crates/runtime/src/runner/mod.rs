@@ -27,6 +27,7 @@ use backstitch_core::execution::{CallResources, CompositeSnapshot};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Files, PauseReason, Paused};
 use backstitch_core::message::{Arguments, Retry};
+use backstitch_core::secrets::Secrets;
 use backstitch_core::session::SessionError;
 use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
@@ -65,6 +66,8 @@ pub struct ToolRunner {
     grace: Option<Duration>,
     rescue_bytes: u64,
     cancel: CancellationToken,
+    /// What is kept out of results.
+    secrets: Secrets,
     /// Who calls, for agents that work for its calls.
     caller: Option<Agent>,
     /// Who is told what happens in sessions that work for calls.
@@ -111,6 +114,7 @@ impl ToolRunner {
             grace: None,
             rescue_bytes: RESCUE_BYTES,
             cancel: CancellationToken::new(),
+            secrets: Secrets::default(),
             caller: None,
             teller: None,
         }
@@ -128,6 +132,13 @@ impl ToolRunner {
     pub fn on_behalf_of(mut self, prompt_name: impl Into<String>, adapter: impl Into<String>) -> Self {
         self.prompt_name = prompt_name.into();
         self.adapter = adapter.into();
+        self
+    }
+
+    /// Keeps these keys out of everything that tools give back.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
         self
     }
 

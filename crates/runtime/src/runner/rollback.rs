@@ -109,6 +109,7 @@ impl ToolRunner {
     ) -> Result<Settled, RuntimeError> {
         let rescue = self.put_back(&started, hold).await?;
         let mut failure = failure;
+        failure.message = self.secrets.redact(&failure.message).into_owned();
         if let Some(text) = self.not_rolled_back(&started, &rescue).await {
             failure.message.push_str(&text);
         }
@@ -136,6 +137,7 @@ impl ToolRunner {
         reason: String,
     ) -> Result<Settled, RuntimeError> {
         let rescue = self.put_back(&started, hold).await?;
+        let reason = self.secrets.redact(&reason).into_owned();
         let ending = Ending {
             outcome: CallOutcome::Failed,
             message: None,

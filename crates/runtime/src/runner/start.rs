@@ -138,6 +138,7 @@ impl ToolRunner {
                 intent: started.intent.clone(),
                 processes: processes.clone(),
                 stop: stop.clone(),
+                secrets: self.secrets.clone(),
             }),
         });
         let bounds = Bounds {

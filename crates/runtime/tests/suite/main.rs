@@ -25,6 +25,7 @@ mod processes;
 mod prompts;
 mod restarts;
 mod runner;
+mod secrets;
 mod spans;
 mod structured;
 mod sub_agents;

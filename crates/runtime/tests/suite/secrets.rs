@@ -1,0 +1,102 @@
+//! Known keys are neither recorded nor sent, wherever a tool brings them up.
+
+use std::sync::{Arc, Mutex};
+
+use backstitch_core::journal::Position;
+use backstitch_core::message::Part;
+use backstitch_core::secrets::Secrets;
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
+use backstitch_runtime::{CallEnd, Telemetry, TelemetryEvent, ToolRunner, Tools, read_records};
+use backstitch_store::MemoryStore;
+use serde_json::{Value, json};
+
+use crate::harness::Harness;
+
+const KEYS: [&str; 2] = ["sk-ant-0123456789-abcdefgh", "AIzaSy12"];
+
+/// A number that looks random and is the same every time.
+fn random(seed: &mut u64, below: usize) -> usize {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    (*seed % below as u64) as usize
+}
+
+/// A text that holds a key somewhere, more than once perhaps, and large perhaps.
+fn text(seed: &mut u64) -> String {
+    let mut text = String::new();
+    for _ in 0..1 + random(seed, 4) {
+        let filler = ["é ", "\n", "key=", "\"", "sk-ant-", "", "[", "x"][random(seed, 8)];
+        text.push_str(&filler.repeat(random(seed, 9)));
+        text.push_str(KEYS[random(seed, 2)]);
+    }
+    if random(seed, 8) == 0 {
+        text.push_str(&"long ".repeat(20_000));
+        text.push_str(KEYS[0]);
+    }
+    text
+}
+
+/// A value that holds keys in its texts and names.
+fn value(seed: &mut u64, depth: usize) -> Value {
+    match random(seed, if depth > 3 { 2 } else { 4 }) {
+        0 => Value::String(text(seed)),
+        1 => json!(7),
+        2 => (0..random(seed, 4)).map(|_| value(seed, depth + 1)).collect(),
+        _ => Value::Object((0..random(seed, 4)).map(|_| (text(seed), value(seed, depth + 1))).collect()),
+    }
+}
+
+fn outcome(seed: &mut u64) -> Result<ToolResult, ToolError> {
+    match random(seed, 7) {
+        0 => Ok(ToolResult::ok(text(seed))),
+        1 => Ok(ToolResult::ok(text(seed)).with_value(value(seed, 0))?),
+        2 => Ok(ToolResult::default().with_value(value(seed, 0))?.exclude_value_from_context()),
+        3 => Ok(ToolResult::ok("parts").with_part(Part::text(text(seed)))),
+        4 => Ok(ToolResult::failed(text(seed))),
+        5 => Err(ToolError::of_kind("failed", text(seed))),
+        _ => panic!("{}", text(seed)),
+    }
+}
+
+#[tokio::test]
+async fn a_known_key_is_stored_and_sent_as_its_replacement() {
+    let store = Arc::new(MemoryStore::new());
+    let seed = Arc::new(Mutex::new(0x9e37_79b9_7f4a_7c15_u64));
+    let tool = Tool::builder("tell", "Tells.").unwrap().handler(move |context: ToolContext, (): ()| {
+        let mut seed = seed.lock().unwrap();
+        context.progress(text(&mut seed), None);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| outcome(&mut seed)));
+        drop(seed);
+        async move { outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) }
+    });
+    let mut harness = Harness::over(store.clone(), [], None).await;
+    let heard = Arc::new(Mutex::new(Vec::<String>::new()));
+    let (telemetry, hears) = (Telemetry::default(), heard.clone());
+    telemetry.subscribe(move |event: &TelemetryEvent| hears.lock().unwrap().push(format!("{event:?}")));
+    let runner = ToolRunner::new(harness.live.clone(), Tools::new([tool]).unwrap());
+    let secrets = Secrets::new(KEYS.into_iter().chain(["none", "x"]));
+    harness.runner = Arc::new(runner.with_secrets(secrets).with_telemetry(telemetry));
+    let (mut succeeded, mut failed) = (0, 0);
+    for _ in 0..300 {
+        match harness.run("tell", json!({})).await {
+            CallEnd::Succeeded(_) => succeeded += 1,
+            CallEnd::Failed(_) => failed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(succeeded > 50 && failed > 50, "{succeeded} {failed}");
+    harness.live.flush().await.unwrap();
+    let records = read_records(&*store, harness.live.id(), Position::START, None).await.unwrap();
+    let mut all: Vec<String> = records.iter().map(|record| record.encode().unwrap()).collect();
+    for object in records.iter().flat_map(|record| record.body.object_refs()) {
+        let object = harness.live.object(object).await.unwrap().unwrap();
+        all.push(String::from_utf8_lossy(object.bytes()).into_owned());
+    }
+    all.append(&mut heard.lock().unwrap());
+    for key in KEYS {
+        let found = all.iter().find(|text| text.contains(key));
+        assert!(found.is_none(), "{key} in {:.300}", found.unwrap());
+    }
+    assert!(all.iter().filter(|text| text.contains("[secret]")).count() > 200);
+}
