@@ -322,7 +322,7 @@ fn a_large_batch_is_written_in_parts() {
     let root = agent.call(&files);
     let after = store.counters();
     assert_eq!(after.appends - before.appends, 2, "the intent and the outcome");
-    assert!(after.commits - before.commits > 4, "{} commits", after.commits - before.commits);
+    assert!(after.commits - before.commits >= 4, "{} commits", after.commits - before.commits);
     assert!(store.verify().unwrap().is_sound());
     assert!(block_on(store.object(root.tree)).unwrap().is_some());
     for object in Agent::objects(&files) {
@@ -332,7 +332,7 @@ fn a_large_batch_is_written_in_parts() {
     let stale = agent.lease.fence;
     claim(&*store, agent.session(), Claim::TakeOver).unwrap();
     let large = Object::blob(
-        (0..9_000_u32).flat_map(|one| (one * 2_654_435_761_u32).to_le_bytes()).collect::<Vec<u8>>(),
+        (0..9_000_u32).flat_map(|one| one.wrapping_mul(2_654_435_761).to_le_bytes()).collect::<Vec<u8>>(),
     );
     let mut batch = sample::notes(["stale"]);
     batch.add_object(large.clone());

@@ -152,7 +152,9 @@ fn what_a_salvage_lost_is_no_damage() {
         let mut writer = Writer::create(&new, sample::session(70));
         let mut batch = sample::notes(["brings it back"]);
         // A capture brings along what is below it as well, since that is not stored either.
-        objects.iter().for_each(|object| batch.add_object(object.clone()));
+        for object in &objects {
+            batch.add_object(object.clone());
+        }
         writer.append(batch).unwrap();
         assert_eq!(block_on(new.object(object.id())).unwrap().as_ref(), Some(object));
         let report = new.verify().unwrap();
