@@ -152,7 +152,7 @@ async fn what_is_not_rolled_back_is_named() {
     // A file that somebody else is writing is left alone, and named.
     let log = place.host_path("run.log");
     let mut tee = std::process::Command::new("tee");
-    let mut tee = tee.arg(&log).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let tee = tee.arg(&log).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
     let mut tee = tee.spawn().unwrap();
     let mut input = tee.stdin.take().unwrap();
     let mut say = |text: &str| {

@@ -105,10 +105,7 @@ fn marked(groups: &HashSet<(CallId, u32)>, since: Option<&str>) -> Vec<Member> {
     };
     let marked = all.iter().filter(may_be).filter(|seen| {
         let Some(mark) = Pid::from_raw(seen.process).and_then(Mark::of) else { return false };
-        match mark.group {
-            Some(group) => groups.contains(&(mark.call, group)),
-            None => groups.iter().any(|(call, _)| *call == mark.call),
-        }
+        groups.contains(&(mark.call, mark.group.unwrap_or(seen.group.unsigned_abs())))
     });
     let mut family: HashSet<i32> = marked.map(|seen| seen.process).collect();
     if family.is_empty() {

@@ -45,7 +45,7 @@ pub(super) fn is_of(process: Pid, call: CallId) -> bool {
 /// What a process has inherited from the call that it is of.
 pub(super) struct Mark {
     pub(super) call: CallId,
-    /// The group that it was started in. None if it has erased that.
+    /// The group that it was started in. None before the program runs, and if it has erased that.
     pub(super) group: Option<u32>,
 }
 
@@ -66,6 +66,7 @@ impl Mark {
 pub(super) struct Seen {
     pub(super) process: i32,
     pub(super) parent: i32,
+    pub(super) group: i32,
     pub(super) started: String,
 }
 
@@ -73,7 +74,7 @@ pub(super) struct Seen {
 pub(super) fn all_running() -> Vec<Seen> {
     let seen = system::all().into_iter().filter_map(|process| {
         let status = system::status(process).filter(|status| !status.has_ended)?;
-        Some(Seen { process, parent: status.parent, started: status.started })
+        Some(Seen { process, parent: status.parent, group: status.group, started: status.started })
     });
     seen.collect()
 }
