@@ -50,6 +50,12 @@ impl RecordBody {
                     (turn.data, turn.data_object) = (Value::Null, Some(large));
                 }
             }
+            Self::ResourceChanged(changed) => {
+                if let Some(large) = large(&changed.state, objects) {
+                    let changed = Arc::make_mut(changed);
+                    (changed.state, changed.state_object) = (Value::Null, Some(large));
+                }
+            }
             Self::Note(note) => {
                 if let Some(large) = large(&note.data, objects) {
                     let note = Arc::make_mut(note);
@@ -80,6 +86,7 @@ impl RecordBody {
             Self::ProgramStarted(program) => ([None, None], [large(program.source_object), None]),
             Self::TaskFinished(task) => ([None, None], [large(task.value_object), None]),
             Self::TurnFinished(turn) => ([None, None], [large(turn.data_object), None]),
+            Self::ResourceChanged(changed) => ([None, None], [large(changed.state_object), None]),
             Self::Note(note) => ([None, None], [large(note.data_object), None]),
             _ => ([None, None], [None, None]),
         };

@@ -17,6 +17,7 @@ mod place;
 mod position;
 mod program;
 mod record;
+mod resource;
 
 pub use batch::Batch;
 pub use call::{
@@ -39,3 +40,4 @@ pub use place::{SequenceError, inner_message_append};
 pub use position::{Branch, Point, Position};
 pub use program::{ProgramStarted, TaskFinished};
 pub use record::{Record, RecordBody};
+pub use resource::ResourceChanged;

@@ -11,6 +11,7 @@ use super::evaluation::{EvaluationFinished, EvaluationResumed, EvaluationStarted
 use super::inner_message::InnerMessage;
 use super::lifecycle::{Note, Paused, Resolved, Rewound, SessionCreated, WorkspaceObserved};
 use super::program::{ProgramStarted, TaskFinished};
+use super::resource::ResourceChanged;
 use crate::extra::Extra;
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
 use crate::time::Timestamp;
@@ -87,6 +88,8 @@ record_kinds! {
     ProcessStarted(ProcessStarted) = "process_started", version 1;
     /// A slice changed.
     SliceChanged(StoredChange) = "slice_changed", version 1;
+    /// A snapshotable resource changed.
+    ResourceChanged(ResourceChanged) = "resource_changed", version 1;
     /// A call has ended.
     CallFinished(CallFinished) = "call_finished", version 1;
     /// Something was paid for.

@@ -12,7 +12,7 @@ use crate::budget::{Amounts, Limits};
 use crate::digest::Digest;
 use crate::id::{CallId, EvaluationId, IdStream, SessionId};
 use crate::journal::{
-    Files, InnerMessage, PauseReason, Paused, Position, SessionCreated, inner_message_append,
+    Files, InnerMessage, PauseReason, Paused, Position, ResourceChanged, SessionCreated, inner_message_append,
 };
 use crate::session::{Capture, Session, SessionError, SessionInfo};
 use crate::time::{Clock, Timestamp};
@@ -140,6 +140,16 @@ impl JournalView {
     /// What the files are, as far as it is recorded; `None` when no record tells.
     pub fn files(&self) -> Option<Files> {
         self.visible.files
+    }
+
+    /// The states of snapshotable resources, each under its stored name, as far as they are recorded.
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<ResourceChanged>> {
+        self.visible.resources.values().map(|known| &known.latest)
+    }
+
+    /// The state of one snapshotable resource.
+    pub fn resource(&self, name: &str) -> Option<&Arc<ResourceChanged>> {
+        self.visible.resources.get(name).map(|known| &known.latest)
     }
 
     /// What the files still have to be put back to, because the session went back and nothing says that it was done.

@@ -12,7 +12,7 @@ use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
     EvaluationStarted, Files, InnerMessage, Paused, Place, Point, Position, Record, RecordBody, Resolved,
-    place_after, stands_at,
+    ResourceChanged, place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
@@ -34,8 +34,19 @@ pub(super) struct Visible {
     pub(super) files: Option<Files>,
     /// Whether the files still have to be put back to it.
     pub(super) files_are_owed: bool,
+    /// The states of snapshotable resources, by stored name.
+    pub(super) resources: imbl::OrdMap<String, ResourceStates>,
     /// The sessions that this one is a fork of, the eldest first.
     pub(super) ancestors: imbl::Vector<SessionId>,
+}
+
+/// What is known of a snapshotable resource.
+#[derive(Debug, Clone)]
+pub(super) struct ResourceStates {
+    /// The first state that was recorded.
+    first: Arc<ResourceChanged>,
+    /// Its state.
+    pub(super) latest: Arc<ResourceChanged>,
 }
 
 impl Visible {
@@ -179,6 +190,12 @@ impl Visible {
                 self.files = Files::of(Some(observed.root), observed.coverage);
                 self.files_are_owed = false;
             }
+            RecordBody::ResourceChanged(changed) => {
+                let known = self.resources.get(&changed.name).map(|known| known.first.clone());
+                let first = known.unwrap_or_else(|| changed.clone());
+                self.resources
+                    .insert(changed.name.clone(), ResourceStates { first, latest: changed.clone() });
+            }
             RecordBody::BudgetCharged(_) | RecordBody::Rewound(_) | RecordBody::Note(_) => {}
         }
         Ok(())
@@ -203,6 +220,12 @@ impl Visible {
             Some(files) => (Some(files), true),
             None => (self.files, self.files_are_owed),
         };
+        // One that was registered after the cut goes back to what it was then, which is the first that is known of it.
+        for (name, known) in &self.resources {
+            let first = &known.first;
+            let state = || ResourceStates { first: first.clone(), latest: first.clone() };
+            visible.resources.entry(name.clone()).or_insert_with(state);
+        }
         for (name, cell) in self.state.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Log) {
             visible.state.put(name.clone(), cell.clone());
         }

@@ -7,8 +7,8 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     CallOutcome, Decision, EvaluationResumed, EvaluationStarted, ObservationCause, Outcome, PauseReason,
-    Position, ProcessStarted, ProgramStarted, RecordBody, Resolved, StepFinished, TaskFinished, TurnFinished,
-    WorkspaceObserved, WorkspaceRoot,
+    Position, ProcessStarted, ProgramStarted, RecordBody, Resolved, ResourceChanged, StepFinished,
+    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -169,6 +169,7 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         (Action::FinishCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
             writer.start_call(id, call);
             writer.change::<Tally>(StoredOp::Append(json!(pick)));
+            writer.push(ResourceChanged::new(format!("spool {}", pick % 3), json!(pick)));
             writer.finish_call(id, call, CallOutcome::Succeeded);
         }),
         (Action::FailCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {

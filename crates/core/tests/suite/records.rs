@@ -9,7 +9,8 @@ use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LeftOut,
     Note, ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted,
-    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, Rewound, SessionCreated,
+    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, ResourceChanged, Rewound,
+    SessionCreated,
     StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
@@ -424,6 +425,12 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
             extra,
         },
     );
+    let resource = (text(), data()).prop_map(|(name, (state, state_object, extra))| ResourceChanged {
+        name,
+        state,
+        state_object,
+        extra,
+    });
     let note = (text(), text(), data()).prop_map(|(topic, text, (data, data_object, extra))| Note {
         topic,
         text,
@@ -451,6 +458,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         task.prop_map(RecordBody::from).boxed(),
         step.prop_map(RecordBody::from).boxed(),
         process.prop_map(RecordBody::from).boxed(),
+        resource.prop_map(RecordBody::from).boxed(),
         note.prop_map(RecordBody::from).boxed(),
     ]
 }

@@ -18,9 +18,12 @@ struct Migration {
     sql: &'static str,
 }
 
-/// All migrations. One is added when the tables change, and none is ever changed or taken out.
-const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "journals", sql: include_str!("schema/0001_journals.sql") }];
+/// All migrations. One is added when the tables change, or when journals may hold records of a new kind; none is ever changed or
+/// taken out.
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "journals", sql: include_str!("schema/0001_journals.sql") },
+    Migration { number: 2, name: "resources", sql: include_str!("schema/0002_resources.sql") },
+];
 
 /// The number of the last migration that is known here.
 pub(super) const VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;

@@ -11,8 +11,8 @@ use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
     ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProgramStarted,
-    ProviderSidecar, RequestStarted, Resolved, Rewound, StepFinished, TaskFinished, TurnFinished,
-    WorkspaceObserved, WorkspaceRoot,
+    ProviderSidecar, RequestStarted, Resolved, ResourceChanged, Rewound, StepFinished, TaskFinished,
+    TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -115,6 +115,10 @@ pub fn every_kind() -> Journal {
             .with(stored::<Remark>(StoredOp::Append(json!({ "text": "it took a while" }))))
             .with(say(result, 3, 1))
             .with(charged(of_call))
+            .with(ResourceChanged {
+                extra: extra.clone(),
+                ..ResourceChanged::new("spool", json!({ "metres": 40 }))
+            })
             .with(CallFinished {
                 call_id,
                 outcome: CallOutcome::Succeeded,

@@ -23,7 +23,8 @@ fn directory() -> PathBuf {
 }
 
 /// What a fixture holds: its name, the number of its sessions, and a digest over the texts of all records.
-const FIXTURES: &[(&str, usize, &str)] = &[("store-v1.db", 4, "93005b7a8e8474c1")];
+const FIXTURES: &[(&str, usize, &str)] =
+    &[("store-v1.db", 4, "93005b7a8e8474c1"), ("store-v2.db", 4, "0000000000000000")];
 
 #[test]
 #[ignore = "makes the fixture of the newest version, once"]
@@ -47,7 +48,8 @@ fn make_a_fixture() {
     block_on(store.release(agent.lease)).unwrap();
     block_on(store.release(writer.lease)).unwrap();
     drop(store);
-    fs::remove_dir_all(path.with_file_name("store-v1.db-locks")).unwrap();
+    let locks = format!("{}-locks", FIXTURES.last().unwrap().0);
+    fs::remove_dir_all(path.with_file_name(locks)).unwrap();
 }
 
 /// A digest over the texts of all records as they are stored, and how many there are.

@@ -1,0 +1,32 @@
+//! The record of a snapshotable resource.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::extra::Extra;
+use crate::object::ObjectRef;
+
+/// The state of a snapshotable resource: at the beginning of the session, or after a call that changed it.
+///
+/// It stands in the batch of what it belongs to: of the first record, or of the end of the call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResourceChanged {
+    /// The stored name of the resource.
+    pub name: String,
+    /// Its state.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+    /// Its state, once it is too large for a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_object: Option<ObjectRef>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl ResourceChanged {
+    /// The state of the resource with this name.
+    pub fn new(name: impl Into<String>, state: Value) -> Self {
+        Self { name: name.into(), state, state_object: None, extra: Extra::default() }
+    }
+}

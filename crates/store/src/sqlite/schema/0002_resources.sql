@@ -1,0 +1,1 @@
+-- Journals may hold records of the kind `resource_changed`, which programs of version 1 refuse. No table changes.
