@@ -196,6 +196,11 @@ pub mod prelude {
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// The examples of the page about agents, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/agents.md")]
+struct Agents;
+
 /// The examples of the page about Lisp agents, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/lisp-agents.md")]

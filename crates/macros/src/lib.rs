@@ -82,6 +82,7 @@ pub fn derive_slice(input: TokenStream) -> TokenStream {
 /// | `name = "..."` | The name, where it is not the function's. 1 to 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`. |
 /// | `effect = "..."` | What it may do to the world: `"pure"`, `"workspace"`, `"idempotent"` or `"external"`; the last when absent. |
 /// | `workspace = "..."` | Whether it uses files: `"none"`, `"read"` or `"write"`. When absent, pure tools read and all others write. |
+/// | `resources = "..."` | Whether it uses snapshotable resources: `"none"`, `"read"` or `"write"`; the first when absent. |
 /// | `approval` | A person has to approve each call. |
 /// | `timeout = "30s"` | How long a call may take, in `ms`, `s`, `m` or `h`. |
 /// | `example(description = "...", arguments = { ... }, result = ...)` | A call as it may look, in JSON; `result` may be left out. There can be several. |

@@ -4,11 +4,15 @@
 //! why it was taken. As JSON it can be restored in another process.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::error::ExecutionStateError;
+use super::files::WorkspaceResource;
 use super::snapshotable::ResourceSnapshot;
 use crate::digest::Digest;
 use crate::extra::Extra;
@@ -19,7 +23,7 @@ use crate::session::{BoxError, Snapshot, SnapshotRestoreError};
 use crate::time::Timestamp;
 
 /// The version of the stored form that this program writes.
-pub const COMPOSITE_VERSION: u32 = 1;
+pub const COMPOSITE_VERSION: u32 = 2;
 
 /// Why a snapshot was taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,9 +48,14 @@ impl SnapshotMetadata {
         Self { tag: Some(tag.into()), ..Self::default() }
     }
 
-    /// A boundary of a call.
+    /// A boundary of a call, with the label `pre:` or `post:` and the call's id.
     pub fn of_call(call: CallId, tool: &str, phase: SnapshotPhase) -> Self {
-        Self { tag: None, tool_call_id: Some(call), tool_name: Some(tool.to_owned()), phase }
+        let tag = match phase {
+            SnapshotPhase::PreTool => Some(format!("pre:{call}")),
+            SnapshotPhase::PostTool => Some(format!("post:{call}")),
+            SnapshotPhase::Checkpoint | SnapshotPhase::Manual => None,
+        };
+        Self { tag, tool_call_id: Some(call), tool_name: Some(tool.to_owned()), phase }
     }
 }
 
@@ -84,16 +93,30 @@ pub struct CompositeSnapshot {
     pub extra: Extra,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Stored {
+/// The stored form. Version 1 held the session as text inside of a string.
+#[derive(Serialize)]
+struct Stored<'a> {
     version: u32,
     snapshot_id: SnapshotId,
     created_at: Timestamp,
-    /// A snapshot is a document of its own, with its own version, so it is kept as one.
-    session: String,
+    /// A snapshot is a document of its own, with its own version.
+    session: Box<RawValue>,
+    resources: BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rng: Option<&'a Rng>,
+    metadata: &'a SnapshotMetadata,
+    #[serde(flatten)]
+    extra: &'a Extra,
+}
+
+/// Everything of the stored form but the version and the session.
+#[derive(Deserialize)]
+struct Rest {
+    snapshot_id: SnapshotId,
+    created_at: Timestamp,
     #[serde(default)]
     resources: BTreeMap<String, Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     rng: Option<Rng>,
     #[serde(default)]
     metadata: SnapshotMetadata,
@@ -104,20 +127,23 @@ struct Stored {
 impl CompositeSnapshot {
     /// The snapshot as JSON.
     pub fn to_json(&self) -> Result<String, ExecutionStateError> {
-        let stored = Stored {
-            version: COMPOSITE_VERSION,
-            snapshot_id: self.snapshot_id,
-            created_at: self.created_at,
-            session: self.session.to_json()?,
-            resources: self.resources_by(ResourceSnapshot::to_json)?,
-            rng: self.rng.clone(),
-            metadata: self.metadata.clone(),
-            extra: self.extra.clone(),
+        let stored = || -> Result<String, BoxError> {
+            let session = RawValue::from_string(self.session.to_json()?)?;
+            let stored = Stored {
+                version: COMPOSITE_VERSION,
+                snapshot_id: self.snapshot_id,
+                created_at: self.created_at,
+                session,
+                resources: self.resources_by(|_, snapshot| snapshot.to_json())?,
+                rng: self.rng.as_ref(),
+                metadata: &self.metadata,
+                extra: &self.extra,
+            };
+            let text = serde_json::to_string(&stored)?;
+            around(JsonLimits::default()).check(text.as_bytes())?;
+            Ok(text)
         };
-        serde_json::to_string(&stored).map_err(|source| ExecutionStateError::Snapshot {
-            resource: "(composite)".to_owned(),
-            source: source.into(),
-        })
+        stored().map_err(not_composed)
     }
 
     /// Reads a snapshot within the default limits.
@@ -127,44 +153,99 @@ impl CompositeSnapshot {
 
     /// Reads a snapshot within these limits, which also hold for the session's part.
     pub fn from_json_within(text: &[u8], limits: JsonLimits) -> Result<Self, SnapshotRestoreError> {
-        limits.check(text)?;
-        let stored: Stored = serde_json::from_slice(text)?;
-        if stored.version != COMPOSITE_VERSION {
-            let known = COMPOSITE_VERSION;
-            return Err(SnapshotRestoreError::UnknownVersion { stored: stored.version, known });
-        }
-        let resources = stored.resources.into_iter();
+        around(limits).check(text)?;
+        let Fields(mut fields) = serde_json::from_slice(text)?;
+        let mut take = |name: &'static str| match fields.iter().position(|(field, _)| field == name) {
+            Some(place) => Ok(fields.remove(place).1),
+            None => Err(<serde_json::Error as serde::de::Error>::missing_field(name)),
+        };
+        let (version, session) = (take("version")?, take("session")?);
+        let session = match serde_json::from_str(version.get())? {
+            1 => serde_json::from_str(session.get())?,
+            COMPOSITE_VERSION => session.get().to_owned(),
+            stored => {
+                return Err(SnapshotRestoreError::UnknownVersion { stored, known: COMPOSITE_VERSION });
+            }
+        };
+        let rest: Map<String, Value> = fields
+            .into_iter()
+            .map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?)))
+            .collect::<Result<_, serde_json::Error>>()?;
+        let rest: Rest = serde_json::from_value(Value::Object(rest))?;
+        let resources = rest.resources.into_iter();
         Ok(Self {
-            snapshot_id: stored.snapshot_id,
-            created_at: stored.created_at,
-            session: Snapshot::from_json_within(stored.session.as_bytes(), limits)?,
+            snapshot_id: rest.snapshot_id,
+            created_at: rest.created_at,
+            session: Snapshot::from_json_within(session.as_bytes(), limits)?,
             resources: resources.map(|(name, value)| (name, ResourceSnapshot::Stored(value))).collect(),
-            rng: stored.rng,
-            metadata: stored.metadata,
-            extra: stored.extra,
+            rng: rest.rng,
+            metadata: rest.metadata,
+            extra: rest.extra,
         })
     }
 
     /// A digest of the content: session, resources and chance. Ids, times and labels do not count.
     pub fn content_digest(&self) -> Result<Digest, ExecutionStateError> {
         let session = self.session.content_digest()?;
-        Digest::of_json(&(session, self.resources_by(ResourceSnapshot::content)?, &self.rng)).map_err(
-            |source| ExecutionStateError::Snapshot {
-                resource: "(composite)".to_owned(),
-                source: source.into(),
-            },
-        )
+        let resources = self.resources_by(|name, snapshot| {
+            let mut value = snapshot.to_json()?;
+            // Objects that are brought along are named by the root, and whether they have to be brought says nothing about it.
+            if let Some(fields) = value.as_object_mut().filter(|_| name == WorkspaceResource::NAME) {
+                fields.remove("objects");
+            }
+            Ok(value)
+        })?;
+        Digest::of_json(&(session, resources, &self.rng)).map_err(|source| not_composed(source.into()))
     }
 
     fn resources_by(
         &self,
-        part: fn(&ResourceSnapshot) -> Result<Value, BoxError>,
+        part: impl Fn(&str, &ResourceSnapshot) -> Result<Value, BoxError>,
     ) -> Result<BTreeMap<String, Value>, ExecutionStateError> {
-        let resources = self.resources.iter().map(|(name, snapshot)| match part(snapshot) {
+        let resources = self.resources.iter().map(|(name, snapshot)| match part(name, snapshot) {
             Ok(value) => Ok((name.clone(), value)),
             Err(source) => Err(ExecutionStateError::Snapshot { resource: name.clone(), source }),
         });
         resources.collect()
+    }
+}
+
+fn not_composed(source: BoxError) -> ExecutionStateError {
+    ExecutionStateError::Snapshot { resource: "(composite)".to_owned(), source }
+}
+
+/// The limits of a text around one that is held to these.
+fn around(limits: JsonLimits) -> JsonLimits {
+    JsonLimits { depth: limits.depth.saturating_add(1), ..limits }
+}
+
+/// The fields of an object in their order, none of which may stand twice.
+struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a snapshot")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields: Vec<(String, Box<RawValue>)> = Vec::new();
+                while let Some((name, raw)) = map.next_entry::<String, Box<RawValue>>()? {
+                    if fields.iter().any(|(field, _)| *field == name) {
+                        return Err(serde::de::Error::custom(format_args!(
+                            "the field {name:?} stands twice"
+                        )));
+                    }
+                    fields.push((name, raw));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
     }
 }
 

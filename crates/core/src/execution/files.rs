@@ -33,13 +33,12 @@ impl Snapshotable for MemoryFilesystem {
         Ok(ResourceSnapshot::live(MemoryFilesystem::snapshot(self)))
     }
 
-    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore, BoxError> {
+    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
         let files = match snapshot.downcast::<MemoryFiles>() {
             Some(files) => files.clone(),
             None => serde_json::from_value(snapshot.to_json()?)?,
         };
-        let here = self.same_files();
-        Ok(PreparedRestore::new(move || {
+        Ok(PreparedRestore::new(move |here: &mut Self| {
             here.restore(files);
             Ok(())
         }))
@@ -105,10 +104,11 @@ impl LiveSnapshot for WorkspaceState {
     }
 }
 
-/// A workspace as a part of execution state.
+/// A workspace as a part of execution state. Clones are the same workspace.
+#[derive(Clone)]
 pub struct WorkspaceResource {
     workspace: Arc<dyn Workspace>,
-    latest: Mutex<Option<WorkspaceState>>,
+    latest: Arc<Mutex<Option<WorkspaceState>>>,
 }
 
 impl WorkspaceResource {
@@ -117,7 +117,7 @@ impl WorkspaceResource {
 
     /// This workspace.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
-        Self { workspace, latest: Mutex::default() }
+        Self { workspace, latest: Arc::default() }
     }
 
     /// Notes what the files were when they were last looked at, so that a boundary of a call that does not change them need
@@ -141,14 +141,15 @@ impl Snapshotable for WorkspaceResource {
         Ok(ResourceSnapshot::live(WorkspaceState::from(self.workspace.capture()?)))
     }
 
-    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore, BoxError> {
+    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
         let state = match snapshot.downcast::<WorkspaceState>() {
             Some(state) => state.clone(),
             None => WorkspaceState::from_json(snapshot.to_json()?)?,
         };
-        let workspace = self.workspace.clone();
-        Ok(PreparedRestore::new(move || {
-            workspace.restore_bringing(state.root, state.coverage, &state.objects)?;
+        // Whatever is missing is found before anything is changed.
+        self.workspace.check_restorable(state.root, state.coverage, &state.objects)?;
+        Ok(PreparedRestore::new(move |here: &mut Self| {
+            here.workspace.restore_bringing(state.root, state.coverage, &state.objects)?;
             Ok(())
         }))
     }

@@ -3,20 +3,26 @@
 //! [`ExecutionState`] owns the session, the resources, the clock, chance and the checkpoints. A [`CompositeSnapshot`] covers all
 //! of it, and restoring one is all or nothing: every part is prepared before any is changed.
 
+mod call_resources;
+mod cell;
 mod checkpoint;
 mod composite;
 mod error;
 mod files;
+mod resource_use;
 mod resources;
 mod snapshotable;
 mod state;
 
+pub use call_resources::{CallResources, ResourceError};
+pub use cell::{ReadyRestore, ResourceInUse, ResourceMut, ResourceRef, SnapshotableResource};
 pub use checkpoint::{CheckpointStore, DEFAULT_CAPACITY, ToolCheckpoint};
 pub use composite::{
     COMPOSITE_VERSION, CompositeSnapshot, SnapshotMetadata, SnapshotPhase, snapshots_equivalent,
 };
 pub use error::{ExecutionStateError, RestoreFailedError};
 pub use files::{WorkspaceResource, WorkspaceState};
-pub use resources::{CallResources, ResourceError, Resources, ResourcesBuilder, Scope};
+pub use resource_use::ResourceUse;
+pub use resources::{Resources, ResourcesBuilder, ResourcesError, Scope};
 pub use snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
 pub use state::{ExecutionState, Known};

@@ -1,17 +1,23 @@
 //! Resources: typed things that tools use, and how long they live.
 //!
-//! A [`Resources`] maps a type, often a trait such as `dyn Filesystem`, to one instance. An instance is given ready made, or
-//! made when it is first asked for: once per *session*, or once per *call*. A [`CallResources`] is what one call sees. When
-//! the call ends its own resources are closed, the last made first; when it fails, session resources that it was the first
-//! to make are closed and forgotten with it.
+//! A [`Resources`] maps a type to one instance. *Ordinary* resources, often traits such as `dyn Index`, are given ready made, or made
+//! when they are first asked for: once per *session*, or once per *call*. *Snapshotable* resources are part of the state of their
+//! session: they are registered once, by value, and take part in every transaction, snapshot and rewind. A [`CallResources`] is
+//! what one call sees.
 
 use std::any::{Any, TypeId, type_name};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::snapshotable::Snapshotable;
+use super::call_resources::CallResources;
+use super::cell::{ReadyRestore, ResourceInUse, SnapshotableResource};
+use super::error::{ExecutionStateError, RestoreFailedError};
+use super::files::WorkspaceResource;
+use super::resource_use::ResourceUse;
+use super::snapshotable::{ResourceSnapshot, Snapshotable};
+use crate::ports::Workspace;
 use crate::session::BoxError;
 
 /// How long a resource lives that is made when it is asked for.
@@ -23,57 +29,62 @@ pub enum Scope {
     Call,
 }
 
-/// A resource could not be given.
-#[derive(Debug, thiserror::Error)]
+/// Resources cannot be registered together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ResourceError {
-    /// Making it failed.
-    #[error("the resource {resource} could not be made")]
-    Provider {
-        /// The type.
-        resource: &'static str,
-        /// What its maker said.
-        #[source]
-        source: BoxError,
+pub enum ResourcesError {
+    /// Two snapshotable resources store their state under one name.
+    #[error("two snapshotable resources have the stored name {name:?}; each needs its own")]
+    DuplicateName {
+        /// The name.
+        name: &'static str,
     },
-    /// Making it needs itself.
-    #[error("making the resource {resource} needs the resource itself")]
-    Circular {
+    /// A type is registered twice, and at least once as snapshotable.
+    #[error(
+        "the resource {resource} is registered twice; a snapshotable resource is registered once, by `with_snapshotable`"
+    )]
+    DuplicateType {
         /// The type.
         resource: &'static str,
+    },
+    /// The files of a session are stored under this name.
+    #[error("the stored name {name:?} belongs to the files of the session; choose another")]
+    ReservedName {
+        /// The name.
+        name: &'static str,
     },
 }
 
-type AnyResource = Arc<dyn Any + Send + Sync>;
+pub(super) type AnyResource = Arc<dyn Any + Send + Sync>;
 type Close = Arc<dyn Fn(&AnyResource) + Send + Sync>;
 type Make = Arc<dyn Fn(&CallResources) -> Result<AnyResource, BoxError> + Send + Sync>;
 
 #[derive(Clone)]
-struct Maker {
-    scope: Scope,
-    make: Make,
-    close: Option<Close>,
+pub(super) struct Maker {
+    pub(super) scope: Scope,
+    pub(super) make: Make,
+    pub(super) close: Option<Close>,
 }
 
 /// A resource that was made, by whom, and how it is closed.
-struct Made {
-    kind: TypeId,
-    resource: AnyResource,
-    close: Option<Close>,
+pub(super) struct Made {
+    pub(super) kind: TypeId,
+    pub(super) resource: AnyResource,
+    pub(super) close: Option<Close>,
     /// The call that made it, until another one uses it too: then it belongs to the session.
-    only_of: Option<u64>,
+    pub(super) only_of: Option<u64>,
 }
 
 #[derive(Default)]
-struct Instances {
-    by_type: HashMap<TypeId, AnyResource>,
+pub(super) struct Instances {
+    pub(super) by_type: HashMap<TypeId, AnyResource>,
     /// In the order in which they were made.
-    made: Vec<Made>,
-    in_making: Vec<TypeId>,
+    pub(super) made: Vec<Made>,
+    pub(super) in_making: Vec<TypeId>,
 }
 
 impl Instances {
-    fn forget(&mut self, condition: impl Fn(&Made) -> bool) -> Vec<Made> {
+    pub(super) fn forget(&mut self, condition: impl Fn(&Made) -> bool) -> Vec<Made> {
         let (forgotten, kept) = std::mem::take(&mut self.made).into_iter().partition(condition);
         self.made = kept;
         for made in &forgotten {
@@ -83,7 +94,7 @@ impl Instances {
     }
 
     /// What there is of a type, for a call.
-    fn get(&mut self, kind: TypeId, call: u64) -> Option<AnyResource> {
+    pub(super) fn get(&mut self, kind: TypeId, call: u64) -> Option<AnyResource> {
         let there = self.by_type.get(&kind)?.clone();
         if let Some(made) = self.made.iter_mut().find(|made| made.kind == kind)
             && made.only_of != Some(call)
@@ -95,28 +106,38 @@ impl Instances {
 }
 
 #[derive(Default)]
-struct Shared {
-    makers: HashMap<TypeId, Maker>,
-    instances: Mutex<Instances>,
+pub(super) struct Shared {
+    pub(super) makers: HashMap<TypeId, Maker>,
+    pub(super) instances: Mutex<Instances>,
     calls: AtomicU64,
+    /// The snapshotable resources, in the order of their registration.
+    snapshotable: Vec<(TypeId, SnapshotableResource)>,
 }
 
-/// The resources of a session.
-#[derive(Clone, Default)]
+/// The resources of a session. A clone has the same instances, so each session needs resources of its own.
+#[derive(Clone)]
 pub struct Resources {
-    shared: Arc<Shared>,
-    snapshotable: Arc<Vec<Arc<dyn Snapshotable>>>,
+    pub(super) shared: Arc<Shared>,
+    workspace: Option<(WorkspaceResource, SnapshotableResource)>,
+    /// What may be done with the snapshotable resources at most.
+    pub(super) lent: ResourceUse,
+}
+
+impl Default for Resources {
+    fn default() -> Self {
+        Self { shared: Arc::default(), workspace: None, lent: ResourceUse::Write }
+    }
 }
 
 /// Collects what a session's resources are.
 #[derive(Default)]
 pub struct ResourcesBuilder {
     shared: Shared,
-    snapshotable: Vec<Arc<dyn Snapshotable>>,
+    problem: Option<ResourcesError>,
 }
 
 impl ResourcesBuilder {
-    /// Gives a ready instance. A later one of the same type takes its place.
+    /// Registers a ready instance of an ordinary resource. A later one of the same type takes its place.
     #[must_use]
     pub fn with<T: ?Sized + Send + Sync + 'static>(mut self, resource: Arc<T>) -> Self {
         let instances = self.shared.instances.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -124,15 +145,28 @@ impl ResourcesBuilder {
         self
     }
 
-    /// Gives a part of the state that snapshots cover. It takes part in every transaction.
+    /// Registers a snapshotable resource. Tools reach it by its type through guards, and it takes part in every transaction,
+    /// snapshot and rewind of the session.
     #[must_use]
-    pub fn with_snapshotable(mut self, resource: Arc<dyn Snapshotable>) -> Self {
-        self.snapshotable.retain(|other| other.snapshot_name() != resource.snapshot_name());
-        self.snapshotable.push(resource);
+    pub fn with_snapshotable<T: Snapshotable>(mut self, resource: T) -> Self {
+        let resource = SnapshotableResource::new(resource);
+        let (kind, name) = (TypeId::of::<T>(), resource.name());
+        let known = &mut self.shared.snapshotable;
+        let problem = if name == WorkspaceResource::NAME {
+            Some(ResourcesError::ReservedName { name })
+        } else if known.iter().any(|(_, other)| other.name() == name) {
+            Some(ResourcesError::DuplicateName { name })
+        } else if known.iter().any(|(other, _)| *other == kind) {
+            Some(ResourcesError::DuplicateType { resource: type_name::<T>() })
+        } else {
+            None
+        };
+        self.problem = self.problem.or(problem);
+        known.push((kind, resource));
         self
     }
 
-    /// Says how a resource is made when it is first asked for.
+    /// Says how an ordinary resource is made when it is first asked for.
     #[must_use]
     pub fn with_maker<T: ?Sized + Send + Sync + 'static>(
         self,
@@ -169,9 +203,20 @@ impl ResourcesBuilder {
         self
     }
 
-    /// The resources.
-    pub fn build(self) -> Resources {
-        Resources { shared: Arc::new(self.shared), snapshotable: Arc::new(self.snapshotable) }
+    /// The resources. Fails if two snapshotable ones have one stored name, or if a snapshotable one is registered twice.
+    pub fn build(mut self) -> Result<Resources, ResourcesError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let instances = self.shared.instances.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let twice =
+            self.shared.snapshotable.iter().find(|(kind, _)| {
+                instances.by_type.contains_key(kind) || self.shared.makers.contains_key(kind)
+            });
+        if let Some((_, resource)) = twice {
+            return Err(ResourcesError::DuplicateType { resource: resource.type_name() });
+        }
+        Ok(Resources { shared: Arc::new(self.shared), ..Resources::default() })
     }
 }
 
@@ -181,43 +226,87 @@ impl Resources {
         ResourcesBuilder::default()
     }
 
-    /// A resource that is there: given ready made, or made before for the session.
+    /// An ordinary resource that is there: given ready made, or made before for the session.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let instances = lock(&self.shared.instances);
         instances.by_type.get(&TypeId::of::<T>()).and_then(|resource| resource.downcast_ref()).cloned()
     }
 
-    /// A resource that is there, or else this one.
+    /// An ordinary resource that is there, or else this one.
     pub fn get_or<T: ?Sized + Send + Sync + 'static>(&self, default: Arc<T>) -> Arc<T> {
         self.get().unwrap_or(default)
     }
 
-    /// The parts of the state that snapshots cover.
-    pub fn snapshotable_resources(&self) -> &[Arc<dyn Snapshotable>] {
-        &self.snapshotable
+    /// What `look` says of a snapshotable resource, outside of any call; `None` when there is none of this type.
+    pub fn look_at<T: Snapshotable, R>(
+        &self,
+        look: impl FnOnce(&T) -> R,
+    ) -> Option<Result<R, ResourceInUse>> {
+        self.of_type(TypeId::of::<T>())?.look_at(look)
     }
 
-    /// The part of the state of this type.
-    pub fn snapshotable<T: Snapshotable>(&self) -> Option<Arc<T>> {
-        self.snapshotable.iter().find_map(|one| {
-            let one: Arc<dyn Any + Send + Sync> = one.clone();
-            one.downcast().ok()
-        })
+    /// The parts of the state that snapshots cover: the snapshotable resources, and the files.
+    pub fn snapshotable_resources(&self) -> impl Iterator<Item = &SnapshotableResource> {
+        self.registered().chain(self.workspace.as_ref().map(|(_, resource)| resource))
     }
 
-    /// The same with one more part of the state.
+    /// The snapshotable resources without the files, in the order of their registration.
+    pub fn registered(&self) -> impl Iterator<Item = &SnapshotableResource> {
+        let registered = self.shared.snapshotable.iter().map(|(_, resource)| resource);
+        registered.filter(|_| !self.lent.is_none())
+    }
+
+    pub(super) fn of_type(&self, kind: TypeId) -> Option<&SnapshotableResource> {
+        let found = self.shared.snapshotable.iter().find(|(known, _)| *known == kind);
+        found.map(|(_, resource)| resource)
+    }
+
+    /// The same with these files as a part of the state, in place of those that were, or without files.
     #[must_use]
-    pub fn including(mut self, resource: Arc<dyn Snapshotable>) -> Self {
-        let snapshotable = Arc::make_mut(&mut self.snapshotable);
-        snapshotable.retain(|other| other.snapshot_name() != resource.snapshot_name());
-        snapshotable.push(resource);
+    pub fn with_workspace(mut self, workspace: Option<Arc<dyn Workspace>>) -> Self {
+        self.workspace = workspace.map(|workspace| {
+            let workspace = WorkspaceResource::new(workspace);
+            (workspace.clone(), SnapshotableResource::new(workspace))
+        });
         self
     }
 
-    /// What one call sees.
+    /// The files as a part of the state.
+    pub fn workspace(&self) -> Option<&WorkspaceResource> {
+        self.workspace.as_ref().map(|(workspace, _)| workspace)
+    }
+
+    /// The same instances, of which the snapshotable ones can be used in this way at most.
+    #[must_use]
+    pub fn lent(mut self, most: ResourceUse) -> Self {
+        self.lent = self.lent.min(most);
+        self
+    }
+
+    /// Restores the states of these resources: all are prepared before any is changed. States of resources that are not there
+    /// are left alone.
+    pub fn restore(&self, states: &BTreeMap<String, ResourceSnapshot>) -> Result<(), ExecutionStateError> {
+        commit_all(self.prepare_restore(states)?).map_err(ExecutionStateError::RestoreFailed)
+    }
+
+    /// Prepares the restore of all resources whose state is given.
+    pub(super) fn prepare_restore(
+        &self,
+        states: &BTreeMap<String, ResourceSnapshot>,
+    ) -> Result<Vec<(&'static str, ReadyRestore)>, ExecutionStateError> {
+        let named = self.snapshotable_resources().filter_map(|one| Some((one, states.get(one.name())?)));
+        let prepared = named.map(|(resource, state)| match resource.prepare_restore(state) {
+            Ok(ready) => Ok((resource.name(), ready)),
+            Err(source) => {
+                Err(ExecutionStateError::Unprepared { resource: resource.name().to_owned(), source })
+            }
+        });
+        prepared.collect()
+    }
+
+    /// What one call sees. Unless it is told otherwise it may not use snapshotable resources.
     pub fn for_call(&self) -> CallResources {
-        let call = self.shared.calls.fetch_add(1, Ordering::Relaxed);
-        CallResources { session: self.clone(), own: Arc::default(), call }
+        CallResources::new(self.clone(), self.shared.calls.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Closes all that was made for the session, the last made first.
@@ -227,68 +316,15 @@ impl Resources {
     }
 }
 
-/// The resources that one call sees.
-#[derive(Clone)]
-pub struct CallResources {
-    session: Resources,
-    own: Arc<Mutex<Instances>>,
-    /// Tells the calls of a session apart.
-    call: u64,
+/// Completes restores that were prepared.
+pub(super) fn commit_all(prepared: Vec<(&'static str, ReadyRestore)>) -> Result<(), RestoreFailedError> {
+    for (resource, ready) in prepared {
+        ready.commit().map_err(|source| RestoreFailedError { resource: resource.to_owned(), source })?;
+    }
+    Ok(())
 }
 
-impl CallResources {
-    /// A resource, made now if it has to be; `None` when there is none of this type.
-    pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Option<Arc<T>>, ResourceError> {
-        let (kind, resource) = (TypeId::of::<T>(), type_name::<T>());
-        if let Some(there) = self.there(kind) {
-            return Ok(there.downcast_ref().cloned());
-        }
-        let Some(maker) = self.session.shared.makers.get(&kind) else { return Ok(None) };
-        let instances = match maker.scope {
-            Scope::Session => &self.session.shared.instances,
-            Scope::Call => &*self.own,
-        };
-        // Noted and not locked: making one resource may ask for another.
-        if lock(&self.own).in_making.contains(&kind) {
-            return Err(ResourceError::Circular { resource });
-        }
-        lock(&self.own).in_making.push(kind);
-        let made = (maker.make)(self);
-        lock(&self.own).in_making.retain(|other| *other != kind);
-        let made = made.map_err(|source| ResourceError::Provider { resource, source })?;
-        let close = maker.close.clone();
-        let made = Made { kind, resource: made, close, only_of: Some(self.call) };
-        let mut instances = lock(instances);
-        // Another call may have made it meanwhile; then that one counts.
-        if let Some(there) = instances.get(kind, self.call) {
-            drop(instances);
-            close_all(vec![made]);
-            return Ok(there.downcast_ref().cloned());
-        }
-        let resource = made.resource.clone();
-        instances.by_type.insert(kind, resource.clone());
-        instances.made.push(made);
-        Ok(resource.downcast_ref().cloned())
-    }
-
-    /// Closes the call's own resources, the last made first. Of a call that failed, what it made for the session goes too,
-    /// unless another call uses it.
-    pub fn end(&self, succeeded: bool) {
-        let own = lock(&self.own).forget(|_| true);
-        close_all(own);
-        if !succeeded {
-            let made = lock(&self.session.shared.instances).forget(|made| made.only_of == Some(self.call));
-            close_all(made);
-        }
-    }
-
-    fn there(&self, kind: TypeId) -> Option<AnyResource> {
-        let own = lock(&self.own).by_type.get(&kind).cloned();
-        own.or_else(|| lock(&self.session.shared.instances).get(kind, self.call))
-    }
-}
-
-fn close_all(made: Vec<Made>) {
+pub(super) fn close_all(made: Vec<Made>) {
     for made in made.into_iter().rev() {
         if let Some(close) = &made.close {
             close(&made.resource);
@@ -297,19 +333,13 @@ fn close_all(made: Vec<Made>) {
 }
 
 /// A poisoned lock means that a maker or a closer panicked; the maps themselves are sound.
-fn lock(instances: &Mutex<Instances>) -> MutexGuard<'_, Instances> {
+pub(super) fn lock(instances: &Mutex<Instances>) -> MutexGuard<'_, Instances> {
     instances.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Resources {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.snapshotable.iter().map(|one| one.snapshot_name()).collect();
+        let names: Vec<_> = self.snapshotable_resources().map(SnapshotableResource::name).collect();
         formatter.debug_struct("Resources").field("snapshotable", &names).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for CallResources {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("CallResources").finish_non_exhaustive()
     }
 }

@@ -1,44 +1,83 @@
-//! What takes part in a snapshot of everything.
+//! Resources that take part in snapshots.
 //!
-//! A [`Snapshotable`] captures its state and puts it back in two steps: *preparing* does all that can fail, *committing* does
-//! the rest. So a restore of several things can be called off as long as any of them refuses.
+//! A [`Snapshotable`] captures its state, and restores it in two steps: *preparing* does everything that can fail, *committing*
+//! does the rest. So a restore of several resources can be called off as long as any of them refuses.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::session::BoxError;
 
-/// State that can be captured and put back.
-pub trait Snapshotable: Any + Send + Sync {
+/// State that can be captured and restored.
+///
+/// A resource is a plain value: tools read it through a shared reference and change it through an exclusive one, so it needs no
+/// lock of its own. What is changed behind a shared reference, by a lock inside of the resource, is not seen by a transaction.
+///
+/// ```
+/// use backstitch_core::execution::{PreparedRestore, ResourceSnapshot, Snapshotable};
+/// use backstitch_core::session::BoxError;
+///
+/// struct Counter(u64);
+///
+/// impl Snapshotable for Counter {
+///     fn snapshot_name(&self) -> &'static str {
+///         "counter"
+///     }
+///
+///     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+///         ResourceSnapshot::of(&self.0)
+///     }
+///
+///     fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
+///         let number = serde_json::from_value(snapshot.to_json()?)?;
+///         Ok(PreparedRestore::replace(Counter(number)))
+///     }
+/// }
+/// ```
+pub trait Snapshotable: Sized + Send + Sync + 'static {
     /// The name under which the state is stored. It must never change.
     fn snapshot_name(&self) -> &'static str;
 
     /// Captures the state as it is now.
     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError>;
 
-    /// Does all of a restore that can fail, and nothing that shows.
-    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore, BoxError>;
+    /// Does everything of a restore that can fail, and changes nothing.
+    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError>;
 }
 
-/// The second half of a restore.
-pub struct PreparedRestore(Box<dyn FnOnce() -> Result<(), BoxError> + Send>);
+/// The second half of a restore: changes the resource.
+pub struct PreparedRestore<T>(Box<Commit<T>>);
 
-impl PreparedRestore {
+type Commit<T> = dyn FnOnce(&mut T) -> Result<(), BoxError> + Send;
+
+impl<T> PreparedRestore<T> {
     /// A restore that this function completes.
-    pub fn new(commit: impl FnOnce() -> Result<(), BoxError> + Send + 'static) -> Self {
+    pub fn new(commit: impl FnOnce(&mut T) -> Result<(), BoxError> + Send + 'static) -> Self {
         Self(Box::new(commit))
     }
 
+    /// A restore that puts another value in the place of the resource.
+    pub fn replace(value: T) -> Self
+    where
+        T: Send + 'static,
+    {
+        Self::new(move |resource| {
+            *resource = value;
+            Ok(())
+        })
+    }
+
     /// Completes the restore.
-    pub fn commit(self) -> Result<(), BoxError> {
-        (self.0)()
+    pub fn commit(self, resource: &mut T) -> Result<(), BoxError> {
+        (self.0)(resource)
     }
 }
 
-impl fmt::Debug for PreparedRestore {
+impl<T> fmt::Debug for PreparedRestore<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("PreparedRestore")
     }
@@ -65,22 +104,17 @@ impl ResourceSnapshot {
         Self::Live(Arc::new(snapshot))
     }
 
+    /// A state as plain data.
+    pub fn of(state: &impl Serialize) -> Result<Self, BoxError> {
+        Ok(Self::Stored(serde_json::to_value(state)?))
+    }
+
     /// The state in memory, when it is one of this type.
     pub fn downcast<T: LiveSnapshot>(&self) -> Option<&T> {
         match self {
             Self::Live(snapshot) => (&**snapshot as &dyn Any).downcast_ref(),
             Self::Stored(_) => None,
         }
-    }
-
-    /// What of the state is content. Objects that are brought along (a field `objects`) are named by the rest already, and
-    /// whether they have to be brought says nothing about the state.
-    pub fn content(&self) -> Result<Value, BoxError> {
-        let mut value = self.to_json()?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.remove("objects");
-        }
-        Ok(value)
     }
 
     /// The state as plain data.

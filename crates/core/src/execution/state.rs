@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::checkpoint::CheckpointStore;
 use super::composite::{CompositeSnapshot, SnapshotMetadata};
-use super::error::{ExecutionStateError, RestoreFailedError};
-use super::resources::Resources;
-use super::snapshotable::{PreparedRestore, ResourceSnapshot};
+use super::error::ExecutionStateError;
+use super::resources::{Resources, commit_all};
+use super::snapshotable::ResourceSnapshot;
 use crate::extra::Extra;
 use crate::id::CallId;
 use crate::rng::Rng;
@@ -73,8 +73,8 @@ impl ExecutionState {
         known: impl Fn(&str) -> Known,
     ) -> Result<CompositeSnapshot, ExecutionStateError> {
         self.check_sound()?;
-        let resources = self.resources.snapshotable_resources().iter().filter_map(|resource| {
-            let name = resource.snapshot_name();
+        let resources = self.resources.snapshotable_resources().filter_map(|resource| {
+            let name = resource.name();
             let snapshot = match known(name) {
                 Known::No => resource.snapshot(),
                 Known::As(snapshot) => Ok(snapshot),
@@ -98,29 +98,17 @@ impl ExecutionState {
     /// poisoned, and every later use of it says so.
     pub fn restore(&mut self, snapshot: &CompositeSnapshot) -> Result<(), ExecutionStateError> {
         self.check_sound()?;
-        let known = self.resources.snapshotable_resources();
-        let unknown =
-            snapshot.resources.keys().find(|name| !known.iter().any(|one| one.snapshot_name() == **name));
-        if let Some(resource) = unknown {
+        let known: Vec<_> = self.resources.snapshotable_resources().map(|one| one.name()).collect();
+        if let Some(resource) = snapshot.resources.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(ExecutionStateError::UnknownResource { resource: resource.clone() });
         }
-        let mut prepared: Vec<(&'static str, PreparedRestore)> = Vec::new();
-        for resource in known {
-            let name = resource.snapshot_name();
-            let Some(state) = snapshot.resources.get(name) else { continue };
-            let ready = resource
-                .prepare_restore(state)
-                .map_err(|source| ExecutionStateError::Unprepared { resource: name.to_owned(), source })?;
-            prepared.push((name, ready));
-        }
+        let prepared = self.resources.prepare_restore(&snapshot.resources)?;
         // Tried on a clone, which costs nothing, so that a refusal comes before any change.
         let mut session = self.session.clone();
         session.rollback(&snapshot.session)?;
-        for (resource, ready) in prepared {
-            if let Err(source) = ready.commit() {
-                self.poisoned = true;
-                return Err(RestoreFailedError { resource: resource.to_owned(), source }.into());
-            }
+        if let Err(error) = commit_all(prepared) {
+            self.poisoned = true;
+            return Err(error.into());
         }
         self.session.rollback(&snapshot.session)?;
         if snapshot.rng.is_some() {

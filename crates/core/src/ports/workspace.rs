@@ -102,6 +102,14 @@ pub trait Workspace: Send + Sync {
         self.restore_covering(root, coverage)
     }
 
+    /// Refuses a state of which something is neither stored nor brought along, before anything is changed.
+    fn check_restorable(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<(), WorkspaceError>;
+
     /// What differs between two states, by path.
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError>;
 }

@@ -17,7 +17,7 @@ use super::host::{Progress, ToolHost};
 use super::name::ToolName;
 use super::spec::WorkspaceUse;
 use crate::budget::Limits;
-use crate::execution::{CallResources, ResourceError};
+use crate::execution::{CallResources, ResourceError, ResourceMut, ResourceRef, Snapshotable};
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{IdempotencyKey, InnerMessage, TurnFinished};
 use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
@@ -44,7 +44,7 @@ pub enum ContextError {
         /// Why.
         reason: &'static str,
     },
-    /// A resource could not be made.
+    /// A resource could not be given.
     #[error(transparent)]
     Resource(#[from] ResourceError),
     /// A process could not be run.
@@ -191,10 +191,22 @@ impl ToolContext {
         self.inner.parts.filesystem.clone().ok_or_else(|| no_files("the session has no workspace"))
     }
 
-    /// A resource, made now if it has to be; `None` when there is none of this type.
-    pub fn resource<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Option<Arc<T>>, ContextError> {
+    /// A guard that reads a resource; `None` when there is none of this type.
+    ///
+    /// An ordinary resource is made now if it has to be, and [`ResourceRef::into_shared`] gives it out. A snapshotable one is read
+    /// under the hold of the call, so the tool has to declare `resources = "read"` or `"write"`.
+    pub fn resource<T: ?Sized + Send + Sync + 'static>(
+        &self,
+    ) -> Result<Option<ResourceRef<T>>, ContextError> {
         self.check()?;
-        Ok(self.inner.parts.resources.get::<T>()?)
+        Ok(self.inner.parts.resources.read::<T>()?)
+    }
+
+    /// A guard that changes a snapshotable resource; `None` when there is none of this type. What is changed is rolled back if the
+    /// call fails. The tool has to declare `resources = "write"`, and the guard must not outlive the call.
+    pub fn resource_mut<T: Snapshotable>(&self) -> Result<Option<ResourceMut<T>>, ContextError> {
+        self.check()?;
+        Ok(self.inner.parts.resources.write::<T>()?)
     }
 
     /// Where the time comes from.

@@ -93,8 +93,8 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for ToolError {
     }
 }
 
-/// An error's text with those below it, since a model sees only this.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+/// An error's text with those below it, for a model or a person who sees nothing else.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -14,6 +14,7 @@ use super::error::ToolError;
 use super::name::{InvalidToolName, ToolName};
 use super::result::ToolResult;
 use super::spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
+use crate::execution::ResourceUse;
 use crate::journal::{Effect, IdempotencyKey};
 use crate::message::OptionResult;
 use crate::ports::BoxFuture;
@@ -108,6 +109,13 @@ impl ToolBuilder {
     #[must_use]
     pub fn workspace(mut self, workspace: WorkspaceUse) -> Self {
         self.workspace = Some(workspace);
+        self
+    }
+
+    /// Says whether the tool uses snapshotable resources. Undeclared it does not.
+    #[must_use]
+    pub fn resources(mut self, resources: ResourceUse) -> Self {
+        self.spec.resources = resources;
         self
     }
 

@@ -14,7 +14,7 @@ mod result;
 mod spec;
 
 pub use context::{ContextError, ContextParts, ToolContext};
-pub use error::ToolError;
+pub use error::{ToolError, with_causes};
 pub use handler::{
     Compensate, Reconcile, Reconciled, Tool, ToolBuilder, ToolHandler, ToolOutcome, schema_of,
 };
@@ -22,3 +22,5 @@ pub use host::{Progress, ToolHost};
 pub use name::{InvalidToolName, ToolName};
 pub use result::{Success, ToolResult, ValueInContext};
 pub use spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
+
+pub use crate::execution::ResourceUse;

@@ -1,7 +1,7 @@
 //! What is known of a tool before it runs.
 //!
 //! A [`ToolSpec`] is plain data: what a model is told (name, description, parameters) and what the runtime has to know (what the
-//! tool may do to the world, whether it uses files, whether a person has to approve, how long it may take).
+//! tool may do to the world, whether it uses files and snapshotable resources, whether a person has to approve, how long it may take).
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::name::ToolName;
 use crate::digest::Digest;
+use crate::execution::ResourceUse;
 use crate::journal::Effect;
 
 /// Whether a tool uses the files of the workspace.
@@ -73,6 +74,9 @@ pub struct ToolSpec {
     pub effect: Effect,
     /// Whether it uses files.
     pub workspace: WorkspaceUse,
+    /// Whether it uses snapshotable resources.
+    #[serde(default, skip_serializing_if = "ResourceUse::is_none")]
+    pub resources: ResourceUse,
     /// Whether a person has to approve each call.
     #[serde(default)]
     pub approval: Approval,
@@ -94,6 +98,7 @@ impl ToolSpec {
             output: None,
             effect: Effect::default(),
             workspace: WorkspaceUse::default_of(Effect::default()),
+            resources: ResourceUse::default(),
             approval: Approval::default(),
             timeout: None,
             examples: Vec::new(),

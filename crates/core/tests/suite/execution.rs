@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 use backstitch_core::execution::{
     CheckpointStore, CompositeSnapshot, ExecutionState, ExecutionStateError, PreparedRestore,
     ResourceSnapshot, Resources, SnapshotMetadata, SnapshotPhase, Snapshotable, ToolCheckpoint,
-    WorkspaceResource, WorkspaceState, snapshots_equivalent,
+    WorkspaceState, snapshots_equivalent,
 };
 use backstitch_core::filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::CallId;
+use backstitch_core::json::JsonLimits;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{Filesystem, Objects, Workspace, WriteMode};
 use backstitch_core::rng::Seed;
-use backstitch_core::session::{BoxError, Session, SnapshotRestoreError};
+use backstitch_core::session::{BoxError, Session, Snapshot, SnapshotRestoreError};
 use backstitch_core::time::Clock;
 use serde_json::json;
 
@@ -31,11 +32,11 @@ impl Objects for Nothing {
     }
 }
 
-/// A number that refuses to be restored while it says so.
-#[derive(Default)]
+/// A number that refuses to be restored while it says so. It is shared, so that a test sees it from outside.
+#[derive(Default, Clone)]
 struct Counter {
     number: Arc<Mutex<u64>>,
-    refuses: Mutex<Refuses>,
+    refuses: Arc<Mutex<Refuses>>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -65,18 +66,17 @@ impl Snapshotable for Counter {
         Ok(ResourceSnapshot::Stored(json!(self.get())))
     }
 
-    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore, BoxError> {
+    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
         let refuses = *self.refuses.lock().unwrap();
         if refuses == Refuses::ToPrepare {
             return Err("not now".into());
         }
         let number = snapshot.to_json()?.as_u64().ok_or("this is no number")?;
-        let here = self.number.clone();
-        Ok(PreparedRestore::new(move || {
+        Ok(PreparedRestore::new(move |here: &mut Self| {
             if refuses == Refuses::ToCommit {
                 return Err("it broke".into());
             }
-            *here.lock().unwrap() = number;
+            here.set(number);
             Ok(())
         }))
     }
@@ -86,19 +86,24 @@ struct Setup {
     state: ExecutionState,
     files: Arc<MemoryFilesystem>,
     workspace: Arc<MemoryFilesystem>,
-    counter: Arc<Counter>,
+    counter: Counter,
 }
 
 /// A state with every built-in resource, and one of somebody else.
 fn setup(session: Session) -> Setup {
+    setup_over(session, Arc::new(Nothing))
+}
+
+fn setup_over(session: Session, objects: Arc<dyn Objects>) -> Setup {
     let (files, workspace) = (Arc::new(MemoryFilesystem::new()), Arc::new(MemoryFilesystem::new()));
-    let counter = Arc::new(Counter::default());
-    let over: Arc<dyn Workspace> = Arc::new(MemoryWorkspace::new(workspace.clone(), Arc::new(Nothing)));
+    let counter = Counter::default();
+    let over: Arc<dyn Workspace> = Arc::new(MemoryWorkspace::new(workspace.clone(), objects));
     let resources = Resources::builder()
-        .with_snapshotable(files.clone())
+        .with_snapshotable(files.same_files())
         .with_snapshotable(counter.clone())
         .build()
-        .including(Arc::new(WorkspaceResource::new(over)));
+        .unwrap()
+        .with_workspace(Some(over));
     let state = ExecutionState::new(session, resources).with_rng(Seed::new(7).rng_for(call(1)));
     Setup { state, files, workspace, counter }
 }
@@ -208,10 +213,11 @@ fn what_cannot_be_read_is_refused() {
     let mut here = setup(session());
     here.work(1);
     let text = here.snapshot().to_json().unwrap();
-    let newer = text.replacen("\"version\":1", "\"version\":99", 1);
+    let newer = text.replacen("\"version\":2", "\"version\":99", 1);
     let error = CompositeSnapshot::from_json(&newer).unwrap_err();
-    assert!(matches!(error, SnapshotRestoreError::UnknownVersion { stored: 99, known: 1 }), "{error}");
-    for text in ["", "[]", "{}", &text[..text.len() - 2]] {
+    assert!(matches!(error, SnapshotRestoreError::UnknownVersion { stored: 99, known: 2 }), "{error}");
+    let twice = text.replacen("{", r#"{"session":{},"#, 1);
+    for text in ["", "[]", "{}", &text[..text.len() - 2], &twice] {
         assert!(CompositeSnapshot::from_json(text).is_err(), "{text}");
     }
 }
@@ -317,4 +323,105 @@ fn the_state_goes_back_to_before_a_call() {
     assert!(snapshots_equivalent(after_first, &setup.snapshot()).unwrap());
     let error = setup.state.rollback_to_tool(call(9)).unwrap_err();
     assert!(matches!(error, ExecutionStateError::NoCheckpoint { .. }), "{error}");
+}
+
+#[test]
+fn a_session_stands_in_a_snapshot_as_json_that_people_can_read() {
+    let mut here = setup(session());
+    here.work(1);
+    let value: serde_json::Value = serde_json::from_str(&here.snapshot().to_json().unwrap()).unwrap();
+    assert_eq!(value["version"], 2);
+    assert!(value["session"].is_object(), "{}", value["session"]);
+    assert!(value["session"].to_string().contains("note"));
+}
+
+#[test]
+fn a_snapshot_of_version_1_is_read() {
+    let text = include_str!("../fixtures/composite/v1.json");
+    assert!(text.starts_with(r#"{"version":1,"#) && text.contains(r#""session":"{\""#), "{text}");
+    let read = CompositeSnapshot::from_json(text).unwrap();
+    let mut there = setup(Session::new(session_id(1), clock()));
+    there.state.restore(&read).unwrap();
+    assert_eq!(there.notes(), [1]);
+    assert_eq!(there.counter.get(), 1);
+    assert_eq!(there.workspace.read_text(&path("number")).unwrap(), "1");
+    let again = CompositeSnapshot::from_json(&read.to_json().unwrap()).unwrap();
+    assert!(snapshots_equivalent(&read, &again).unwrap());
+}
+
+#[test]
+fn limits_hold_for_the_session_inside_of_a_snapshot() {
+    let mut here = setup(session());
+    here.work(1);
+    let text = here.snapshot().to_json().unwrap();
+    let limits = |bytes, depth| JsonLimits { bytes, depth };
+    let read = |limits| CompositeSnapshot::from_json_within(text.as_bytes(), limits);
+    assert!(read(limits(text.len(), 96)).is_ok());
+    assert!(matches!(read(limits(text.len() - 1, 96)), Err(SnapshotRestoreError::Limit(_))));
+    // The deepest part is in the session: what it may have by itself it may have here.
+    let depth = (1..96).find(|depth| read(limits(text.len(), *depth)).is_ok()).unwrap();
+    let session = here.snapshot().session.to_json().unwrap();
+    let alone = |depth| Snapshot::from_json_within(session.as_bytes(), limits(text.len(), depth));
+    assert!(alone(depth).is_ok() && alone(depth - 1).is_err(), "{depth}");
+    let nested = text.replacen(
+        r#""session":{"#,
+        &format!(r#""session":{{"x":{}1{},"#, "[".repeat(96), "]".repeat(96)),
+        1,
+    );
+    assert!(matches!(CompositeSnapshot::from_json(&nested), Err(SnapshotRestoreError::Limit(_))));
+}
+
+/// A store of the objects that it was given.
+#[derive(Default)]
+struct Stored(Mutex<Vec<Object>>);
+
+impl Objects for Stored {
+    fn get(&self, id: ObjectId) -> Result<Option<Object>, BoxError> {
+        Ok(self.0.lock().unwrap().iter().find(|object| object.id() == id).cloned())
+    }
+
+    fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
+        Ok(self.get(id)?.is_some())
+    }
+}
+
+#[test]
+fn files_of_which_something_is_not_stored_are_refused_before_anything_changes() {
+    let stored = Arc::new(Stored::default());
+    let mut here = setup_over(session(), stored.clone());
+    here.work(1);
+    let brought =
+        here.snapshot().resources["workspace"].downcast::<WorkspaceState>().unwrap().objects.clone();
+    *stored.0.lock().unwrap() = brought.clone();
+    let text = here.snapshot().to_json().unwrap();
+    let snapshot = CompositeSnapshot::from_json(&text).unwrap();
+    assert!(!text.contains("base64"), "the objects are stored, so none is brought along");
+
+    // Nothing of it is stored there, or all but one object.
+    let missing = brought.iter().map(|object| object.id()).map(Some).chain([None]);
+    for missing in missing {
+        let there = Arc::new(Stored::default());
+        let some = brought.iter().filter(|object| missing.is_some_and(|missing| missing != object.id()));
+        there.0.lock().unwrap().extend(some.cloned());
+        let mut other = setup_over(session(), there);
+        other.work(7);
+        let before = other.snapshot();
+        let error = other.state.restore(&snapshot).unwrap_err();
+        assert!(
+            matches!(error, ExecutionStateError::Unprepared { ref resource, .. } if resource == "workspace"),
+            "{missing:?}: {error}"
+        );
+        assert!(!other.state.is_poisoned());
+        assert!(snapshots_equivalent(&before, &other.snapshot()).unwrap(), "{missing:?}: something changed");
+    }
+    here.work(2);
+    here.state.restore(&snapshot).unwrap();
+    assert_eq!(here.workspace.read_text(&path("number")).unwrap(), "1");
+}
+
+#[test]
+fn boundaries_of_calls_are_labelled() {
+    let of = |phase| SnapshotMetadata::of_call(call(3), "read", phase).tag;
+    assert_eq!(of(SnapshotPhase::PreTool), Some(format!("pre:{}", call(3))));
+    assert_eq!(of(SnapshotPhase::PostTool), Some(format!("post:{}", call(3))));
 }

@@ -10,8 +10,7 @@ use backstitch_core::journal::{
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LeftOut,
     Note, ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted,
     ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, ResourceChanged, Rewound,
-    SessionCreated,
-    StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    SessionCreated, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};

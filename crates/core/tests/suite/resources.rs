@@ -45,7 +45,7 @@ fn taken(log: &Log) -> Vec<&'static str> {
 #[test]
 fn a_ready_instance_is_found_by_its_type_or_its_trait() {
     let named: Arc<dyn Index> = Arc::new(Named("first"));
-    let resources = Resources::builder().with(named).with(Arc::new(7u32)).build();
+    let resources = Resources::builder().with(named).with(Arc::new(7u32)).build().unwrap();
     assert_eq!(resources.get::<dyn Index>().unwrap().name(), "first");
     assert_eq!(*resources.get::<u32>().unwrap(), 7);
     assert!(resources.get::<u64>().is_none());
@@ -58,7 +58,7 @@ fn a_ready_instance_is_found_by_its_type_or_its_trait() {
 
 #[test]
 fn a_later_instance_takes_the_place_of_an_earlier_one() {
-    let resources = Resources::builder().with(Arc::new(1u32)).with(Arc::new(2u32)).build();
+    let resources = Resources::builder().with(Arc::new(1u32)).with(Arc::new(2u32)).build().unwrap();
     assert_eq!(*resources.get::<u32>().unwrap(), 2);
 }
 
@@ -67,7 +67,7 @@ fn what_is_made_lives_as_long_as_its_scope() {
     let log = Log::default();
     let builder = closing(Resources::builder(), Scope::Session, &log, "first", || First);
     let builder = closing(builder, Scope::Call, &log, "second", || Second);
-    let resources = closing(builder, Scope::Call, &log, "third", || Third).build();
+    let resources = closing(builder, Scope::Call, &log, "third", || Third).build().unwrap();
     assert!(resources.get::<First>().is_none(), "it is made when a call first asks for it");
 
     let call = resources.for_call();
@@ -92,7 +92,7 @@ fn what_a_failing_call_was_the_first_to_make_goes_with_it() {
     let log = Log::default();
     let builder = closing(Resources::builder(), Scope::Session, &log, "first", || First);
     let builder = closing(builder, Scope::Session, &log, "second", || Second);
-    let resources = closing(builder, Scope::Session, &log, "third", || Third).build();
+    let resources = closing(builder, Scope::Session, &log, "third", || Third).build().unwrap();
     let earlier = resources.for_call();
     earlier.get::<First>().unwrap();
     earlier.end(true);
@@ -126,7 +126,8 @@ fn making_one_resource_may_need_another_but_not_itself() {
         .with_maker::<i8>(Scope::Call, |call| Ok(call.get::<i16>()?.map(|_| Arc::new(0)).ok_or("none")?))
         .with_maker::<i16>(Scope::Call, |call| Ok(call.get::<i8>()?.map(|_| Arc::new(0)).ok_or("none")?))
         .with_maker::<f32>(Scope::Session, |_| Err("out of order".into()))
-        .build();
+        .build()
+        .unwrap();
     let call = resources.for_call();
     assert_eq!(*call.get::<u64>().unwrap().unwrap(), 21);
     let mut error: &dyn std::error::Error = &call.get::<i8>().unwrap_err();

@@ -9,8 +9,7 @@ use syn::{Error, Ident, LitStr, Path, Result, Token};
 use crate::options::{once, set};
 
 const OF: &str = "a tool";
-const KNOWN: &str =
-    "`name`, `effect`, `workspace`, `approval`, `timeout`, `example`, `reconcile`, `compensate` and `crate`";
+const KNOWN: &str = "`name`, `effect`, `workspace`, `resources`, `approval`, `timeout`, `example`, `reconcile`, `compensate` and `crate`";
 
 /// The options of a tool, as they were written.
 #[derive(Default)]
@@ -18,6 +17,7 @@ pub(super) struct Options {
     pub(super) name: Option<LitStr>,
     pub(super) effect: Option<LitStr>,
     pub(super) workspace: Option<LitStr>,
+    pub(super) resources: Option<LitStr>,
     pub(super) approval: Option<()>,
     pub(super) timeout: Option<LitStr>,
     pub(super) examples: Vec<Example>,
@@ -45,6 +45,7 @@ impl Options {
             Some("name") => once(&mut self.name, meta, OF),
             Some("effect") => once(&mut self.effect, meta, OF),
             Some("workspace") => once(&mut self.workspace, meta, OF),
+            Some("resources") => once(&mut self.resources, meta, OF),
             Some("approval") => set(&mut self.approval, (), meta, OF),
             Some("timeout") => once(&mut self.timeout, meta, OF),
             Some("example") => Example::parse(meta).map(|example| self.examples.push(example)),
@@ -73,6 +74,10 @@ impl Options {
         if let Some(workspace) = &self.workspace {
             let variant = one_of(workspace, "workspace", &WORKSPACE_USES)?;
             calls.extend(quote!(.workspace(#module::WorkspaceUse::#variant)));
+        }
+        if let Some(resources) = &self.resources {
+            let variant = one_of(resources, "resources", &RESOURCE_USES)?;
+            calls.extend(quote!(.resources(#module::ResourceUse::#variant)));
         }
         if self.approval.is_some() {
             calls.extend(quote!(.needs_approval()));
@@ -109,6 +114,14 @@ impl Options {
             return Err(Error::new(
                 workspace.span(),
                 "a pure tool only reads; a tool that writes files has the effect \"workspace\", or a stronger one",
+            ));
+        }
+        if let Some(resources) = &self.resources
+            && (effect, resources.value().as_str()) == ("pure", "write")
+        {
+            return Err(Error::new(
+                resources.span(),
+                "a pure tool only reads; a tool that changes resources has the effect \"workspace\", or a stronger one",
             ));
         }
         match self.reconcile.as_ref().or(self.compensate.as_ref()) {
@@ -166,6 +179,7 @@ fn until_comma(input: ParseStream<'_>) -> Result<TokenStream> {
 const EFFECTS: [(&str, &str); 4] =
     [("pure", "Pure"), ("workspace", "Workspace"), ("idempotent", "Idempotent"), ("external", "External")];
 const WORKSPACE_USES: [(&str, &str); 3] = [("none", "None"), ("read", "Read"), ("write", "Write")];
+const RESOURCE_USES: [(&str, &str); 3] = WORKSPACE_USES;
 
 /// The variant that a word stands for.
 fn one_of(word: &LitStr, option: &str, words: &[(&str, &str)]) -> Result<Ident> {

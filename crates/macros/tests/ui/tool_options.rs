@@ -12,6 +12,10 @@ fn effect() {}
 #[tool(workspace = "append")]
 fn files() {}
 
+/// Uses resources in a way that there is not.
+#[tool(resources = "all")]
+fn resources() {}
+
 /// Says it twice.
 #[tool(effect = "pure", effect = "pure")]
 fn twice() {}
@@ -27,6 +31,10 @@ fn zero() {}
 /// Contradicts itself.
 #[tool(effect = "pure", workspace = "write")]
 fn pure() {}
+
+/// Contradicts itself.
+#[tool(effect = "pure", resources = "write")]
+fn pure_resources() {}
 
 /// Has a hook that nobody asks.
 #[tool(effect = "workspace", reconcile = ask)]

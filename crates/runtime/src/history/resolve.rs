@@ -115,9 +115,15 @@ impl LiveSession {
         if !waits {
             return Err(RuntimeError::Unresolvable("the session does not wait for anything".to_owned()));
         }
+        let was_poisoned = self.check_sound().is_err();
         self.set_status(LiveStatus::Sound);
         let resolved = Resolved { call_id: None, decision, by, extra: Extra::default() };
-        self.record(vec![resolved.into()]).await
+        self.record(vec![resolved.into()]).await?;
+        match was_poisoned {
+            // Resources that could not be restored then may let themselves be now.
+            true => self.restore_resources().await,
+            false => Ok(()),
+        }
     }
 
     /// Puts the files back to before a call. Gives what was found, which is durable before.
@@ -153,6 +159,10 @@ impl LiveSession {
         objects: Vec<Object>,
     ) -> Result<(), RuntimeError> {
         let spent = spent_for(self, call).await?;
+        let left = match outcome {
+            CallOutcome::Succeeded => self.resources_left_by(call).await?,
+            CallOutcome::Failed => Vec::new(),
+        };
         if call.session().is_some() {
             self.lend_files(false);
         }
@@ -171,6 +181,9 @@ impl LiveSession {
             if let Some(spent) = spent {
                 batch.push(spent);
             }
+            for changed in left {
+                batch.push(changed);
+            }
             batch.push(CallFinished {
                 call_id: call.call_id,
                 outcome,
@@ -187,6 +200,10 @@ impl LiveSession {
             }
             Ok((Commit::now(batch, Some(prepared)), ()))
         })
-        .await
+        .await?;
+        match call.session() {
+            Some(_) => self.restore_resources().await,
+            None => Ok(()),
+        }
     }
 }

@@ -32,7 +32,7 @@ pub struct Rewind {
 }
 
 impl LiveSession {
-    /// Goes back to a place: state, files and conversation together.
+    /// Goes back to a place: state, files, resources and conversation together.
     pub async fn rewind(&self, point: &PointSpec, reason: Option<String>) -> Result<Rewind, RuntimeError> {
         self.settle_files().await?;
         // What is gone is nothing to keep: undoing this has to find the files that the session had.
@@ -139,6 +139,7 @@ impl LiveSession {
         };
         let at = self.go_back(&prefix, rewound, more, objects).await?;
         crash_point!("rewind.recorded");
+        self.restore_resources().await?;
         if let Some(files) = files {
             if rescue.is_some() {
                 self.put_files_back(files, Some(at)).await?;

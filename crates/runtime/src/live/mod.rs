@@ -7,14 +7,15 @@
 mod commit;
 mod files;
 mod load;
+mod resources;
 mod restored;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use backstitch_core::crash_point;
-use backstitch_core::execution::{ExecutionState, Resources, WorkspaceResource};
+use backstitch_core::execution::{ExecutionState, ResourceSnapshot, Resources};
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated};
 use backstitch_core::ports::{Claim, Lease, Owner, Store, Workspace};
@@ -27,6 +28,7 @@ use tokio::sync::{Mutex, MutexGuard, RwLock, watch};
 pub(crate) use commit::{Commit, Durable, push_changes};
 pub(crate) use files::{blocking, recorded};
 pub use load::{load_view, read_records};
+pub(crate) use resources::CapturedResource;
 pub use restored::FilesRestored;
 
 use crate::error::RuntimeError;
@@ -55,7 +57,9 @@ pub struct LiveSession {
     claim: Claim,
     clock: Arc<dyn Clock>,
     workspace: Option<Arc<dyn Workspace>>,
-    /// Granted in the order in which it is asked for, so that of two calls of one turn the later sees the earlier's files.
+    resources: Resources,
+    /// The hold on files and snapshotable resources, granted in the order in which it is asked for, so that of two calls of one
+    /// turn the later sees what the earlier has done.
     pub(crate) files: Arc<RwLock<()>>,
     /// Whether the files are those of a session that works for a call and has not ended: nobody else may use them.
     files_are_lent: AtomicBool,
@@ -75,6 +79,8 @@ pub struct LiveState {
     pub view: JournalView,
     /// Everything that can change.
     pub execution: ExecutionState,
+    /// The recorded states of the snapshotable resources.
+    pub(crate) resources: BTreeMap<String, ResourceSnapshot>,
     held: commit::Held,
 }
 
@@ -116,9 +122,13 @@ impl LiveSession {
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
         let owner = surroundings.owner.clone();
+        // What cannot be captured could not be restored, so no session begins with it.
+        let resources = CapturedResource::all(&surroundings.resources)?;
         let lease = store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
         crash_point!("session.claimed");
-        let batch = first(surroundings.clock.now());
+        let now = surroundings.clock.now();
+        let mut batch = first(now);
+        resources::push_first(&mut batch, now, &resources);
         let appended = store.append(id, Position::START, lease.fence, batch).await;
         crash_point!("session.created");
         let view = match appended {
@@ -126,7 +136,7 @@ impl LiveSession {
             Err(error) => Err(RuntimeError::Store(error)),
         };
         match view {
-            Ok(view) => Ok(Self::live(surroundings, lease, Claim::IfFree, view, set_up)),
+            Ok(view) => Self::live(surroundings, lease, Claim::IfFree, view, set_up).with_resources().await,
             Err(error) => {
                 give_back(&*store, lease).await;
                 Err(error)
@@ -146,7 +156,7 @@ impl LiveSession {
         load::read_records(&*store, id, Position::START, Some(Position::START.next())).await?;
         let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
         match load_view(&*store, id, None).await {
-            Ok(view) => Ok(Self::live(surroundings, lease, claim, view, set_up)),
+            Ok(view) => Self::live(surroundings, lease, claim, view, set_up).with_resources().await,
             Err(error) => {
                 give_back(&*store, lease).await;
                 Err(error)
@@ -165,13 +175,8 @@ impl LiveSession {
         set_up(&mut session);
         let poisoned = view.pause().is_some_and(|pause| pause.reason == PauseReason::Poisoned);
         let status = if poisoned { LiveStatus::Poisoned } else { LiveStatus::Sound };
-        let resources = match &surroundings.workspace {
-            Some(workspace) => {
-                surroundings.resources.including(Arc::new(WorkspaceResource::new(workspace.clone())))
-            }
-            None => surroundings.resources,
-        };
-        let execution = ExecutionState::new(session, resources);
+        let resources = surroundings.resources.with_workspace(surroundings.workspace.clone());
+        let execution = ExecutionState::new(session, resources.clone());
         Arc::new(Self {
             id: view.session_id(),
             store: surroundings.store,
@@ -179,11 +184,17 @@ impl LiveSession {
             claim,
             clock: surroundings.clock,
             workspace: surroundings.workspace,
+            resources,
             files: Arc::default(),
             files_are_lent: AtomicBool::new(false),
             durable: watch::Sender::new(view.head()),
             tellings: Tellings::default(),
-            state: Mutex::new(LiveState { view, execution, held: commit::Held::default() }),
+            state: Mutex::new(LiveState {
+                view,
+                execution,
+                resources: BTreeMap::new(),
+                held: commit::Held::default(),
+            }),
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
         })

@@ -52,7 +52,7 @@ pub(super) fn checkpoint_of(
     metadata: SnapshotMetadata,
 ) -> Result<CompositeSnapshot, RuntimeError> {
     let resources = &state.execution.resources;
-    let workspace = resources.snapshotable::<WorkspaceResource>();
+    let workspace = resources.workspace();
     if let (Some(workspace), Some(files)) = (&workspace, files) {
         workspace.note(WorkspaceState::stored(files.root, files.coverage));
     }
@@ -61,7 +61,8 @@ pub(super) fn checkpoint_of(
             Some(latest) => Known::As(ResourceSnapshot::live(latest)),
             None => Known::LeftOut,
         },
-        _ => Known::No,
+        // Captured now, it might be in the middle of another call.
+        _ => state.resources.get(name).map_or(Known::LeftOut, |known| Known::As(known.clone())),
     };
     Ok(state.execution.snapshot_knowing(metadata, known)?)
 }

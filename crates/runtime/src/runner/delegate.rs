@@ -59,7 +59,7 @@ impl ToolRunner {
             return Ok(CallEnd::BudgetExhausted);
         };
         let resources = started.resources.clone();
-        if started.before.is_some() {
+        if hold.is_alone() {
             self.live.lend_files(true);
         }
         let settled = match boxed(|| self.child(&started, agent)).await {
@@ -116,6 +116,7 @@ impl ToolRunner {
             allotment: started.allotment,
             time_left: self.time_left(started),
             workspace: started.tool.spec.workspace,
+            resources: self.resource_use(&started.tool),
             telemetry: self.telemetry.clone(),
             teller: self.teller.clone(),
             stop: self.cancel.child_token(),

@@ -1,4 +1,6 @@
-//! Files around a call.
+//! The hold of a call, and files around it.
+//!
+//! One hold covers the files and the snapshotable resources of a session. Only a call that may change files costs a scan.
 //!
 //! A call that may write is alone with the files: they are captured before, and after it either captured again or put back. What
 //! is covered is decided before it and holds until it has ended, so that a rollback is exact. The lock is granted in the order
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use backstitch_core::journal::{Files, LeftOut};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Restored, Uncovered, Workspace};
-use backstitch_core::tool::WorkspaceUse;
+use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::error::RuntimeError;
@@ -18,11 +20,17 @@ use crate::live::{blocking, recorded};
 /// More than this is not listed of what a rescue leaves out.
 const MOST_LISTED: usize = 1_000;
 
-/// A call's hold on the files.
+/// A call's hold on files and snapshotable resources.
 pub(super) enum Hold {
     None,
-    Shared { _guard: OwnedRwLockReadGuard<()> },
-    Alone { workspace: Arc<dyn Workspace>, _guard: OwnedRwLockWriteGuard<()> },
+    Shared {
+        _guard: OwnedRwLockReadGuard<()>,
+    },
+    Alone {
+        /// The files, if the call may change them.
+        workspace: Option<Arc<dyn Workspace>>,
+        _guard: OwnedRwLockWriteGuard<()>,
+    },
 }
 
 /// The files as a failed call left them, before they are put back.
@@ -40,21 +48,37 @@ impl Hold {
     pub(super) async fn take(
         workspace: Option<&Arc<dyn Workspace>>,
         lock: &Arc<RwLock<()>>,
-        wanted: WorkspaceUse,
+        (files, resources): (WorkspaceUse, ResourceUse),
     ) -> Self {
-        match (workspace, wanted) {
-            (None, _) | (_, WorkspaceUse::None) => Self::None,
-            (Some(_), WorkspaceUse::Read) => Self::Shared { _guard: lock.clone().read_owned().await },
-            (Some(workspace), WorkspaceUse::Write) => {
-                Self::Alone { workspace: workspace.clone(), _guard: lock.clone().write_owned().await }
+        let files = workspace.map_or(WorkspaceUse::None, |_| files);
+        match (files, resources) {
+            (WorkspaceUse::None, ResourceUse::None) => Self::None,
+            (WorkspaceUse::Write, _) | (_, ResourceUse::Write) => Self::Alone {
+                workspace: workspace.filter(|_| files == WorkspaceUse::Write).cloned(),
+                _guard: lock.clone().write_owned().await,
+            },
+            (WorkspaceUse::Read, _) | (_, ResourceUse::Read) => {
+                Self::Shared { _guard: lock.clone().read_owned().await }
             }
+        }
+    }
+
+    /// Whether nobody else uses what it covers.
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self, Self::Alone { .. })
+    }
+
+    /// The files that the call may change.
+    fn workspace(&self) -> Option<Arc<dyn Workspace>> {
+        match self {
+            Self::Alone { workspace, .. } => workspace.clone(),
+            Self::None | Self::Shared { .. } => None,
         }
     }
 
     /// The files before a call that may write.
     pub(super) async fn capture(&self) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
-        let Self::Alone { workspace, .. } = self else { return Ok(None) };
-        let workspace = workspace.clone();
+        let Some(workspace) = self.workspace() else { return Ok(None) };
         blocking(move || Ok(Some(recorded(workspace.capture()?)))).await
     }
 
@@ -63,8 +87,7 @@ impl Hold {
         &self,
         before: Option<Files>,
     ) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
-        let (Self::Alone { workspace, .. }, Some(before)) = (self, before) else { return Ok(None) };
-        let workspace = workspace.clone();
+        let Some((workspace, before)) = self.workspace().zip(before) else { return Ok(None) };
         blocking(move || Ok(Some(recorded(workspace.capture_covering(before.coverage)?)))).await
     }
 
@@ -74,10 +97,7 @@ impl Hold {
         before: Option<Files>,
         byte_budget: u64,
     ) -> Result<Rescue, RuntimeError> {
-        let (Self::Alone { workspace, .. }, Some(before)) = (self, before) else {
-            return Ok(Rescue::default());
-        };
-        let workspace = workspace.clone();
+        let Some((workspace, before)) = self.workspace().zip(before) else { return Ok(Rescue::default()) };
         blocking(move || {
             let mut found = workspace.rescue(before.coverage, byte_budget)?;
             let not_restored = std::mem::take(&mut found.captured.uncovered);
@@ -98,8 +118,7 @@ impl Hold {
 
     /// Puts the files back.
     pub(super) async fn restore(&self, before: Files) -> Result<Restored, RuntimeError> {
-        let Self::Alone { workspace, .. } = self else { return Ok(Restored::default()) };
-        let workspace = workspace.clone();
+        let Some(workspace) = self.workspace() else { return Ok(Restored::default()) };
         blocking(move || workspace.restore_covering(before.root, before.coverage)).await
     }
 }

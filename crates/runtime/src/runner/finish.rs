@@ -105,6 +105,9 @@ impl ToolRunner {
                 if let Some(charge) = charge(started, elapsed) {
                     batch.push(charge);
                 }
+                for changed in started.changed.iter().filter(|_| success) {
+                    changed.push_to(&mut batch, live.clock().now(), Some(&state.view));
+                }
                 batch.push(CallFinished {
                     call_id: call.call_id,
                     outcome: ending.outcome,
@@ -126,6 +129,9 @@ impl ToolRunner {
             })
             .await?;
         crash_point!("call.finished");
+        if success {
+            live.note_resources(&started.changed).await;
+        }
         self.keep_checkpoint(started, success, after, told, elapsed).await?;
         self.publish(invoked).await;
         Ok(said)

@@ -1,7 +1,7 @@
 //! The tool runner: the one door through which any tool runs.
 //!
 //! Whoever calls a tool, a model's answer, a program, an outside agent, calls it here, and so every call is a transaction
-//! over session state and files: its intent is durable before it starts; it works on a draft; and it ends either with one
+//! over session state, files and snapshotable resources: its intent is durable before it starts; it works on a draft; and it ends either with one
 //! batch that holds all that it did, or with everything put back and one batch that says why. Telemetry comes strictly
 //! after that and can undo nothing.
 
@@ -14,6 +14,7 @@ mod finish;
 mod host;
 mod intent;
 mod request;
+mod resources;
 mod result;
 mod rollback;
 mod settle;
@@ -38,7 +39,7 @@ use crate::agent::Agent;
 use crate::driver::Teller;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
-use crate::live::LiveSession;
+use crate::live::{CapturedResource, LiveSession};
 use crate::spans;
 use crate::sub_agent::SubAgent;
 use crate::telemetry::Telemetry;
@@ -85,6 +86,8 @@ struct Started {
     before: Option<Files>,
     pre: CompositeSnapshot,
     resources: CallResources,
+    /// The snapshotable resources that it has changed, once it has succeeded.
+    changed: Vec<CapturedResource>,
     started: Duration,
     /// How often it ran into another call before.
     conflicts: u32,
@@ -236,7 +239,8 @@ impl ToolRunner {
             }
         };
         // Nothing may be awaited before the hold: it is granted in the order in which it is asked for.
-        let hold = Hold::take(self.live.workspace(), &self.live.files, tool.spec.workspace).await;
+        let uses = (tool.spec.workspace, self.resource_use(&tool));
+        let hold = Hold::take(self.live.workspace(), &self.live.files, uses).await;
         // What waits in the middle of its work has the files until it has ended, and so whoever needs them waits with it.
         if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
             return Ok(CallEnd::Waits);

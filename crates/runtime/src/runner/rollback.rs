@@ -152,7 +152,7 @@ impl ToolRunner {
         Ok(Settled::End(CallEnd::VisibilityExpansion { sections, reason }))
     }
 
-    /// Puts the files back. What is found of them is durable before: it may hold what a person wrote, and a process that dies
+    /// Puts the files and the resources back. What is found of them is durable before: it may hold what a person wrote, and a process that dies
     /// after the files were put back has nothing else that remembers it.
     pub(super) async fn put_back(&self, started: &Started, hold: &Hold) -> Result<Rescue, RuntimeError> {
         crash_point!("call.before_restore");
@@ -177,6 +177,7 @@ impl ToolRunner {
                 Err(error) => return Err(self.cannot_put_back(started, error).await),
             }
         }
+        self.restore_resources(started).await?;
         crash_point!("call.after_restore");
         Ok(rescue)
     }

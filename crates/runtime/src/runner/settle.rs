@@ -4,7 +4,7 @@ use backstitch_core::crash_point;
 use backstitch_core::journal::{CallOutcome, Effect};
 use backstitch_core::message::Retry;
 use backstitch_core::session::Draft;
-use backstitch_core::tool::{Success, ToolResult};
+use backstitch_core::tool::{Success, ToolResult, with_causes};
 
 use super::files::{Hold, Rescue};
 use super::finish::Ending;
@@ -17,7 +17,7 @@ impl ToolRunner {
     /// The handler answered.
     pub(super) async fn answered(
         &self,
-        started: Started,
+        mut started: Started,
         hold: &Hold,
         mut result: ToolResult,
         mut draft: Draft,
@@ -45,6 +45,20 @@ impl ToolRunner {
                     .await;
             }
         };
+        match self.capture_resources(&started) {
+            Ok(changed) => started.changed = changed,
+            Err(error) => {
+                let message = format!(
+                    "the resources after {} could not be captured: {}",
+                    started.tool.name(),
+                    with_causes(&error)
+                );
+                let failure = Failure::by_runtime("capture_failed", message, Retry::Refused);
+                return self
+                    .rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed)
+                    .await;
+            }
+        }
         crash_point!("call.files_captured");
         let told = told(&result);
         let (after, objects) = captured.unzip();

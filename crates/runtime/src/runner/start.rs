@@ -8,7 +8,7 @@ use backstitch_core::execution::{SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Batch, CallStarted, Effect, IdempotencyKey, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
-use backstitch_core::tool::{ContextParts, Tool, ToolContext};
+use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -41,11 +41,16 @@ impl ToolRunner {
         let agent = SubAgent::behind(tool);
         let live = &self.live;
         // That of a pure call can wait, unless it names what has to be stored with it.
-        let record_now = tool.spec.effect != Effect::Pure || before.is_some();
+        let changes_resources = self.resource_use(tool) == ResourceUse::Write;
+        let record_now = tool.spec.effect != Effect::Pure || before.is_some() || changes_resources;
 
         crash_point!("call.before_intent");
         let started = live
             .commit(|state| {
+                let mut unrecorded = Batch::at(live.clock().now());
+                if changes_resources {
+                    state.push_unrecorded(&mut unrecorded, live.clock().now());
+                }
                 let session = &state.execution.session;
                 let limits = state.view.evaluation(call.evaluation_id).and_then(|known| known.budget);
                 let one_call = Amounts { calls: 1, ..Amounts::ZERO };
@@ -81,6 +86,7 @@ impl ToolRunner {
                 };
                 let intent = Arc::new(intent);
                 if record_now {
+                    batch.extend(unrecorded);
                     batch.push(RecordBody::CallStarted(intent.clone()));
                     for object in objects.into_iter().flatten() {
                         batch.add_object(object);
@@ -95,7 +101,8 @@ impl ToolRunner {
                     intent: Arc::new(Intent::new(intent, record_now)),
                     before,
                     pre,
-                    resources: state.execution.resources.for_call(),
+                    resources: state.execution.resources.for_call().declared(tool.spec.resources),
+                    changed: Vec::new(),
                     started: live.clock().monotonic(),
                     conflicts: 0,
                     allotment,

@@ -13,7 +13,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::ports::{BoxFuture, Claim, StoreError};
 use backstitch_core::rng::Seed;
-use backstitch_core::tool::WorkspaceUse;
+use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,7 @@ pub(crate) struct Lent<'a> {
     /// How much time its caller has left.
     pub(crate) time_left: Option<Duration>,
     pub(crate) workspace: WorkspaceUse,
+    pub(crate) resources: ResourceUse,
     pub(crate) telemetry: Telemetry,
     pub(crate) teller: Option<Teller>,
     /// Stops the child with its parent.
@@ -55,7 +56,7 @@ impl Child {
         agent.budget = allotment.or(agent.limits());
         agent.deadline = shorter(agent.deadline, time_left);
         let set_up = agent.clone();
-        let live = match open(parent, session, lent.workspace, &set_up).await {
+        let live = match open(parent, session, (lent.workspace, lent.resources), &set_up).await {
             Err(RuntimeError::SessionNotFound { .. }) => {
                 let seed = parent.seed().await.rng_for(call).next_u64();
                 let created = SessionCreated {
@@ -68,7 +69,7 @@ impl Child {
                     tags: BTreeMap::new(),
                     extra: Extra::default(),
                 };
-                let surroundings = surroundings(parent, lent.workspace).await;
+                let surroundings = surroundings(parent, (lent.workspace, lent.resources)).await;
                 LiveSession::create(surroundings, created, |session| set_up.set_up(session)).await?
             }
             other => other?,
@@ -153,12 +154,15 @@ impl Child {
     }
 }
 
-async fn surroundings(parent: &LiveSession, workspace: WorkspaceUse) -> Surroundings {
+async fn surroundings(
+    parent: &LiveSession,
+    (workspace, resources): (WorkspaceUse, ResourceUse),
+) -> Surroundings {
     Surroundings {
         store: parent.store().clone(),
         clock: parent.clock().clone(),
         owner: parent.lease().owner.clone(),
-        resources: parent.state().await.execution.resources.clone(),
+        resources: parent.resources().clone().lent(resources),
         workspace: parent.workspace().filter(|_| workspace != WorkspaceUse::None).cloned(),
     }
 }
@@ -168,11 +172,11 @@ async fn surroundings(parent: &LiveSession, workspace: WorkspaceUse) -> Surround
 async fn open(
     parent: &LiveSession,
     session: SessionId,
-    workspace: WorkspaceUse,
+    lent: (WorkspaceUse, ResourceUse),
     agent: &Agent,
 ) -> Result<Arc<LiveSession>, RuntimeError> {
     let try_open = async |claim| {
-        let surroundings = surroundings(parent, workspace).await;
+        let surroundings = surroundings(parent, lent).await;
         LiveSession::open(surroundings, session, claim, |session| agent.set_up(session)).await
     };
     match try_open(parent.claimed_by()).await {
@@ -189,7 +193,8 @@ pub(crate) async fn withdraw(
     session: SessionId,
     why: &str,
 ) -> Result<(), RuntimeError> {
-    let surroundings = surroundings(parent, WorkspaceUse::None).await;
+    // Both are its caller's business.
+    let surroundings = surroundings(parent, (WorkspaceUse::None, ResourceUse::None)).await;
     let live = match LiveSession::open(surroundings, session, parent.claimed_by(), |_| {}).await {
         // A crash came before it.
         Err(RuntimeError::SessionNotFound { .. }) => return Ok(()),

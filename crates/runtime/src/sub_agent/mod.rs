@@ -1,7 +1,7 @@
 //! Agents as options of other agents.
 //!
 //! A [`SubAgent`] is a tool whose work another agent does. A call of it runs in a session of its own, in the same store, which
-//! names the call that it works for; the call lends it its hold on the files. After a crash that session is gone on with, and
+//! names the call that it works for; the call lends it its hold on files and snapshotable resources. After a crash that session is gone on with, and
 //! nothing that it has done is done again. It may spend what the call holds back for it and has no more time than its caller. When
 //! it waits for a decision its caller waits as well. When it fails, the call fails as a whole: the files go back to before the
 //! call, and the session goes back to before it was asked.
@@ -14,7 +14,8 @@ use std::sync::Arc;
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::BoxFuture;
 use backstitch_core::tool::{
-    InvalidToolName, Tool, ToolBuilder, ToolContext, ToolError, ToolHandler, ToolOutcome, WorkspaceUse,
+    InvalidToolName, ResourceUse, Tool, ToolBuilder, ToolContext, ToolError, ToolHandler, ToolOutcome,
+    WorkspaceUse,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,7 +59,8 @@ impl SubAgent {
         let specs = || agent.tools.iter().map(|tool| &tool.spec);
         let effect = specs().map(|spec| spec.effect).fold(Effect::Workspace, stronger);
         let workspace = specs().map(|spec| spec.workspace).fold(WorkspaceUse::None, wider);
-        let tool = Tool::builder(name, description)?.effect(effect).workspace(workspace);
+        let resources = specs().map(|spec| spec.resources).max().unwrap_or_default();
+        let tool = Tool::builder(name, description)?.effect(effect).workspace(workspace).resources(resources);
         Ok(Self::of(tool, Source::Given(Box::new(agent))))
     }
 
@@ -70,7 +72,8 @@ impl SubAgent {
         description: impl Into<String>,
         agent: impl Fn(&Agent) -> Agent + Send + Sync + 'static,
     ) -> Result<Self, InvalidToolName> {
-        Ok(Self::of(Tool::builder(name, description)?, Source::OfCaller(Arc::new(agent))))
+        let tool = Tool::builder(name, description)?.resources(ResourceUse::Write);
+        Ok(Self::of(tool, Source::OfCaller(Arc::new(agent))))
     }
 
     fn of(tool: ToolBuilder, agent: Source) -> Self {

@@ -12,7 +12,7 @@ use backstitch_core::session::{Capture, Session, SlicePolicy};
 use backstitch_core::tool::Tool;
 use backstitch_runtime::{CallEnd, CallRequest, RuntimeError, ToolRunner};
 use backstitch_store::MemoryStore;
-use backstitch_testkit::tool::{Asked, Ended, Ending, ToolCaller};
+use backstitch_testkit::tool::{Asked, Counter, Ended, Ending, ToolCaller};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
@@ -67,7 +67,8 @@ pub(crate) fn open(place: Place, way: Way, tools: Vec<Tool>) -> Caller {
             (disk.store.clone(), disk.workspace.clone(), Some(disk))
         }
     };
-    let harness = runtime.block_on(Harness::over(store, tools, Some(workspace.clone())));
+    let resources = Counter::default().resources();
+    let harness = runtime.block_on(Harness::with_resources(store, tools, Some(workspace.clone()), resources));
     let (queue, turns) = mpsc::unbounded_channel();
     if let Way::Batch = way {
         runtime.spawn(serve(harness.runner.clone(), turns));
@@ -86,6 +87,11 @@ async fn serve(runner: Arc<ToolRunner>, mut turns: mpsc::UnboundedReceiver<Turn>
 }
 
 impl Caller {
+    /// Runs something where the calls run.
+    pub(crate) fn block_on<R>(&self, work: impl Future<Output = R>) -> R {
+        self.runtime.block_on(work)
+    }
+
     async fn run(&self, calls: Vec<CallRequest>) -> Result<Vec<CallEnd>, RuntimeError> {
         match self.way {
             Way::Direct => self.harness.runner.run_all(calls).await,

@@ -35,16 +35,20 @@ impl Harness {
         tools: impl IntoIterator<Item = Tool>,
         workspace: Option<Arc<dyn Workspace>>,
     ) -> Self {
+        Self::with_resources(store, tools, workspace, Resources::default()).await
+    }
+
+    pub(crate) async fn with_resources(
+        store: Arc<MemoryStore>,
+        tools: impl IntoIterator<Item = Tool>,
+        workspace: Option<Arc<dyn Workspace>>,
+        resources: Resources,
+    ) -> Self {
         let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
         let ids = IdStream::from_seed([1; 32], clock.clone());
         let session_id: SessionId = ids.next();
-        let surroundings = Surroundings {
-            store,
-            clock: clock.clone(),
-            owner: Owner::new("test"),
-            resources: Resources::default(),
-            workspace,
-        };
+        let surroundings =
+            Surroundings { store, clock: clock.clone(), owner: Owner::new("test"), resources, workspace };
         let created = SessionCreated {
             session_id,
             created_at: ids.clock().now(),

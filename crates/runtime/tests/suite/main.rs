@@ -23,6 +23,7 @@ mod outside;
 mod people;
 mod processes;
 mod prompts;
+mod resources;
 mod restarts;
 mod runner;
 mod secrets;

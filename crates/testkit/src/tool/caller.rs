@@ -69,7 +69,7 @@ pub trait ToolCaller {
 
 /// Opens sessions whose tools are called in one way.
 pub trait CallerFactory {
-    /// A new session with these tools and with files, of which there are none yet.
+    /// A new session with these tools, with files, of which there are none yet, and with a [`Counter`](super::Counter).
     fn open(&self, tools: Vec<Tool>) -> Box<dyn ToolCaller>;
 }
 

@@ -5,7 +5,9 @@
 
 mod caller;
 pub mod conformance;
+mod counter;
 mod script;
 
 pub use caller::{Asked, CallerFactory, Ended, Ending, ToolCaller};
+pub use counter::Counter;
 pub use script::{Act, Outcome, Script, tools};

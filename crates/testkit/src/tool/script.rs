@@ -10,12 +10,12 @@ use backstitch_core::journal::Effect;
 use backstitch_core::ports::{BoxFuture, Filesystem, FilesystemError, Recursion, WriteMode};
 use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{
-    Tool, ToolContext, ToolError, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse,
+    ResourceUse, Tool, ToolContext, ToolError, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Asked;
+use super::{Asked, Counter};
 use crate::sample::{Remark, Task};
 
 /// One thing that a call does.
@@ -40,6 +40,8 @@ pub enum Act {
     Delete(String),
     /// Makes so many files in a directory.
     Fill(String, usize),
+    /// Changes the counter, so that the order of two changes shows.
+    Count(u64),
     /// Lets others go on.
     Yield,
 }
@@ -94,22 +96,24 @@ impl Script {
     }
 }
 
-/// The tools: `act`, which may change files, `think`, which has none and so runs beside others, and `act_briefly`, which may
-/// not take long.
+/// The tools: `act`, which may change files and resources, `think`, which has none and so runs beside others, `count`, which has
+/// resources and no files, and `act_briefly`, which may not take long.
 pub fn tools() -> Vec<Tool> {
     let (long, short) = (Duration::from_secs(300), Duration::from_millis(150));
     vec![
-        scripted("act", WorkspaceUse::Write, long),
-        scripted("think", WorkspaceUse::None, long),
-        scripted("act_briefly", WorkspaceUse::Write, short),
+        scripted("act", (WorkspaceUse::Write, ResourceUse::Write), long),
+        scripted("think", (WorkspaceUse::None, ResourceUse::None), long),
+        scripted("count", (WorkspaceUse::None, ResourceUse::Write), long),
+        scripted("act_briefly", (WorkspaceUse::Write, ResourceUse::Write), short),
     ]
 }
 
-fn scripted(name: &str, workspace: WorkspaceUse, timeout: Duration) -> Tool {
+fn scripted(name: &str, (workspace, resources): (WorkspaceUse, ResourceUse), timeout: Duration) -> Tool {
     let builder = Tool::builder(name, "Does what it is told.").expect("this is a name");
     builder
         .effect(Effect::Workspace)
         .workspace(workspace)
+        .resources(resources)
         .timeout(timeout)
         .parameters(json!({
             "type": "object",
@@ -174,6 +178,11 @@ fn perform(context: &ToolContext, act: &Act) -> Result<(), ToolError> {
         },
         Act::Fill(directory, count) => (0..*count)
             .try_for_each(|number| write(context, &format!("{directory}/{number}"), "x", WriteMode::Create)),
+        Act::Count(by) => {
+            let counter = context.resource_mut::<Counter>()?;
+            counter.ok_or_else(|| ToolError::new("there is no counter"))?.count(*by);
+            Ok(())
+        }
         Act::Yield => Ok(()),
     }
 }

@@ -299,6 +299,16 @@ impl Workspace for HostWorkspace {
         self.put_back(root, &stored_coverage(&objects, coverage)?, brought, None)
     }
 
+    fn check_restorable(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<(), WorkspaceError> {
+        let objects = ObjectOverlay::new(brought.iter().cloned(), &*self.objects);
+        format::check_complete(&objects, root, coverage)
+    }
+
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
         format::diff(&*self.objects, from, to)
     }

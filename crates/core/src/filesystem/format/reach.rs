@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 
 use crate::journal::WorkspaceRoot;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, ObjectKind};
 use crate::ports::{Objects, WorkspaceError};
 
-use super::{Manifest, Refused, TreeMode, load_tree, modes};
+use super::{Manifest, Refused, TreeMode, fetch, load_tree, modes};
 
 /// Adds the ids of all objects below a root to `seen`, and does not enter trees that are in it already.
 ///
@@ -46,6 +46,27 @@ pub fn reachable(
                 TreeMode::Directory => trees.push(entry.object),
                 TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(entry.object)),
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a root unless everything that it names is there, and what was decided about its coverage.
+///
+/// Trees and manifests are read; of blobs it is asked whether they are there.
+pub fn check_complete(
+    objects: &dyn Objects,
+    root: WorkspaceRoot,
+    coverage: Option<ObjectId>,
+) -> Result<(), WorkspaceError> {
+    if let Some(coverage) = coverage {
+        fetch(objects, coverage, ObjectKind::Blob)?;
+    }
+    let mut named = HashSet::new();
+    reachable(objects, root, &mut named)?;
+    for object in named {
+        if !objects.contains(object).map_err(WorkspaceError::Objects)? {
+            return Err(WorkspaceError::MissingObject { object });
         }
     }
     Ok(())

@@ -78,7 +78,7 @@ impl MemoryFilesystem {
     }
 
     /// Another handle to the same files.
-    pub(crate) fn same_files(&self) -> Self {
+    pub fn same_files(&self) -> Self {
         Self { access: self.access, ..self.read_only() }
     }
 

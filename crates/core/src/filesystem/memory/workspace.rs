@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::capture::Capture;
 use super::restore::Restore;
 use super::{MemoryFiles, MemoryFilesystem};
-use crate::filesystem::format::diff;
+use crate::filesystem::format::{check_complete, diff};
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
 use crate::ports::{
@@ -101,6 +101,18 @@ impl Workspace for MemoryWorkspace {
         let changed = diff(&objects, before.root, root)?;
         self.filesystem.restore(files);
         Ok(Restored { changed, kept: Vec::new() })
+    }
+
+    fn check_restorable(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<(), WorkspaceError> {
+        // What the files hold now need not be stored.
+        let present = self.capture()?;
+        let new = present.objects.into_iter().chain(brought.iter().cloned());
+        check_complete(&ObjectOverlay::new(new, &*self.objects), root, coverage)
     }
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {

@@ -7,8 +7,9 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, RecordBody};
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::Store as _;
-use backstitch_runtime::{FunctionPolicy, PointSpec, ResumeOptions, SessionOptions, read_records};
+use backstitch_runtime::{FunctionPolicy, PointSpec, ResumeOptions, read_records};
 use backstitch_testkit::crash::Crash;
+use backstitch_testkit::tool::Counter;
 
 use super::child::{Death, Role};
 use super::outcome::collect;
@@ -30,8 +31,7 @@ pub(crate) async fn rewinds(stage: &Stage) {
 /// What a process does that forks.
 pub(crate) async fn forks(stage: &Stage) {
     let opened = stage.open_at("forked");
-    let options = SessionOptions::with_workspace(opened.workspace.clone());
-    let fork = opened.runtime.fork(session::id(), TO, options).await.unwrap();
+    let fork = opened.runtime.fork(session::id(), TO, opened.plain_options()).await.unwrap();
     fork.release().await.unwrap();
 }
 
@@ -40,6 +40,7 @@ pub(crate) async fn forks(stage: &Stage) {
 struct Found {
     files: BTreeMap<String, String>,
     findings: Vec<String>,
+    counter: u64,
     turns: u64,
 }
 
@@ -49,8 +50,7 @@ async fn find(stage: &Stage, opened: &Opened, id: SessionId, files: &str) -> Fou
         FunctionPolicy::new(PolicyName::new("mute").unwrap(), |_| async { Err("it says nothing".into()) });
     let mut agent = agent(stage);
     agent.policy = Arc::new(mute);
-    let options = SessionOptions::with_workspace(opened.workspace.clone());
-    let driver = opened.runtime.open(id, agent, options).await.unwrap();
+    let driver = opened.runtime.open(id, agent, opened.plain_options()).await.unwrap();
     // Either it has ended, or it is asked for what comes next and says nothing.
     let _ = driver.resume(ResumeOptions::default()).await;
     let found = {
@@ -68,6 +68,7 @@ async fn find(stage: &Stage, opened: &Opened, id: SessionId, files: &str) -> Fou
         Found {
             files: files_found,
             findings: findings.iter().map(|finding| finding.0.clone()).collect(),
+            counter: state.execution.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap(),
             turns: state.view.latest_evaluation().map_or(0, |latest| latest.turns),
         }
     };

@@ -7,6 +7,7 @@ use backstitch_core::crash::POINTS;
 use backstitch_runtime::ResumeOptions;
 use backstitch_store::SqliteStore;
 use backstitch_testkit::crash::Crash;
+use backstitch_testkit::tool::Counter;
 
 use super::child::{Death, Role};
 use super::outcome::{Outcome, files};
@@ -55,6 +56,7 @@ pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
     ));
     let driver = opened.runtime.open(session::id(), nobody, opened.options()).await.unwrap();
     let head = driver.session().state().await.view.head();
+    assert_counter_is_recorded(&driver).await;
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap(), ended);
     assert_eq!(driver.session().state().await.view.head(), head);
     driver.session().release().await.unwrap();
@@ -63,6 +65,13 @@ pub(crate) async fn resumed(stage: &Stage, unseen: Unseen) -> Outcome {
     tokio::time::sleep(Duration::from_millis(40)).await;
     assert_eq!(files_of(stage), before, "nobody writes any more");
     outcome
+}
+
+/// Whoever opens the session finds the counter as it is recorded.
+pub(crate) async fn assert_counter_is_recorded(driver: &backstitch_runtime::Driver) {
+    let state = driver.session().state().await;
+    let counter = state.execution.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap();
+    assert_eq!(state.view.resource(Counter::NAME).unwrap().state, serde_json::json!(counter));
 }
 
 fn files_of(stage: &Stage) -> std::collections::BTreeMap<String, String> {

@@ -24,6 +24,8 @@ pub(crate) struct Outcome {
     answer: String,
     /// The digest of all slices that are state.
     state: String,
+    /// What the journal says the resources are.
+    resources: Vec<String>,
     /// What the journal says the files are.
     root: String,
     /// The files themselves, if they lie in a directory.
@@ -70,6 +72,7 @@ impl Outcome {
                 format!("{} {:?}", answered.text, answered.output)
             },
             state: format!("{state:?}"),
+            resources: view.resources().map(|one| format!("{} {}", one.name, one.state)).collect(),
             root: format!("{root:?}"),
             files: if stage.place == Place::Host { files(stage) } else { BTreeMap::new() },
             transcript: said(&transcript, &calls),
@@ -207,6 +210,9 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
                 Some(format!("logs {}", change.slice))
             }
             RecordBody::SliceChanged(change) => Some(format!("changes {} {:?}", change.slice, change.op)),
+            RecordBody::ResourceChanged(changed) => {
+                Some(format!("resource {} {}", changed.name, changed.state))
+            }
             other => Some(other.kind().to_owned()),
         });
     }

@@ -7,6 +7,7 @@ use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::ports::{Owner, Workspace, WorkspaceError};
 use backstitch_runtime::{Runtime, SessionOptions};
 use backstitch_store::SqliteStore;
+use backstitch_testkit::tool::Counter;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 use tempfile::TempDir;
 
@@ -127,7 +128,13 @@ impl Opened {
         SessionOptions {
             id: Some(super::session::id()),
             seed: Some(backstitch_core::rng::Seed::new(7)),
-            ..SessionOptions::with_workspace(self.workspace.clone())
+            ..self.plain_options()
         }
+    }
+
+    /// The files, and resources as they are before anything has happened.
+    pub(crate) fn plain_options(&self) -> SessionOptions {
+        let resources = Counter::default().resources();
+        SessionOptions { resources, ..SessionOptions::with_workspace(self.workspace.clone()) }
     }
 }

@@ -8,9 +8,10 @@ use backstitch_core::crash_point;
 use backstitch_core::filesystem::FilePath;
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::{ProcessSpec, Recursion, WriteMode};
-use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_core::tool::{ResourceUse, Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_runtime::Tools;
 use backstitch_testkit::crash;
+use backstitch_testkit::tool::Counter;
 use rustix::process::{Signal, getpid, kill_process};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -82,7 +83,7 @@ fn halfway(tool: &str, step: u32) {
 /// Writes half of a file, then the rest.
 fn write() -> Tool {
     let builder = Tool::builder("write", "Writes a file.").unwrap().effect(Effect::Workspace);
-    builder.handler(|context: ToolContext, write: Write| async move {
+    builder.resources(ResourceUse::Write).handler(|context: ToolContext, write: Write| async move {
         let (files, path) = (context.filesystem()?, FilePath::new(&write.path)?);
         let (first, rest) = write.text.as_bytes().split_at(write.text.len() / 2);
         halfway("write", 1);
@@ -90,11 +91,19 @@ fn write() -> Tool {
             files.make_directory(&parent)?;
         }
         files.write_bytes(&path, first, WriteMode::Overwrite)?;
+        count_once(&context)?;
         context.session(|draft| draft.append(Finding(write.path.clone())).map(|_| ()))??;
         halfway("write", 2);
         files.write_bytes(&path, rest, WriteMode::Append)?;
         Ok(ToolResult::ok(format!("wrote {}", write.path)))
     })
+}
+
+/// Changes the counter.
+fn count_once(context: &ToolContext) -> Result<(), ToolError> {
+    let counter = context.resource_mut::<Counter>()?;
+    counter.ok_or_else(|| ToolError::new("there is no counter"))?.count(1);
+    Ok(())
 }
 
 fn read() -> Tool {
@@ -118,7 +127,7 @@ fn count() -> Tool {
 /// Spoils files and state, and fails.
 fn tear() -> Tool {
     let builder = Tool::builder("tear", "Fails half-way.").unwrap().effect(Effect::Workspace);
-    builder.handler(|context: ToolContext, at: At| async move {
+    builder.resources(ResourceUse::Write).handler(|context: ToolContext, at: At| async move {
         let (files, path) = (context.filesystem()?, FilePath::new(&at.path)?);
         files.write_bytes(&path, b"torn", WriteMode::Overwrite)?;
         files.write_bytes(&FilePath::new("scrap/cloth.txt")?, b"cloth", WriteMode::Create).or_else(|_| {
@@ -128,6 +137,7 @@ fn tear() -> Tool {
         })?;
         context.session(|draft| draft.append(Finding("torn".into())).map(|_| ()))??;
         context.session(|draft| draft.append(Diagnosis("it tore".into())).map(|_| ()))??;
+        count_once(&context)?;
         halfway("tear", 1);
         files.delete(&FilePath::new("a")?, Recursion::All)?;
         halfway("tear", 2);

@@ -1,6 +1,7 @@
 //! Agents that work for agents: a shop with a caller and a tailor that it calls, over files in memory.
 
 mod budgets;
+mod resources;
 mod sessions;
 mod waiting;
 

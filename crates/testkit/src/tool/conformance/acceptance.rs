@@ -9,7 +9,7 @@ pub fn a_failing_tool_changes_nothing(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
     let before = caller.state();
-    let acts = [Act::Write("file.txt".into(), "changed".into()), Act::Seed("another".into())];
+    let acts = [Act::Write("file.txt".into(), "changed".into()), Act::Seed("another".into()), Act::Count(1)];
     assert_eq!(run(&*caller, acts, Outcome::Unsuccessful).ending, Ending::Failed);
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("original"));
     assert_eq!(tasks(&*caller), ["plan", "hem"]);
@@ -25,6 +25,7 @@ pub fn a_visibility_expansion_is_as_if_nothing_had_run(factory: &dyn CallerFacto
         Act::Write("file.txt".into(), "changed".into()),
         Act::Append("more".into()),
         Act::Log("on the way".into()),
+        Act::Count(1),
     ];
     assert_eq!(run(&*caller, acts, Outcome::Expansion).ending, Ending::VisibilityExpansion);
     assert_unchanged(&before, &*caller, "an expansion");
@@ -39,7 +40,7 @@ pub fn state_goes_back_to_a_tool_boundary(factory: &dyn CallerFactory) {
     let mut calls = Vec::new();
     for name in ["a", "b", "c"] {
         let before = caller.state();
-        let acts = [Act::Append(name.into()), Act::Extend("file.txt".into(), name.into())];
+        let acts = [Act::Append(name.into()), Act::Extend("file.txt".into(), name.into()), Act::Count(1)];
         let ended = run(&*caller, acts, Outcome::Success);
         assert_eq!(ended.ending, Ending::Succeeded);
         calls.push((ended.call_id, before));
@@ -72,12 +73,15 @@ pub fn parity(one: &dyn CallerFactory, other: &dyn CallerFactory) {
     let (one, other) = (open(one), open(other));
     let write = |text: &str| Act::Write("file.txt".into(), text.into());
     let turns = [
-        vec![Script::new([Act::Append("a".into()), write("1")], Outcome::Success)],
-        vec![Script::new([Act::Append("b".into()), write("2")], Outcome::Error)],
+        vec![Script::new([Act::Append("a".into()), write("1"), Act::Count(1)], Outcome::Success)],
+        vec![Script::new([Act::Append("b".into()), write("2"), Act::Count(2)], Outcome::Error)],
         vec![
             Script::new([Act::Append("c".into()), Act::Fill("many".into(), 20)], Outcome::Success),
             Script::new([Act::Delete("many".into()), Act::Clear], Outcome::Panic),
-            Script::new([Act::Delete("many/7".into()), Act::Append("d".into())], Outcome::Success),
+            Script::new(
+                [Act::Delete("many/7".into()), Act::Append("d".into()), Act::Count(3)],
+                Outcome::Success,
+            ),
         ],
         vec![Script::new([Act::Seed("e".into()), write("3")], Outcome::Expansion)],
         vec![Script::new([Act::ClearWhere("c".into()), Act::Log("so far".into())], Outcome::Success)],

@@ -1,4 +1,4 @@
-//! Every way to fail leaves state and files as they were, and adds one error to what the model is told.
+//! Every way to fail leaves state, files and resources as they were, and adds one error to what the model is told.
 
 use serde_json::json;
 
@@ -7,12 +7,13 @@ use super::*;
 
 /// What a call may have done before it fails.
 fn mischief() -> Vec<(&'static str, Vec<Act>)> {
-    let change = || [Act::Append("more".into()), Act::ClearWhere("hem".into())];
+    let change = || [Act::Append("more".into()), Act::ClearWhere("hem".into()), Act::Count(5)];
     let with = |acts: &[Act]| change().into_iter().chain(acts.iter().cloned()).collect();
     vec![
         ("nothing", vec![]),
         ("state alone", with(&[])),
         ("all tasks dropped", vec![Act::Clear]),
+        ("a resource alone", vec![Act::Count(1), Act::Yield, Act::Count(2)]),
         ("a file changed", with(&[Act::Write("file.txt".into(), "changed".into())])),
         ("a file appended to", with(&[Act::Extend("file.txt".into(), " and more".into())])),
         ("a file added", with(&[Act::Write("new/deep/file".into(), "new".into())])),
@@ -71,6 +72,18 @@ pub fn arguments_that_do_not_fit_change_nothing(factory: &dyn CallerFactory) {
         assert_eq!(caller.results().len(), told + 1, "{arguments}");
         assert!(caller.results().last().unwrap().is_error, "{arguments}");
     }
+}
+
+/// A tool that does not declare that it changes resources fails when it does, and nothing has changed.
+pub fn a_tool_that_does_not_declare_resources_cannot_change_one(factory: &dyn CallerFactory) {
+    let caller = open(factory);
+    prepare(&*caller);
+    let before = caller.state();
+    let ends = caller.turn(vec![Script::new([Act::Count(1)], Outcome::Success).asked("think")]);
+    assert_eq!(ends[0].ending, Ending::Failed);
+    let told = caller.results().last().unwrap().error_message.clone().unwrap();
+    assert!(told.contains(r#"resources = "write""#), "{told}");
+    assert_unchanged(&before, &*caller, "a tool that does not declare resources");
 }
 
 /// A tool that does not exist is an error that the model is told.

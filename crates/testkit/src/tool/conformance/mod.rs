@@ -17,7 +17,7 @@ use backstitch_core::execution::snapshots_equivalent;
 use backstitch_core::filesystem::{FileOperations, FilePath};
 use backstitch_core::session::SlicePolicy;
 
-use super::{Act, CallerFactory, Ended, Ending, Outcome, Script, ToolCaller, tools};
+use super::{Act, CallerFactory, Counter, Ended, Ending, Outcome, Script, ToolCaller, tools};
 use crate::sample::{Remark, Task};
 
 /// Calls a macro with the names of all properties.
@@ -35,6 +35,8 @@ macro_rules! each_tool_property {
             unknown_tools_change_nothing,
             logs_of_failing_calls_are_kept,
             calls_of_a_turn_see_files_in_their_order,
+            calls_of_a_turn_change_resources_in_their_order,
+            a_tool_that_does_not_declare_resources_cannot_change_one,
             random_turns_do_as_the_model_does,
         }
     };
@@ -74,7 +76,7 @@ fn run(caller: &dyn ToolCaller, acts: impl IntoIterator<Item = Act>, outcome: Ou
     ends.remove(0)
 }
 
-/// Something to lose: tasks, and files in several directories.
+/// Something to lose: tasks, files in several directories, and a number.
 fn prepare(caller: &dyn ToolCaller) {
     let ended = run(
         caller,
@@ -84,6 +86,7 @@ fn prepare(caller: &dyn ToolCaller) {
             Act::Write("file.txt".into(), "original".into()),
             Act::Write("directory/below/deep.txt".into(), "deep".into()),
             Act::Write("directory/other.txt".into(), "other".into()),
+            Act::Count(7),
         ],
         Outcome::Success,
     );
@@ -114,7 +117,14 @@ fn file(caller: &dyn ToolCaller, path: &str) -> Option<String> {
     caller.filesystem().read_text(&FilePath::new(path).unwrap()).ok()
 }
 
-/// Fails if a call did not leave state and files as they were, by content.
+/// What the counter says.
+fn number(caller: &dyn ToolCaller) -> u64 {
+    let state = caller.state();
+    let counter = state.resources.get(Counter::NAME).expect("the counter is part of the state");
+    serde_json::from_value(counter.to_json().unwrap()).unwrap()
+}
+
+/// Fails if a call did not leave state, files and resources as they were, by content.
 #[track_caller]
 fn assert_unchanged(
     before: &backstitch_core::execution::CompositeSnapshot,
@@ -123,5 +133,6 @@ fn assert_unchanged(
 ) {
     let after = caller.state();
     assert!(after.resources.contains_key("workspace"), "the files are part of the state");
+    assert!(after.resources.contains_key(Counter::NAME), "the counter is part of the state");
     assert!(snapshots_equivalent(before, &after).unwrap(), "{what} left something behind");
 }

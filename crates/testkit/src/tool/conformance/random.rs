@@ -30,12 +30,30 @@ pub fn calls_of_a_turn_see_files_in_their_order(factory: &dyn CallerFactory) {
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("123"));
 }
 
+/// Calls that use resources wait for each other, and of those that fail nothing is left.
+pub fn calls_of_a_turn_change_resources_in_their_order(factory: &dyn CallerFactory) {
+    let caller = open(factory);
+    let count =
+        |by, tool, outcome| Script::new([Act::Yield, Act::Count(by), Act::Yield], outcome).asked(tool);
+    let ends = caller.turn(vec![
+        count(1, "act", Outcome::Success),
+        count(100, "count", Outcome::Error),
+        count(2, "count", Outcome::Success),
+        count(200, "act", Outcome::Panic),
+        count(3, "act", Outcome::Success),
+    ]);
+    let failed: Vec<_> = ends.iter().map(|end| end.ending == Ending::Failed).collect();
+    assert_eq!(failed, [false, true, false, true, false]);
+    assert_eq!(number(&*caller), (3 + 2) * 3 + 3, "1, 2 and 3 in this order");
+}
+
 /// What a call does to a model, if it succeeds.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Model {
     tasks: Vec<String>,
     remarks: Vec<String>,
     files: BTreeMap<String, String>,
+    number: u64,
 }
 
 impl Model {
@@ -61,6 +79,7 @@ impl Model {
             Act::Write(path, text) => drop(self.files.insert(path.clone(), text.clone())),
             Act::Extend(path, text) => self.files.entry(path.clone()).or_default().push_str(text),
             Act::Delete(path) => drop(self.files.remove(path)),
+            Act::Count(by) => self.number = self.number.wrapping_mul(3).wrapping_add(*by),
             Act::Fill(..) | Act::Yield => {}
         }
     }
@@ -88,7 +107,12 @@ fn deed() -> impl Strategy<Value = Act> {
         2 => (path(), key()).prop_map(|(path, text)| Act::Write(path, text)),
         2 => (path(), key()).prop_map(|(path, text)| Act::Extend(path, text)),
         1 => path().prop_map(Act::Delete),
+        2 => (1..9u64).prop_map(Act::Count),
     ]
+}
+
+fn counting() -> impl Strategy<Value = Act> {
+    prop_oneof![3 => thought(), 2 => (1..9u64).prop_map(Act::Count)]
 }
 
 /// A call: which tool, and what it does.
@@ -102,6 +126,7 @@ fn call() -> impl Strategy<Value = (&'static str, Script)> {
     };
     prop_oneof![
         (vec(deed(), 0..6), outcome()).prop_map(|(acts, outcome)| ("act", Script::new(acts, outcome))),
+        (vec(counting(), 0..6), outcome()).prop_map(|(acts, outcome)| ("count", Script::new(acts, outcome))),
         (vec(thought(), 0..6), outcome()).prop_map(|(acts, outcome)| ("think", Script::new(acts, outcome))),
     ]
 }
@@ -132,6 +157,7 @@ pub fn random_turns_do_as_the_model_does(factory: &dyn CallerFactory) {
             }
             prop_assert_eq!(&tasks(&*caller), &model.tasks, "{:?}", turn);
             prop_assert_eq!(&remarks(&*caller), &model.remarks, "{:?}", turn);
+            prop_assert_eq!(number(&*caller), model.number, "{:?}", turn);
             for path in ["a", "d/b", "d/c"] {
                 prop_assert_eq!(file(&*caller, path), model.files.get(path).cloned(), "{}: {:?}", path, turn);
             }

@@ -1,0 +1,254 @@
+//! Where a snapshotable resource lives, and the guards through which it is used.
+//!
+//! A resource is never handed out as an [`Arc`], since nothing could make that read-only. A [`ResourceRef`] reads it, a
+//! [`ResourceMut`] changes it; both can be held across an await. Whether a call may have one is decided by the hold of its call, so
+//! a guard is never waited for: one that cannot be given is an error.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::snapshotable::{ResourceSnapshot, Snapshotable};
+use crate::session::BoxError;
+
+/// A resource cannot be used now, because a guard of it is held elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a guard of the resource is still held; drop it first")]
+pub struct ResourceInUse;
+
+/// A snapshotable resource of a session, whatever its type.
+#[derive(Clone)]
+pub struct SnapshotableResource(Arc<dyn Erased>);
+
+/// A restore of one resource that was prepared.
+pub struct ReadyRestore(Box<dyn FnOnce() -> Result<(), BoxError> + Send>);
+
+impl ReadyRestore {
+    /// Completes the restore.
+    pub fn commit(self) -> Result<(), BoxError> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for ReadyRestore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ReadyRestore")
+    }
+}
+
+impl SnapshotableResource {
+    pub(super) fn new<T: Snapshotable>(resource: T) -> Self {
+        let name = resource.snapshot_name();
+        Self(Arc::new(Cell { name, value: Mutex::new(Some(Arc::new(resource))) }))
+    }
+
+    /// The type of the resource, for people.
+    pub fn type_name(&self) -> &'static str {
+        self.0.type_name()
+    }
+
+    /// The name under which its state is stored.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Captures its state as it is now. A panic of the resource is an error.
+    pub fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+        self.0.snapshot()
+    }
+
+    /// Does everything of a restore that can fail, and changes nothing. A panic of the resource is an error.
+    pub fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError> {
+        self.0.clone().prepare(snapshot)
+    }
+
+    /// A guard that reads it, when it is of this type.
+    pub(super) fn read<T: ?Sized + Send + Sync + 'static>(
+        &self,
+    ) -> Option<Result<ResourceRef<T>, ResourceInUse>> {
+        let value = match self.0.read() {
+            Ok(value) => value.downcast::<Arc<T>>().ok()?,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(Ok(ResourceRef { value: *value, kind: Kind::Snapshotable }))
+    }
+
+    /// A guard that changes it, when it is of this type.
+    pub(super) fn write<T: Snapshotable>(&self) -> Option<Result<ResourceMut<T>, ResourceInUse>> {
+        let cell: Arc<dyn Any + Send + Sync> = self.0.clone();
+        Some(ResourceMut::new(cell.downcast().ok()?))
+    }
+
+    /// What `look` says of it, when it is of this type.
+    pub(super) fn look_at<T: Snapshotable, R>(
+        &self,
+        look: impl FnOnce(&T) -> R,
+    ) -> Option<Result<R, ResourceInUse>> {
+        let cell: Arc<dyn Any + Send + Sync> = self.0.clone();
+        let cell: Arc<Cell<T>> = cell.downcast().ok()?;
+        Some(cell.look_at(look))
+    }
+}
+
+impl fmt::Debug for SnapshotableResource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("SnapshotableResource").field(&self.name()).finish()
+    }
+}
+
+/// A place for one value. The value is out of it as long as somebody changes it.
+struct Cell<T> {
+    name: &'static str,
+    value: Mutex<Option<Arc<T>>>,
+}
+
+impl<T> Cell<T> {
+    /// A poisoned lock means that the resource panicked while it was looked at; the place itself is sound.
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<T>>> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look_at<R>(&self, look: impl FnOnce(&T) -> R) -> Result<R, ResourceInUse> {
+        self.lock().as_deref().map(look).ok_or(ResourceInUse)
+    }
+}
+
+/// What can be done with a cell without knowing its type.
+trait Erased: Any + Send + Sync {
+    fn name(&self) -> &'static str;
+    fn type_name(&self) -> &'static str;
+    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError>;
+    fn prepare(self: Arc<Self>, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError>;
+    /// An `Arc` of the value.
+    fn read(&self) -> Result<Box<dyn Any>, ResourceInUse>;
+}
+
+impl<T: Snapshotable> Erased for Cell<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<T>()
+    }
+
+    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+        self.look_at(|value| without_panic(|| value.snapshot()))?
+    }
+
+    fn prepare(self: Arc<Self>, snapshot: &ResourceSnapshot) -> Result<ReadyRestore, BoxError> {
+        let prepared = self.look_at(|value| without_panic(|| value.prepare_restore(snapshot)))??;
+        Ok(ReadyRestore(Box::new(move || {
+            let mut value = ResourceMut::new(self)?;
+            without_panic(move || prepared.commit(&mut value))
+        })))
+    }
+
+    fn read(&self) -> Result<Box<dyn Any>, ResourceInUse> {
+        Ok(Box::new(self.lock().clone().ok_or(ResourceInUse)?))
+    }
+}
+
+/// Runs code of a resource. What it leaves behind when it panics is not trusted by whoever gets the error.
+fn without_panic<R>(work: impl FnOnce() -> Result<R, BoxError>) -> Result<R, BoxError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        Err(format!("it panicked: {}", text.unwrap_or_else(|| "no message".to_owned())).into())
+    })
+}
+
+/// A guard that reads a resource.
+pub struct ResourceRef<T: ?Sized> {
+    value: Arc<T>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ordinary,
+    Snapshotable,
+}
+
+impl<T: ?Sized> ResourceRef<T> {
+    pub(super) fn ordinary(value: Arc<T>) -> Self {
+        Self { value, kind: Kind::Ordinary }
+    }
+
+    /// The resource itself, to be kept or passed on. Only an ordinary resource is given out: a snapshotable one comes back as the
+    /// guard that it was.
+    pub fn into_shared(self) -> Result<Arc<T>, Self> {
+        match self.kind {
+            Kind::Ordinary => Ok(self.value),
+            Kind::Snapshotable => Err(self),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for ResourceRef<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for ResourceRef<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.value, formatter)
+    }
+}
+
+/// A guard that changes a snapshotable resource. Nobody else can use the resource as long as it is held.
+pub struct ResourceMut<T: Snapshotable> {
+    cell: Arc<Cell<T>>,
+    /// Taken out when the guard is dropped.
+    value: Option<Arc<T>>,
+}
+
+impl<T: Snapshotable> ResourceMut<T> {
+    fn new(cell: Arc<Cell<T>>) -> Result<Self, ResourceInUse> {
+        let mut place = cell.lock();
+        match place.take() {
+            // Readers come under the lock only, so one that is alone stays so.
+            Some(value) if Arc::strong_count(&value) == 1 => {
+                drop(place);
+                Ok(Self { cell, value: Some(value) })
+            }
+            other => {
+                *place = other;
+                Err(ResourceInUse)
+            }
+        }
+    }
+}
+
+impl<T: Snapshotable> Deref for ResourceMut<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_deref().expect("invariant: a guard has its value until it is dropped")
+    }
+}
+
+impl<T: Snapshotable> DerefMut for ResourceMut<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        let value = self.value.as_mut().expect("invariant: a guard has its value until it is dropped");
+        Arc::get_mut(value).expect("invariant: the value was taken out of its place, so nobody else has it")
+    }
+}
+
+impl<T: Snapshotable> Drop for ResourceMut<T> {
+    fn drop(&mut self) {
+        let value = self.value.take();
+        *self.cell.lock() = value;
+    }
+}
+
+impl<T: Snapshotable + fmt::Debug> fmt::Debug for ResourceMut<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, formatter)
+    }
+}

@@ -1,0 +1,170 @@
+//! The snapshotable resources of a session.
+//!
+//! Their states are recorded: with the first batch, and in the batch of each call that changed one. Opening a session, going back
+//! and forking restore what is recorded, so a process that dies loses nothing of it. A resource that refuses to be restored
+//! poisons the session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::execution::{ExecutionStateError, ResourceSnapshot, Resources, SnapshotableResource};
+use backstitch_core::journal::{Batch, Origin, RecordBody, ResourceChanged};
+use backstitch_core::session::BoxError;
+use backstitch_core::storable;
+use backstitch_core::time::Timestamp;
+use backstitch_core::tool::with_causes;
+use backstitch_core::view::{Call, JournalView};
+use serde_json::Value;
+
+use super::{LiveSession, LiveState, give_back, load_view};
+use crate::driver::read_json;
+use crate::error::RuntimeError;
+
+/// A snapshotable resource as it was captured.
+pub(crate) struct CapturedResource {
+    name: &'static str,
+    snapshot: ResourceSnapshot,
+    state: Value,
+}
+
+impl CapturedResource {
+    /// Captures a resource. What could not be stored, or not be read again, is refused.
+    pub(crate) fn of(resource: &SnapshotableResource) -> Result<Self, ExecutionStateError> {
+        let name = resource.name();
+        let captured = || -> Result<Self, BoxError> {
+            let snapshot = resource.snapshot()?;
+            let state = snapshot.to_json()?;
+            storable::check(&state)?;
+            Ok(Self { name, snapshot, state })
+        };
+        captured().map_err(|source| ExecutionStateError::Snapshot { resource: name.to_owned(), source })
+    }
+
+    /// Captures all resources of a session.
+    pub(super) fn all(resources: &Resources) -> Result<Vec<Self>, ExecutionStateError> {
+        resources.registered().map(Self::of).collect()
+    }
+
+    /// Adds the record of this state, unless it is what is recorded already.
+    pub(crate) fn push_to(&self, batch: &mut Batch, at: Timestamp, view: Option<&JournalView>) {
+        let record = Batch::at(at).with(ResourceChanged::new(self.name, self.state.clone()));
+        let known = view.and_then(|view| view.resource(self.name));
+        let is_known = match (record.bodies(), known) {
+            ([RecordBody::ResourceChanged(new)], Some(known)) => {
+                new.state == known.state && new.state_object == known.state_object
+            }
+            _ => false,
+        };
+        if !is_known {
+            batch.extend(record);
+        }
+    }
+}
+
+/// Adds the states of a new session's resources to its first batch. A fork starts from what its parent recorded.
+pub(super) fn push_first(batch: &mut Batch, at: Timestamp, resources: &[CapturedResource]) {
+    let is_fork = batch.bodies().iter().any(|body| match body {
+        RecordBody::SessionCreated(created) => matches!(created.origin, Origin::Fork { .. }),
+        _ => false,
+    });
+    for captured in resources.iter().filter(|_| !is_fork) {
+        captured.push_to(batch, at, None);
+    }
+}
+
+impl LiveState {
+    /// Adds the states of resources that no record tells of yet, because they were registered after the session was created. One
+    /// that cannot be captured cannot be changed either.
+    pub(crate) fn push_unrecorded(&mut self, batch: &mut Batch, at: Timestamp) {
+        let resources = self.execution.resources.clone();
+        for resource in resources.registered().filter(|one| self.view.resource(one.name()).is_none()) {
+            match CapturedResource::of(resource) {
+                Ok(captured) => {
+                    captured.push_to(batch, at, None);
+                    self.resources.insert(captured.name.to_owned(), captured.snapshot);
+                }
+                Err(error) => tracing::warn!(error = %with_causes(&error), "a resource is not recorded"),
+            }
+        }
+    }
+}
+
+impl LiveSession {
+    /// The resources.
+    pub(crate) fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Remembers the states that a call has left, once they are recorded.
+    pub(crate) async fn note_resources(&self, captured: &[CapturedResource]) {
+        if captured.is_empty() {
+            return;
+        }
+        let states = captured.iter().map(|one| (one.name.to_owned(), one.snapshot.clone()));
+        self.state.lock().await.resources.extend(states);
+    }
+
+    /// Restores the resources to what the journal records. One that refuses poisons the session.
+    pub(crate) async fn restore_resources(&self) -> Result<(), RuntimeError> {
+        if self.resources.registered().next().is_none() {
+            return Ok(());
+        }
+        let _alone = self.files.write().await;
+        self.restore_held_resources().await
+    }
+
+    /// The same for whoever holds the resources alone.
+    pub(crate) async fn restore_held_resources(&self) -> Result<(), RuntimeError> {
+        let recorded: Vec<Arc<ResourceChanged>> = self.state.lock().await.view.resources().cloned().collect();
+        let (mut known, mut restored) = (BTreeMap::new(), BTreeMap::new());
+        for changed in recorded {
+            // What is not registered here is left to a process that has it.
+            let resource = self.resources.registered().find(|one| one.name() == changed.name);
+            let Some(resource) = resource else { continue };
+            let state = match changed.state_object {
+                Some(large) => read_json(large, self.object(large.object).await?)?,
+                None => changed.state.clone(),
+            };
+            match CapturedResource::of(resource) {
+                Ok(present) if present.state == state => known.insert(changed.name.clone(), present.snapshot),
+                _ => restored.insert(changed.name.clone(), ResourceSnapshot::Stored(state)),
+            };
+        }
+        if let Err(error) = self.resources.restore(&restored) {
+            return Err(self.poison_for(&error, "resources could not be restored").await);
+        }
+        known.extend(restored);
+        self.state.lock().await.resources = known;
+        Ok(())
+    }
+
+    /// Stops everything, because resources are not what they have to be.
+    pub(crate) async fn poison_for(&self, error: &ExecutionStateError, what: &str) -> RuntimeError {
+        let reason = format!("{what}: {}", with_causes(error));
+        match self.check_sound() {
+            Err(RuntimeError::Poisoned { session, .. }) => RuntimeError::Poisoned { session, reason },
+            _ => self.poison(reason).await,
+        }
+    }
+
+    /// The session once its resources are what its journal records. One that was poisoned meanwhile says so when it is driven.
+    pub(super) async fn with_resources(self: Arc<Self>) -> Result<Arc<Self>, RuntimeError> {
+        match self.restore_resources().await {
+            Ok(()) | Err(RuntimeError::Poisoned { .. }) => Ok(self),
+            Err(error) => {
+                give_back(&*self.store, self.lease.clone()).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The states in which a session that works for a call has left the resources that it was lent.
+    pub(crate) async fn resources_left_by(&self, call: &Call) -> Result<Vec<RecordBody>, RuntimeError> {
+        let Some(child) = call.session() else { return Ok(Vec::new()) };
+        match load_view(&*self.store, child, None).await {
+            Ok(view) => Ok(view.resources().cloned().map(RecordBody::ResourceChanged).collect()),
+            Err(RuntimeError::SessionNotFound { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Snapshotable resources: part of every transaction, of rewinds and forks, and of what a session is opened with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use backstitch_core::execution::{
+    PreparedRestore, ResourceSnapshot, Resources, SnapshotPhase, Snapshotable, snapshots_equivalent,
+};
+use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
+use backstitch_core::id::IdStream;
+use backstitch_core::journal::{Effect, PauseReason, RecordBody};
+use backstitch_core::ports::{Claim, Owner, Workspace};
+use backstitch_core::rng::Seed;
+use backstitch_core::session::BoxError;
+use backstitch_core::time::FixedClock;
+use backstitch_core::tool::{ResourceUse, Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_runtime::{
+    CallEnd, CallRequest, Fork, LiveSession, PointSpec, RuntimeError, Surroundings, ToolRunner, Tools,
+};
+use backstitch_store::MemoryStore;
+use backstitch_testkit::tool::{Act, Counter, Outcome, Script, ToolCaller as _, tools};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::callers::{Caller, Place, Way, open};
+use crate::findings::Finding;
+use crate::harness::Harness;
+
+/// What the counter of a session says.
+async fn number(live: &LiveSession) -> u64 {
+    live.state().await.execution.resources.look_at(|counter: &Counter| counter.number).unwrap().unwrap()
+}
+
+/// What the journal says that the counter is.
+async fn recorded(live: &LiveSession) -> Value {
+    live.state().await.view.resource(Counter::NAME).unwrap().state.clone()
+}
+
+async fn harness(tools: impl IntoIterator<Item = Tool>, counter: Counter) -> Harness {
+    let store = Arc::new(MemoryStore::new());
+    Harness::with_resources(store, tools, None, counter.resources()).await
+}
+
+fn script(acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Value {
+    serde_json::to_value(Script::new(acts, outcome)).unwrap()
+}
+
+/// Counts by one with the tool that has no files.
+async fn count(harness: &Harness) -> CallRequest {
+    let call = harness.call("count", script([Act::Count(1)], Outcome::Success)).await;
+    let end = harness.runner.run(call.clone()).await.unwrap();
+    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    call
+}
+
+/// Surroundings of somebody who opens the session of a harness, or forks it, with a counter of their own.
+fn surroundings(harness: &Harness, resources: Resources) -> Surroundings {
+    let (store, clock) = (harness.live.store().clone(), harness.live.clock().clone());
+    Surroundings { store, clock, owner: Owner::new("another"), resources, workspace: None }
+}
+
+async fn reopened(harness: &Harness, resources: Resources) -> Arc<LiveSession> {
+    let surroundings = surroundings(harness, resources);
+    LiveSession::open(surroundings, harness.live.id(), Claim::TakeOver, |_| {}).await.unwrap()
+}
+
+/// A call that changes state, files and the counter, and does not end by itself.
+async fn hanging(caller: &Caller) -> CallRequest {
+    let acts = [Act::Append("more".into()), Act::Write("file.txt".into(), "changed".into()), Act::Count(5)];
+    caller.harness.call("act", script(acts, Outcome::Hang)).await
+}
+
+async fn until_counted(live: &LiveSession, before: u64) {
+    while number(live).await == before {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A session with something to lose, and its state.
+fn prepared(place: Place) -> Caller {
+    let caller = open(place, Way::Direct, tools());
+    let acts = [Act::Append("plan".into()), Act::Write("file.txt".into(), "original".into()), Act::Count(7)];
+    caller.turn(vec![Script::new(acts, Outcome::Success).asked("act")]);
+    caller
+}
+
+#[test]
+fn a_deadline_inside_of_a_call_rolls_everything_back() {
+    for place in [Place::Memory, Place::Directory] {
+        let caller = prepared(place);
+        let before = caller.state();
+        caller.block_on(async {
+            let live = &caller.harness.live;
+            let soon = live.clock().now().saturating_add(Duration::from_millis(300));
+            live.set_deadline(caller.harness.evaluation, soon);
+            let call = hanging(&caller).await;
+            let end = caller.harness.runner.run(call).await.unwrap();
+            assert!(matches!(end, CallEnd::DeadlineExceeded(_)), "{end:?}");
+        });
+        assert!(snapshots_equivalent(&before, &caller.state()).unwrap());
+    }
+}
+
+#[test]
+fn a_cancelled_call_is_rolled_back() {
+    for place in [Place::Memory, Place::Directory] {
+        let caller = prepared(place);
+        let before = caller.state();
+        caller.block_on(async {
+            let live = &caller.harness.live;
+            let cancel = CancellationToken::new();
+            let runner = ToolRunner::new(live.clone(), Tools::new(tools()).unwrap());
+            let runner = runner.with_cancellation(cancel.clone()).with_grace(Duration::from_secs(60));
+            let call = hanging(&caller).await;
+            let stopping = async {
+                until_counted(live, 7).await;
+                cancel.cancel();
+            };
+            let (end, ()) = tokio::join!(runner.run(call), stopping);
+            assert!(matches!(end.unwrap(), CallEnd::Cancelled(_)));
+        });
+        assert!(snapshots_equivalent(&before, &caller.state()).unwrap());
+    }
+}
+
+/// Adds one to the counter, then overwrites all findings; another call adds a finding meanwhile, the first time.
+fn overwrites(harness: Arc<std::sync::OnceLock<Harness>>, ran: Arc<AtomicUsize>) -> Tool {
+    let builder = Tool::builder("overwrite", "Overwrites.").unwrap().effect(Effect::Workspace);
+    let builder = builder.workspace(WorkspaceUse::None).resources(ResourceUse::Write);
+    builder.handler(move |context: ToolContext, (): ()| {
+        let (harness, ran) = (harness.clone(), ran.clone());
+        async move {
+            context.resource_mut::<Counter>()?.unwrap().number += 1;
+            context.session(|draft| draft.seed([Finding("mine".into())]).map(|_| ()))??;
+            if ran.fetch_add(1, Ordering::SeqCst) == 0 {
+                harness.get().unwrap().run("add", json!({})).await;
+            }
+            Ok(ToolResult::ok("done"))
+        }
+    })
+}
+
+fn adds() -> Tool {
+    let builder = Tool::builder("add", "Adds.").unwrap().effect(Effect::Workspace);
+    builder.workspace(WorkspaceUse::None).handler(|context: ToolContext, (): ()| async move {
+        context.session(|draft| draft.append(Finding("theirs".into())).map(|_| ()))??;
+        Ok(ToolResult::ok("done"))
+    })
+}
+
+#[tokio::test]
+async fn a_call_that_runs_again_after_a_conflict_changes_a_resource_once() {
+    let (cell, ran) = (Arc::new(std::sync::OnceLock::new()), Arc::new(AtomicUsize::new(0)));
+    let tools = [overwrites(cell.clone(), ran.clone()), adds()];
+    assert!(cell.set(harness(tools, Counter::at(4)).await).is_ok());
+    let harness = cell.get().unwrap();
+    let end = harness.run("overwrite", json!({})).await;
+    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert_eq!(ran.load(Ordering::SeqCst), 2, "it ran again");
+    assert_eq!(number(&harness.live).await, 5);
+    assert_eq!(recorded(&harness.live).await, json!(5));
+}
+
+#[tokio::test]
+async fn states_are_recorded_with_the_session_and_with_calls_that_change_them() {
+    let harness = harness(tools(), Counter::at(4)).await;
+    let changes = || async {
+        let records = harness.records().await;
+        let changed = records.iter().filter_map(|record| match &record.body {
+            RecordBody::ResourceChanged(changed) => Some(changed.state.clone()),
+            _ => None,
+        });
+        changed.collect::<Vec<_>>()
+    };
+    assert_eq!(harness.records().await[1].body.kind(), "resource_changed", "it is in the first batch");
+    assert_eq!(changes().await, [json!(4)]);
+    count(&harness).await;
+    harness.run("count", script([Act::Append("nothing counted".into())], Outcome::Success)).await;
+    harness.run("count", script([Act::Count(9)], Outcome::Error)).await;
+    assert_eq!(changes().await, [json!(4), json!(13)], "only what changed, and only of calls that succeeded");
+    let records = harness.records().await;
+    let at = records.iter().position(|record| record.body.kind() == "call_finished").unwrap();
+    assert_eq!(records[at - 1].body.kind(), "resource_changed", "the end of the call comes last");
+}
+
+#[tokio::test]
+async fn rewinding_undoing_and_forking_restore_resources() {
+    let harness = harness(tools(), Counter::at(0)).await;
+    let mut calls = Vec::new();
+    for expected in [1, 4, 13] {
+        calls.push(count(&harness).await.call_id);
+        assert_eq!(number(&harness.live).await, expected);
+    }
+    let before_second = PointSpec::Before(calls[1].to_string());
+    harness.live.rewind(&before_second, None).await.unwrap();
+    assert_eq!(number(&harness.live).await, 1);
+    harness.live.undo().await.unwrap();
+    assert_eq!(number(&harness.live).await, 13);
+    harness.live.rewind(&PointSpec::Start, None).await.unwrap();
+    assert_eq!(number(&harness.live).await, 0);
+    harness.live.undo().await.unwrap();
+
+    let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let ids = IdStream::from_seed([2; 32], clock);
+    let fork = Fork { parent: harness.live.id(), at: before_second, seed: Seed::new(8), definition: None };
+    let surroundings = surroundings(&harness, Counter::at(99).resources());
+    let fork = LiveSession::fork(surroundings, fork, &ids, |_| {}).await.unwrap();
+    assert_eq!(number(&fork).await, 1, "the fork begins with what was recorded there");
+    assert_eq!(number(&harness.live).await, 13, "its parent keeps its own");
+}
+
+#[tokio::test]
+async fn whoever_opens_a_session_finds_its_resources_as_they_are_recorded() {
+    let harness = harness(tools(), Counter::at(0)).await;
+    count(&harness).await;
+    count(&harness).await;
+    let live = reopened(&harness, Counter::at(99).resources()).await;
+    assert_eq!(number(&live).await, 4);
+    // Somebody who does not have the resource leaves it to those who have.
+    let idle = reopened(&harness, Resources::default()).await;
+    idle.rewind(&PointSpec::Start, None).await.unwrap();
+    let again = reopened(&harness, Counter::at(99).resources()).await;
+    assert_eq!(number(&again).await, 0);
+}
+
+#[tokio::test]
+async fn a_resource_that_is_registered_later_is_recorded_before_it_is_changed() {
+    let harness = Harness::new(tools()).await;
+    harness.run("think", script([Act::Append("early".into())], Outcome::Success)).await;
+    let early = PointSpec::Position(harness.live.state().await.view.head());
+    let live = reopened(&harness, Counter::at(5).resources()).await;
+    assert!(live.state().await.view.resource(Counter::NAME).is_none(), "opening records nothing");
+    let runner = ToolRunner::new(live.clone(), Tools::new(tools()).unwrap());
+    let call = CallRequest::new(
+        IdStream::from_seed([3; 32], live.clock().clone()).next(),
+        harness.evaluation,
+        "count",
+        backstitch_core::message::Arguments::from_object(
+            script([Act::Count(1)], Outcome::Success).as_object().cloned().unwrap(),
+        ),
+    );
+    let end = runner.run(call).await;
+    assert!(matches!(end, Ok(CallEnd::Succeeded(_))), "{end:?}");
+    assert_eq!(number(&live).await, 16);
+    live.rewind(&early, None).await.unwrap();
+    assert_eq!(number(&live).await, 5);
+}
+
+/// Fails unless a session is poisoned, and says why it should be.
+async fn assert_poisoned(live: &LiveSession, result: Result<impl std::fmt::Debug, RuntimeError>) {
+    let error = result.unwrap_err();
+    assert!(matches!(error, RuntimeError::Poisoned { .. }), "{error}");
+    assert!(error.to_string().contains("it refuses"), "{error}");
+    let state = live.state().await;
+    let pause = state.view.pause().unwrap();
+    assert_eq!(pause.reason, PauseReason::Poisoned);
+    assert!(pause.detail.as_deref().unwrap().contains("counter"), "{pause:?}");
+}
+
+#[tokio::test]
+async fn a_resource_that_refuses_to_be_restored_poisons_the_session() {
+    // When a call is rolled back.
+    let counter = Counter::at(0);
+    let refusal = counter.refusal();
+    let harness = harness(tools(), counter).await;
+    count(&harness).await;
+    refusal.store(true, Ordering::SeqCst);
+    let failing = harness.call("count", script([Act::Count(1)], Outcome::Error)).await;
+    assert_poisoned(&harness.live, harness.runner.run(failing).await).await;
+    let refused = harness.live.rewind(&PointSpec::Start, None).await;
+    assert!(matches!(refused, Err(RuntimeError::Poisoned { .. })), "{refused:?}");
+    // A person may say that it goes on; then it is restored, or poisoned again.
+    let goes_on = |live: Arc<LiveSession>| async move {
+        live.resolve(None, backstitch_core::journal::Decision::Continue, Some("ada".into())).await
+    };
+    assert_poisoned(&harness.live, goes_on(harness.live.clone()).await).await;
+    refusal.store(false, Ordering::SeqCst);
+    goes_on(harness.live.clone()).await.unwrap();
+    assert_eq!(number(&harness.live).await, 1);
+
+    // When the session goes back.
+    refusal.store(true, Ordering::SeqCst);
+    assert_poisoned(&harness.live, harness.live.rewind(&PointSpec::Start, None).await).await;
+}
+
+#[tokio::test]
+async fn a_resource_that_refuses_when_its_session_is_opened_poisons_it() {
+    let harness = harness(tools(), Counter::at(0)).await;
+    count(&harness).await;
+    let counter = Counter::at(0);
+    counter.refusal().store(true, Ordering::SeqCst);
+    let live = reopened(&harness, counter.resources()).await;
+    let paused = live.state().await.view.pause().cloned().unwrap();
+    assert_eq!(paused.reason, PauseReason::Poisoned);
+    let recorded = live.record(Vec::new()).await;
+    assert!(matches!(recorded, Err(RuntimeError::Poisoned { .. })), "{recorded:?}");
+}
+
+/// Remembers what it was told, however much that is. What is written in it as "broken" cannot be captured.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Snapshotable for Notes {
+    fn snapshot_name(&self) -> &'static str {
+        "notes"
+    }
+
+    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+        match self.0.last().map(String::as_str) {
+            Some("broken") => Err("it is broken".into()),
+            Some("panic") => panic!("it panics"),
+            _ => ResourceSnapshot::of(&self.0),
+        }
+    }
+
+    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
+        Ok(PreparedRestore::replace(Self(serde_json::from_value(snapshot.to_json()?)?)))
+    }
+}
+
+fn notes() -> Resources {
+    Resources::builder().with_snapshotable(Notes::default()).build().unwrap()
+}
+
+/// Writes a note, and keeps the guard while it waits for others.
+fn notes_tool() -> Tool {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Told {
+        text: String,
+    }
+    let builder = Tool::builder("note", "Notes.").unwrap().effect(Effect::Workspace);
+    let builder = builder.workspace(WorkspaceUse::None).resources(ResourceUse::Write);
+    builder.handler(|context: ToolContext, told: Told| async move {
+        let mut notes = context.resource_mut::<Notes>()?.ok_or_else(|| ToolError::new("no notes"))?;
+        notes.0.push(told.text);
+        tokio::task::yield_now().await;
+        Ok(ToolResult::ok(notes.0.len().to_string()))
+    })
+}
+
+async fn noted(live: &LiveSession) -> Vec<String> {
+    live.state().await.execution.resources.look_at(|notes: &Notes| notes.0.clone()).unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_large_state_is_an_object_and_comes_back() {
+    let store = Arc::new(MemoryStore::new());
+    let harness = Harness::with_resources(store, [notes_tool()], None, notes()).await;
+    let large = "x".repeat(100_000);
+    harness.run("note", json!({"text": large})).await;
+    let changed = harness.live.state().await.view.resource("notes").unwrap().clone();
+    assert!(changed.state_object.is_some() && changed.state.is_null());
+    let live = reopened(&harness, notes()).await;
+    assert_eq!(noted(&live).await, [large]);
+}
+
+#[tokio::test]
+async fn a_resource_that_cannot_be_captured_fails_the_call_that_left_it_so() {
+    let store = Arc::new(MemoryStore::new());
+    let harness = Harness::with_resources(store, [notes_tool()], None, notes()).await;
+    harness.run("note", json!({"text": "one"})).await;
+    for text in ["broken", "panic"] {
+        let CallEnd::Failed(told) = harness.run("note", json!({"text": text})).await else {
+            panic!("{text}")
+        };
+        let result = told.message.option_result().cloned().unwrap();
+        assert_eq!(result.error_type.as_deref(), Some("capture_failed"));
+        assert!(result.error_message.unwrap().contains("notes"));
+        assert_eq!(noted(&harness.live).await, ["one"]);
+    }
+    harness.run("note", json!({"text": "two"})).await;
+    assert_eq!(noted(&harness.live).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_session_does_not_begin_with_a_resource_that_cannot_be_captured() {
+    let resources = Resources::builder().with_snapshotable(Notes(vec!["broken".into()])).build().unwrap();
+    let harness = Harness::new([]).await;
+    let surroundings = surroundings(&harness, resources);
+    let mut created = harness.live.state().await.view.created().clone();
+    created.session_id = IdStream::from_seed([4; 32], harness.live.clock().clone()).next();
+    let id = created.session_id;
+    let Err(error) = LiveSession::create(surroundings, created, |_| {}).await else { panic!("it began") };
+    assert!(matches!(error, RuntimeError::State(_)), "{error}");
+    assert!(harness.live.store().read(id, backstitch_core::journal::Position::START, 1).await.is_err());
+}
+
+#[test]
+fn boundaries_beside_a_running_call_hold_what_is_committed() {
+    let caller = prepared(Place::Memory);
+    caller.block_on(async {
+        let harness = &caller.harness;
+        let thinking = harness.call("think", script([Act::Append("beside".into())], Outcome::Success)).await;
+        let hanging = hanging(&caller).await;
+        let cancel = CancellationToken::new();
+        let runner = ToolRunner::new(harness.live.clone(), Tools::new(tools()).unwrap());
+        let runner = runner.with_cancellation(cancel.clone()).with_grace(Duration::from_secs(60));
+        let beside = async {
+            until_counted(&harness.live, 7).await;
+            harness.runner.run(thinking.clone()).await.unwrap();
+            cancel.cancel();
+        };
+        let (_, ()) = tokio::join!(runner.run(hanging), beside);
+        let state = harness.live.state().await;
+        let checkpoint =
+            |call| state.execution.checkpoints.list_checkpoints().find(move |one| one.call_id == call);
+        let checkpoint = checkpoint(thinking.call_id).unwrap();
+        for snapshot in [Some(&checkpoint.pre_snapshot), checkpoint.post_snapshot.as_ref()] {
+            let counter = snapshot.unwrap().resources[Counter::NAME].to_json().unwrap();
+            assert_eq!(counter, json!(7), "what the other call does is not committed");
+        }
+        assert_eq!(checkpoint.pre_snapshot.metadata.phase, SnapshotPhase::PreTool);
+        assert_eq!(checkpoint.pre_snapshot.metadata.tag, Some(format!("pre:{}", thinking.call_id)));
+    });
+}
+
+#[tokio::test]
+async fn only_tools_that_change_files_cost_a_scan() {
+    let store = Arc::new(MemoryStore::new());
+    let files = Arc::new(MemoryFilesystem::new());
+    let workspace: Arc<dyn Workspace> = Arc::new(MemoryWorkspace::new(files, store.clone()));
+    let resources = Counter::default().resources();
+    let harness = Harness::with_resources(store, tools(), Some(workspace), resources).await;
+    let call = count(&harness).await;
+    let state = harness.live.state().await;
+    let call = state.view.call(call.call_id).unwrap();
+    assert_eq!(call.intent.as_ref().unwrap().record.root, None);
+    assert_eq!(call.finished.as_ref().unwrap().record.root, None);
+}
