@@ -148,7 +148,14 @@ fn shown(value: &Json) -> String {
         Json::Bool(value) => value.to_string(),
         Json::Number(number) => format!("the number {number}"),
         Json::String(text) => format!("the string {:?}", cut(text.clone())),
+        Json::Array(items) if items.is_empty() => "an empty list".to_owned(),
+        Json::Array(items) if items.len() == 1 => "a list of 1 item".to_owned(),
         Json::Array(items) => format!("a list of {} items", items.len()),
+        Json::Object(fields) if fields.is_empty() => "an empty map".to_owned(),
+        Json::Object(fields) if fields.len() == 1 => {
+            let name = fields.keys().map(|name| key(name)).next().unwrap_or_default();
+            format!("a map with the key {}", cut(name))
+        }
         Json::Object(fields) => {
             let names: Vec<String> = fields.keys().map(|name| key(name)).collect();
             format!("a map with the keys {}", cut(names.join(" ")))

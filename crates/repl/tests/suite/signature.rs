@@ -93,13 +93,13 @@ fn mismatches_say_what_to_do() {
         told(json!({"items": {}, "_token": "secret"})),
         [
             "[:count]: expected an integer, got nothing; add it, for example `:count 42`",
-            "[:items]: expected a list, each item a map, got a map with the keys ; put it into a vector: `[{:id 42}]`",
+            "[:items]: expected a list, each item a map, got an empty map; put it into a vector: `[{:id 42}]`",
         ]
     );
     assert_eq!(
         told(json!([1])),
         [
-            "[]: expected a map, got a list of 1 items; write for example `{:count 42, :items [{:id 42}], :note \"text\", :_token \"text\"}`"
+            "[]: expected a map, got a list of 1 item; write for example `{:count 42, :items [{:id 42}], :note \"text\", :_token \"text\"}`"
         ]
     );
     let many = mismatches(&json!(vec!["x"; 1000]), &signature("[:int]").output);
