@@ -12,7 +12,7 @@ use crate::value::Value;
 
 /// Which interpreter this is. The same program with the same inputs and answers takes the same steps in all that have this
 /// name; so the number after the slash is raised with any change of what a program gives, calls or uses up.
-pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// The language with its library. Cloning is cheap, and one engine may serve any number of programs at once.
 ///
