@@ -217,7 +217,10 @@ pub(crate) fn key_name(key: &Value) -> Result<Cow<'_, str>> {
         Value::Integer(value) => Cow::Owned(value.to_string()),
         Value::Boolean(value) => Cow::Borrowed(if *value { "true" } else { "false" }),
         Value::Nil => Cow::Borrowed("null"),
-        Value::BigInteger(value) => Cow::Owned(value.to_string()),
+        Value::BigInteger(value) => {
+            crate::value::integers::count_digits(value.bits());
+            Cow::Owned(value.to_string())
+        }
         Value::Ratio(_) | Value::Float(_) => {
             let mut text = String::new();
             crate::printer::print(key, crate::printer::Style::Str, usize::MAX, &mut text)?;

@@ -12,6 +12,7 @@
 
 mod compile;
 mod edn;
+mod effort;
 mod engine;
 mod error;
 pub mod fuzzing;
@@ -29,6 +30,8 @@ mod value;
 
 pub use compile::Program;
 pub use edn::read_edn;
+#[cfg(feature = "tally")]
+pub use effort::take_tally;
 pub use engine::{Engine, INTERPRETER};
 pub use error::{Error, ErrorKind, Location, Result, did_you_mean};
 pub use inputs::{Inputs, Tools};

@@ -1,5 +1,7 @@
 //! Destructuring: patterns taken apart into plain bindings.
 
+use std::collections::HashMap;
+
 use super::analyse::Analyser;
 use super::functions::split_rest;
 use super::node::{Binding, Node, Slot};
@@ -91,13 +93,16 @@ impl Analyser<'_> {
             FormKind::Keyword(name) => Some(name.clone()),
             _ => None,
         };
-        let defaults: Vec<(&Form, &Form)> = entries
+        // Of two defaults for one name the first is meant.
+        let defaults: HashMap<&str, &Form> = entries
             .chunks_exact(2)
             .filter(|entry| keyword(&entry[0]).is_some_and(|name| name.full() == "or"))
             .flat_map(|entry| match &entry[1].kind {
                 FormKind::Map(pairs) => pairs.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect(),
                 _ => Vec::new(),
             })
+            .rev()
+            .filter_map(|(name, default)| Some((name.as_symbol()?.full(), default)))
             .collect();
         for entry in entries.chunks_exact(2) {
             let (pattern, source) = (&entry[0], &entry[1]);
@@ -144,13 +149,13 @@ impl Analyser<'_> {
         pattern: &Form,
         map: Slot,
         key: Node,
-        defaults: &[(&Form, &Form)],
+        defaults: &HashMap<&str, &Form>,
         bindings: &mut Vec<Binding>,
     ) -> Result<()> {
         let span = pattern.span;
         let mut arguments = vec![Self::local(map, span), key];
         if let Some(name) = pattern.as_symbol()
-            && let Some((_, default)) = defaults.iter().find(|(other, _)| other.is_symbol(name.full()))
+            && let Some(default) = defaults.get(name.full())
         {
             arguments.push(self.form(default, false)?);
         }

@@ -3,6 +3,8 @@
 //! Functions nest, and each level knows its own locals. A name found further out is captured by every function in
 //! between, by value: nothing that has a name ever changes.
 
+use std::collections::HashMap;
+
 use super::code::Capture;
 use super::node::{NodeKind, Slot};
 use crate::error::{Error, ErrorKind, Result};
@@ -19,9 +21,14 @@ pub(crate) struct Target {
 /// One function that is being compiled, or several that know each other.
 pub(crate) struct Level {
     /// The names of the functions themselves.
-    pub(crate) siblings: Vec<Name>,
+    siblings: HashMap<Name, u16>,
     pub(crate) captures: Vec<(Name, Capture)>,
-    locals: Vec<(Name, Slot)>,
+    /// The captures by their names.
+    captured: HashMap<Name, u16>,
+    /// The names in the order in which they were given.
+    locals: Vec<Name>,
+    /// What each name means, innermost last.
+    slots: HashMap<Name, Vec<Slot>>,
     next_slot: u32,
     pub(crate) target: Option<Target>,
     /// Why there is no target, if there would be one.
@@ -30,10 +37,14 @@ pub(crate) struct Level {
 
 impl Level {
     pub(crate) fn new(siblings: Vec<Name>) -> Self {
+        // Of two with one name the first is meant.
+        let siblings = siblings.into_iter().enumerate().rev().map(|(at, name)| (name, at as u16)).collect();
         Self {
             siblings,
             captures: Vec::new(),
+            captured: HashMap::new(),
             locals: Vec::new(),
+            slots: HashMap::new(),
             next_slot: 0,
             target: None,
             inside_try: false,
@@ -43,6 +54,7 @@ impl Level {
     /// Begins another arity of the same function.
     pub(crate) fn restart(&mut self) {
         self.locals.clear();
+        self.slots.clear();
         self.next_slot = 0;
         self.target = None;
         self.inside_try = false;
@@ -61,7 +73,8 @@ impl Level {
 
     /// Gives a slot a name from here on.
     pub(crate) fn name(&mut self, name: Name, slot: Slot) {
-        self.locals.push((name, slot));
+        self.slots.entry(name.clone()).or_default().push(slot);
+        self.locals.push(name);
     }
 
     /// The number of slots given out.
@@ -76,11 +89,15 @@ impl Level {
 
     /// Forgets the names given since the mark.
     pub(crate) fn reset(&mut self, mark: usize) {
-        self.locals.truncate(mark);
+        for name in self.locals.drain(mark..) {
+            if let Some(slots) = self.slots.get_mut(&name) {
+                slots.pop();
+            }
+        }
     }
 
     fn local(&self, name: &Name) -> Option<Slot> {
-        self.locals.iter().rev().find(|(other, _)| other == name).map(|(_, slot)| *slot)
+        self.slots.get(name).and_then(|slots| slots.last()).copied()
     }
 }
 
@@ -90,11 +107,11 @@ pub(crate) fn resolve(levels: &mut [Level], name: &Name) -> Option<NodeKind> {
     if let Some(slot) = level.local(name) {
         return Some(NodeKind::Local { slot, last: false });
     }
-    if let Some(index) = level.siblings.iter().position(|sibling| sibling == name) {
-        return Some(NodeKind::Sibling(index as u16));
+    if let Some(index) = level.siblings.get(name) {
+        return Some(NodeKind::Sibling(*index));
     }
-    if let Some(index) = level.captures.iter().position(|(captured, _)| captured == name) {
-        return Some(NodeKind::Captured(index as u16));
+    if let Some(index) = level.captured.get(name) {
+        return Some(NodeKind::Captured(*index));
     }
     let capture = match resolve(outer, name)? {
         NodeKind::Local { slot, .. } => Capture::Local(slot),
@@ -102,11 +119,13 @@ pub(crate) fn resolve(levels: &mut [Level], name: &Name) -> Option<NodeKind> {
         NodeKind::Sibling(index) => Capture::Sibling(index),
         _ => return None,
     };
+    let index = level.captures.len() as u16;
     level.captures.push((name.clone(), capture));
-    Some(NodeKind::Captured((level.captures.len() - 1) as u16))
+    level.captured.insert(name.clone(), index);
+    Some(NodeKind::Captured(index))
 }
 
 /// Whether a name is a local anywhere around, without capturing it.
 pub(crate) fn is_local(levels: &[Level], name: &Name) -> bool {
-    levels.iter().any(|level| level.local(name).is_some() || level.siblings.contains(name))
+    levels.iter().any(|level| level.local(name).is_some() || level.siblings.contains_key(name))
 }

@@ -105,6 +105,8 @@ kinds! {
     ToolCallLimitExceeded = "tool_call_limit_exceeded",
     /// Too many branches at once.
     ParallelismExceeded = "parallelism_exceeded",
+    /// The host stopped the program.
+    Stopped = "stopped",
 
     // Stored memory.
     /// A stored value is damaged or of a version this program does not know.

@@ -3,6 +3,8 @@
 //! Each is run by the tests of this crate on mutations of real programs, and by the targets in `fuzz/` for as long as somebody
 //! lets them. They are no interface: they change without notice.
 
+pub mod exhaust;
+
 use std::sync::OnceLock;
 
 use serde_json::json;

@@ -1,5 +1,6 @@
 //! What a function of the library is given besides its arguments: the limits, the meter, the time and a random source.
 
+use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::machine::{Meter, Random};
@@ -34,6 +35,8 @@ impl CallContext<'_> {
     /// Accounts for memory that is about to be allocated. Call it before allocating and before taking an argument:
     /// the machine may look for what is still alive and enter the function again.
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<()> {
+        // What is large is also filled.
+        effort::touch_bytes(bytes / 4);
         if self.only_notes {
             self.meter.note(bytes);
             return Ok(());
@@ -80,9 +83,8 @@ impl CallContext<'_> {
         let bits = number::bits(&value);
         if bits > 0 {
             self.limits.check_number(bits)?;
-            // Schoolbook multiplication is quadratic in the words.
             let words = bits / 64 + 1;
-            self.meter.work(words)?;
+            self.meter.work(words / 8)?;
             self.allocate(64 + words as usize * 8)?;
         }
         Ok(value)

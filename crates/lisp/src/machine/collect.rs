@@ -1,19 +1,44 @@
 //! Looking what is alive, when the estimate of the meter has reached its threshold.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use super::fiber::Fiber;
 use super::shared::Shared;
+use crate::effort;
 use crate::value::{LazyCell, ListNode, Sequence, Value, Vector};
 
 /// Counts the bytes of everything that a set of values reaches, each thing once.
 struct Count {
-    seen: HashSet<usize>,
+    seen: HashSet<usize, BuildHasherDefault<AddressHasher>>,
     pending: Vec<Value>,
     /// Vectors whose items have been looked at up to an index.
     vectors: Vec<(Vector, usize)>,
     bytes: usize,
+    visited: usize,
+}
+
+/// How many values are visited between two looks at whether the program is to be stopped.
+const VISITS_PER_LOOK: usize = 4096;
+
+/// Spreads addresses. Nobody can choose them, so it need not be hard to guess.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_usize(usize::from(*byte)));
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        let spread = (self.0 ^ address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = spread ^ (spread >> 32);
+    }
 }
 
 impl Count {
@@ -52,6 +77,11 @@ impl Count {
             }
             while let Some(value) = self.pending.pop() {
                 if self.bytes > enough {
+                    return;
+                }
+                // The walk is paid for by the allocations that led to it, but it may be long.
+                self.visited += 1;
+                if self.visited.is_multiple_of(VISITS_PER_LOOK) && effort::look_again() {
                     return;
                 }
                 self.visit(&value);
@@ -165,7 +195,8 @@ pub(super) fn collect<'a>(
     results: impl Iterator<Item = &'a Value>,
 ) -> bool {
     // What the host has given is not the program's doing: it is marked as seen and not counted.
-    let mut count = Count { seen: HashSet::new(), pending: Vec::new(), vectors: Vec::new(), bytes: 0 };
+    let mut count =
+        Count { seen: HashSet::default(), pending: Vec::new(), vectors: Vec::new(), bytes: 0, visited: 0 };
     for value in shared.data.values().chain(&shared.history).chain(shared.journal.values()) {
         count.look(value);
     }

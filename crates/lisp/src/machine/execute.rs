@@ -107,7 +107,8 @@ impl Fiber {
         self.stack.truncate(floor);
         let charged = shared.meter.work(1);
         let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
-        let step = match charged.and_then(|()| work.step(&mut host, incoming)) {
+        let stepped = charged.and_then(|()| work.step(&mut host, incoming));
+        let step = match shared.meter.pay().and(stepped) {
             Ok(step) => step,
             Err(error) if error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused() => {
                 self.frames.push(Frame::Native(work, floor));
@@ -264,6 +265,7 @@ impl Fiber {
             _ => {
                 charge_keys(&self.stack[floor + 1..], shared)?;
                 let value = super::invoke::call_data(&self.stack[floor..])?;
+                shared.meter.pay()?;
                 self.stack.truncate(floor);
                 Ok(Step::Return(value))
             }

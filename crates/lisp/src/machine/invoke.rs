@@ -85,12 +85,8 @@ pub(crate) fn lookup(collection: &Value, key: &Value) -> Option<Value> {
                     return text.as_bytes().get(index).map(|byte| Value::Character(char::from(*byte)));
                 }
                 // Indices count UTF-16 code units; half of a pair is shown as the character it belongs to.
-                let mut unit = 0;
-                text.chars().find_map(|character| {
-                    let here = unit;
-                    unit += character.len_utf16();
-                    (index >= here && index < unit).then_some(Value::Character(character))
-                })
+                let (byte, _) = text.place_of_unit(index)?;
+                text[byte..].chars().next().map(Value::Character)
             }
             _ => None,
         },

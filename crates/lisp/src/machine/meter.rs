@@ -5,11 +5,18 @@
 //! the machine walks everything alive and sets the estimate to what it found. A program is over its limit when what is
 //! alive is. Between two walks the estimate may grow by a quarter of the limit, which is the most that can be held beyond it.
 
+use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
+
+/// How much fuel a program uses at most between two looks at whether it is to be stopped.
+pub(crate) const UNITS_PER_LOOK: u64 = 10_000;
 
 /// The counters of one run.
 pub(crate) struct Meter {
-    fuel: u64,
+    /// The fuel that may be used before the next look.
+    window: u64,
+    /// The fuel beyond it.
+    reserve: u64,
     fuel_limit: u64,
     estimate: usize,
     threshold: usize,
@@ -22,7 +29,8 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn new(fuel: u64, memory_bytes: usize) -> Self {
         Self {
-            fuel,
+            window: 0,
+            reserve: fuel,
             fuel_limit: fuel,
             estimate: 0,
             threshold: memory_bytes,
@@ -34,37 +42,68 @@ impl Meter {
 
     /// Fuel used so far.
     pub(crate) fn fuel_used(&self) -> u64 {
-        self.fuel_limit - self.fuel
+        self.fuel_limit - self.fuel_left()
+    }
+
+    fn fuel_left(&self) -> u64 {
+        self.window + self.reserve
     }
 
     /// Uses up fuel.
     #[inline]
     pub(crate) fn work(&mut self, units: u64) -> Result<()> {
-        match self.fuel.checked_sub(units) {
+        match self.window.checked_sub(units) {
             Some(left) => {
-                self.fuel = left;
+                self.window = left;
                 Ok(())
             }
-            None => Err(self.out_of_fuel()),
+            None => self.look(units),
         }
     }
 
-    /// Whether there is so much fuel left.
+    /// Uses up fuel for what primitives have done since the last time; see [`crate::effort`].
+    #[inline]
+    pub(crate) fn pay(&mut self) -> Result<()> {
+        if effort::is_due() { self.pay_units() } else { Ok(()) }
+    }
+
+    fn pay_units(&mut self) -> Result<()> {
+        let units = effort::take_units();
+        if effort::gives_up() { self.look(units) } else { self.work(units) }
+    }
+
+    /// Whether there is so much fuel left before the next look.
     #[inline]
     pub(crate) fn has_fuel(&self, units: u64) -> bool {
-        self.fuel >= units
+        self.window >= units
     }
 
     /// Uses up fuel that is known to be there.
     #[inline]
     pub(crate) fn spend(&mut self, units: u64) {
         debug_assert!(self.has_fuel(units));
-        self.fuel = self.fuel.saturating_sub(units);
+        self.window = self.window.saturating_sub(units);
+    }
+
+    /// The window is used up: looks whether the program is to be stopped, and opens the next one.
+    #[cold]
+    fn look(&mut self, units: u64) -> Result<()> {
+        let units = units.saturating_add(effort::take_units());
+        let left = self.fuel_left();
+        if effort::look(left.saturating_sub(units)) {
+            // Nothing more is done, whoever asks.
+            (self.window, self.reserve) = (0, left);
+            return Err(stopped());
+        }
+        let Some(left) = left.checked_sub(units) else { return Err(self.out_of_fuel()) };
+        self.window = left.min(UNITS_PER_LOOK);
+        self.reserve = left - self.window;
+        Ok(())
     }
 
     #[cold]
     fn out_of_fuel(&mut self) -> Error {
-        self.fuel = 0;
+        (self.window, self.reserve) = (0, 0);
         Error::new(ErrorKind::FuelExceeded, format!("the program used up its {} steps", self.fuel_limit))
             .hint("an endless loop or sequence, or too much data for one program")
     }
@@ -111,8 +150,8 @@ impl Meter {
         self.estimate = alive;
         self.threshold = self.limit.max(alive.saturating_add(self.limit / 4));
         // An allocation that is refused again right after a walk will always be.
-        let stuck = requested > 0 && self.fuel_at_walk.saturating_sub(self.fuel) < 64;
-        self.fuel_at_walk = self.fuel;
+        let stuck = requested > 0 && self.fuel_at_walk.saturating_sub(self.fuel_left()) < 64;
+        self.fuel_at_walk = self.fuel_left();
         !stuck && alive.saturating_add(requested) <= self.limit
     }
 
@@ -125,4 +164,10 @@ impl Meter {
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
+}
+
+/// The error for a program that its host has stopped.
+#[cold]
+pub(super) fn stopped() -> Error {
+    Error::new(ErrorKind::Stopped, "the program was stopped from outside")
 }

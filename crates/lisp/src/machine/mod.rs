@@ -32,7 +32,7 @@ use std::sync::Arc;
 use fiber::{Exit, Fiber, Frame, Pending, Raised, Strand};
 use finish::Finish;
 pub(crate) use invoke::lookup;
-pub(crate) use meter::Meter;
+pub(crate) use meter::{Meter, UNITS_PER_LOOK};
 pub use outcome::{Finished, Outcome};
 pub(crate) use random::Random;
 pub use request::{CallPath, Request, TaskRecord, ToolCall};
@@ -42,6 +42,7 @@ pub(crate) use work::Enter;
 pub use work::Signal;
 
 use crate::compile::Program;
+use crate::effort::{self, ShouldStop, Watch};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -57,6 +58,9 @@ pub struct Machine {
     memory_before: Memory,
     signal: Option<Signal>,
     finished: bool,
+    should_stop: Option<ShouldStop>,
+    /// Elementary operations that are less than a unit of fuel.
+    pending: u64,
 }
 
 /// Branches that run side by side.
@@ -116,11 +120,38 @@ impl Machine {
         let mut fiber = Fiber::new(strand, Value::Closure(Arc::new(closure)), Vec::new());
         fiber.frames.push(Frame::Native(Box::new(Finish::default()), 0));
         let (fibers, forks) = (vec![Some(fiber)], Vec::new());
-        Self { shared, fibers, forks, memory_before: memory, signal: None, finished: false }
+        Self {
+            shared,
+            fibers,
+            forks,
+            memory_before: memory,
+            signal: None,
+            finished: false,
+            should_stop: None,
+            pending: 0,
+        }
+    }
+
+    /// Has the program ask whether it is to be stopped: once for every 10,000 units of fuel, and during long calls of library
+    /// functions. A program that is stopped ends with an error of the kind [`ErrorKind::Stopped`], which it cannot catch, and
+    /// leaves nothing. The question is asked often, so the answer should take no time.
+    pub fn stop_when(&mut self, should_stop: impl Fn() -> bool + Send + Sync + 'static) {
+        self.should_stop = Some(Arc::new(should_stop));
     }
 
     /// Runs until the program is done or every branch of it waits for the host.
     pub fn run(&mut self) -> Outcome {
+        let watch = Watch::begin(self.pending, self.should_stop.clone());
+        let outcome = self.run_watched();
+        self.pending = watch.pending();
+        // What was computed after the host wanted it to stop may be anything.
+        if effort::is_stopped() && !matches!(&outcome, Outcome::Finished(finished) if is_stopped(finished)) {
+            return Outcome::Finished(Box::new(self.finish(Err(meter::stopped().into()))));
+        }
+        outcome
+    }
+
+    fn run_watched(&mut self) -> Outcome {
         loop {
             let Some(index) = self.next_runnable() else {
                 let open: Vec<Request> = self.requests().cloned().collect();
@@ -345,6 +376,11 @@ impl Machine {
             tool_calls: self.shared.tool_calls,
         }
     }
+}
+
+/// Whether a program has been stopped from outside.
+fn is_stopped(finished: &Finished) -> bool {
+    finished.result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Stopped)
 }
 
 /// Starts as many branches as may run at once.

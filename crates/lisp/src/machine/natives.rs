@@ -15,10 +15,15 @@ pub(super) fn call(native: &'static Native, mut arguments: Vec<Value>, host: &mu
         return Ok(Step::Push(Box::new(CallNative { native, arguments })));
     }
     let result = match native.run {
-        Run::Frame(enter) => return enter(host, arguments),
+        Run::Frame(enter) => {
+            let step = enter(host, arguments);
+            host.shared.meter.pay()?;
+            return step;
+        }
         Run::Leaf(run) => run(&mut context(host.shared, host.strand), &arguments),
         Run::Taking(run) => run(&mut context(host.shared, host.strand), &mut arguments),
     };
+    host.shared.meter.pay()?;
     match result {
         Err(_) if host.shared.meter.was_refused() => {
             Ok(Step::Push(Box::new(CallNative { native, arguments })))
@@ -36,7 +41,10 @@ pub(super) fn call_in_place(
 ) -> Option<Result<Value>> {
     match function {
         Value::Keyword(_) => match arguments {
-            [argument] => Some(Ok(super::invoke::lookup(argument, function).unwrap_or_default())),
+            [argument] => {
+                let found = super::invoke::lookup(argument, function).unwrap_or_default();
+                Some(host.shared.meter.pay().map(|()| found))
+            }
             _ => None,
         },
         Value::Native(native) => {
@@ -51,7 +59,11 @@ pub(super) fn call_in_place(
                     return Some(Err(error));
                 }
             }
-            match run(&mut context(host.shared, host.strand), arguments) {
+            let result = run(&mut context(host.shared, host.strand), arguments);
+            if let Err(error) = host.shared.meter.pay() {
+                return Some(Err(error));
+            }
+            match result {
                 Err(_) if host.shared.meter.was_refused() => None,
                 Ok(value) => Some(host.shared.limits.check_depth(value.depth()).map(|()| value)),
                 error => Some(error),

@@ -15,6 +15,7 @@ pub(super) fn is_catchable(error: &Error) -> bool {
             | ErrorKind::ToolCallLimitExceeded
             | ErrorKind::PrintLimitExceeded
             | ErrorKind::ParallelismExceeded
+            | ErrorKind::Stopped
             | ErrorKind::Internal
     )
 }

@@ -1,6 +1,7 @@
 //! Values in full: `pr-str`, `print-str` and `str`.
 
 use super::scalar::{print_scalar, print_str_scalar};
+use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Cursor, Exception, Next, Value};
 
@@ -19,8 +20,13 @@ pub(crate) enum Style {
 ///
 /// A lazy sequence should have been realised; one that is not ends in `...` where the realised part does.
 pub(crate) fn print(value: &Value, style: Style, most: usize, out: &mut String) -> Result<()> {
+    if effort::touch(effort::ITEM) {
+        return Err(effort::given_up());
+    }
+    let before = out.len();
     if style == Style::Str {
         if print_str_scalar(value, out) {
+            effort::touch_bytes(out.len() - before);
             return check(out, most);
         }
         if let Value::Exception(exception) = value {
@@ -29,6 +35,7 @@ pub(crate) fn print(value: &Value, style: Style, most: usize, out: &mut String) 
         return print(value, Style::Readable, most, out);
     }
     if print_scalar(value, style, out) {
+        effort::touch_bytes(out.len() - before);
         return check(out, most);
     }
     match value {

@@ -6,6 +6,7 @@ use super::full::Style;
 use super::number::double_text;
 use super::temporal::temporal_text;
 use crate::reader::NAMED_CHARACTERS;
+use crate::value::integers::count_digits;
 use crate::value::{Closure, Value};
 
 /// Writes a string with the quotes around it and the escapes of Clojure in it.
@@ -47,13 +48,13 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
         Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
         Value::Integer(value) => write_to(out, value),
         Value::BigInteger(value) => {
-            write_to(out, value);
+            write_integer(out, value);
             out.push('N');
         }
         Value::Ratio(value) => {
-            write_to(out, &value.numerator);
+            write_integer(out, &value.numerator);
             out.push('/');
-            write_to(out, &value.denominator);
+            write_integer(out, &value.denominator);
         }
         Value::Float(value) if value.is_nan() => out.push_str("##NaN"),
         Value::Float(value) if value.is_infinite() => {
@@ -112,7 +113,7 @@ pub(super) fn print_str_scalar(value: &Value, out: &mut String) -> bool {
         Value::Nil => {}
         Value::String(text) => out.push_str(text),
         Value::Character(value) => out.push(*value),
-        Value::BigInteger(value) => write_to(out, value),
+        Value::BigInteger(value) => write_integer(out, value),
         Value::Float(value) => out.push_str(&double_text(*value)),
         Value::Regex(pattern) => out.push_str(&pattern.source),
         Value::Temporal(temporal) => out.push_str(&temporal_text(temporal)),
@@ -142,6 +143,12 @@ fn regex_text(source: &str, out: &mut String) {
         }
         escaped = character == '\\' && !escaped;
         out.push(character);
+    }
+}
+
+fn write_integer(out: &mut String, value: &num_bigint::BigInt) {
+    if !count_digits(value.bits()) {
+        write_to(out, value);
     }
 }
 

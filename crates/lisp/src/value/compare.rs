@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{Value, number};
+use crate::effort::touch_items;
 use crate::error::{Error, ErrorKind};
 
 /// Compares as `compare` does: `nil` first, numbers by value, texts, keywords, symbols and characters in their own
@@ -27,6 +28,9 @@ pub fn compare(a: &Value, b: &Value) -> Result<Ordering, Error> {
             let by_length = left.len().cmp(&right.len());
             if by_length != Ordering::Equal {
                 return Ok(by_length);
+            }
+            if touch_items(left.len()) {
+                return Ok(Ordering::Equal);
             }
             for (a, b) in left.iter().zip(right.iter()) {
                 let order = compare(a, b)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::sequence::View;
 use super::{LazyCell, List, Sequence, Value, Vector};
+use crate::effort;
 
 /// A position in a collection.
 #[derive(Clone)]
@@ -44,13 +45,17 @@ impl Cursor {
             Value::Lazy(cell) => Cursor::Lazy(cell.clone()),
             Value::Map(map) => Cursor::Items(Vector::from(map.entries()), 0, Value::Nil),
             Value::Set(set) => {
+                effort::touch_items(set.len());
                 Cursor::Items(Vector::from(set.iter().cloned().collect::<Vec<_>>()), 0, Value::Nil)
             }
-            Value::String(text) => Cursor::Items(
-                Vector::from(text.chars().map(Value::Character).collect::<Vec<_>>()),
-                0,
-                Value::Nil,
-            ),
+            Value::String(text) => {
+                effort::touch_items(text.len());
+                Cursor::Items(
+                    Vector::from(text.chars().map(Value::Character).collect::<Vec<_>>()),
+                    0,
+                    Value::Nil,
+                )
+            }
             _ => return None,
         })
     }

@@ -4,6 +4,7 @@
 //! and atoms by identity, and NaN equals nothing. The values must be realised.
 
 use super::{Cursor, Map, Next, Value, number};
+use crate::effort::{ITEM, touch, touch_items};
 
 /// Whether two values are equal. Both must be realised.
 pub fn equal(a: &Value, b: &Value) -> bool {
@@ -19,7 +20,7 @@ pub fn equal(a: &Value, b: &Value) -> bool {
             Value::Integer(_) | Value::BigInteger(_) | Value::Ratio(_) | Value::Float(_),
         ) => number::same_kind_equal(a, b),
         (Value::Vector(a), Value::Vector(b)) => {
-            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| equal(a, b))
+            a.len() == b.len() && (touch_items(a.len()) || a.iter().zip(b.iter()).all(|(a, b)| equal(a, b)))
         }
         (
             Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_),
@@ -27,7 +28,10 @@ pub fn equal(a: &Value, b: &Value) -> bool {
         ) => equal_sequences(a, b),
         (Value::Map(a), Value::Map(b)) => equal_maps(a, b),
         (Value::Set(a), Value::Set(b)) => {
-            a.len() == b.len() && (a.address() == b.address() || a.iter().all(|item| b.contains(item)))
+            a.len() == b.len()
+                && (touch_items(searches(a.len()))
+                    || a.address() == b.address()
+                    || a.iter().all(|item| b.contains(item)))
         }
         (Value::Exception(a), Value::Exception(b)) => std::sync::Arc::ptr_eq(a, b),
         (Value::Regex(a), Value::Regex(b)) => std::sync::Arc::ptr_eq(a, b),
@@ -35,11 +39,17 @@ pub fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// How many items are looked at to find each of so many in a collection of so many.
+fn searches(length: usize) -> usize {
+    length.saturating_mul((usize::BITS - length.leading_zeros()) as usize)
+}
+
 fn equal_maps(a: &Map, b: &Map) -> bool {
     if a.len() != b.len() {
         return false;
     }
-    a.address() == b.address()
+    touch_items(searches(a.len()))
+        || a.address() == b.address()
         || a.iter().all(|(key, value)| b.get_exact(key).is_some_and(|other| equal(value, other)))
 }
 
@@ -54,6 +64,9 @@ fn equal_sequences(a: &Value, b: &Value) -> bool {
     loop {
         match (left.next(), right.next()) {
             (Next::Item(a), Next::Item(b)) => {
+                if touch(ITEM) {
+                    return true;
+                }
                 if !equal(&a, &b) {
                     return false;
                 }

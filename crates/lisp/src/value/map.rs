@@ -9,6 +9,7 @@ use imbl::OrdMap;
 
 use super::keys::other_spelling;
 use super::{Shape, Value, Vector};
+use crate::effort;
 
 /// Up to how many entries a map is one block.
 const SMALL: usize = 16;
@@ -209,6 +210,7 @@ impl Map {
 
     /// The entries as vectors of two.
     pub fn entries(&self) -> Vec<Value> {
+        effort::touch(self.len().saturating_mul(effort::ALLOCATED));
         self.iter().map(|(key, value)| Value::Vector(Vector::entry(key.clone(), value.clone()))).collect()
     }
 
@@ -246,7 +248,10 @@ impl Node {
         if self.shape.depends_on(removed) {
             self.shape = match &self.entries {
                 Entries::Flat(entries) => Shape::of(entries.iter().flat_map(|(key, value)| [key, value])),
-                Entries::Tree(entries) => Shape::of(entries.iter().flat_map(|(key, value)| [key, value])),
+                Entries::Tree(entries) => {
+                    effort::touch_items(2 * entries.len());
+                    Shape::of(entries.iter().flat_map(|(key, value)| [key, value]))
+                }
             };
         }
     }

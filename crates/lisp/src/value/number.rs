@@ -11,7 +11,9 @@ use num_bigint::BigInt;
 use num_integer::Integer as _;
 use num_traits::{Signed, ToPrimitive, Zero};
 
+use super::integers::{count_product, count_quotient, count_sum};
 use super::{Ratio, Value};
+use crate::effort::given_up;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What two operands are brought to before they are combined.
@@ -49,6 +51,7 @@ pub(crate) fn to_f64(value: &Value) -> Option<f64> {
     Some(match value {
         Value::Integer(value) => *value as f64,
         Value::Float(value) => *value,
+        // The leading bits are enough.
         Value::BigInteger(value) => value.to_f64().unwrap_or(f64::NAN),
         Value::Ratio(value) => value.to_f64(),
         _ => return None,
@@ -66,7 +69,11 @@ pub(crate) fn integer(value: BigInt) -> Value {
 }
 
 fn ratio(numerator: BigInt, denominator: BigInt) -> Value {
-    match Ratio::reduce(numerator, denominator) {
+    of_ratios(Ratio::reduce(numerator, denominator))
+}
+
+fn of_ratios(result: std::result::Result<Ratio, BigInt>) -> Value {
+    match result {
         Ok(ratio) => Value::Ratio(Arc::new(ratio)),
         Err(whole) => big(whole),
     }
@@ -147,11 +154,9 @@ pub(crate) fn add(a: &Value, b: &Value, overflows: Overflow) -> Result<Value> {
             None => return Err(overflow("+")),
         },
         Pair::Floats(a, b) => Value::Float(a + b),
+        Pair::Big(a, b) if count_sum(&a, &b) => return Err(given_up()),
         Pair::Big(a, b) => big(&*a + &*b),
-        Pair::Ratios(pair) => {
-            let (a, b) = *pair;
-            ratio(a.numerator * &b.denominator + b.numerator * &a.denominator, a.denominator * b.denominator)
-        }
+        Pair::Ratios(pair) => of_ratios(pair.0.plus(&pair.1)),
     })
 }
 
@@ -164,11 +169,9 @@ pub(crate) fn subtract(a: &Value, b: &Value, overflows: Overflow) -> Result<Valu
             None => return Err(overflow("-")),
         },
         Pair::Floats(a, b) => Value::Float(a - b),
+        Pair::Big(a, b) if count_sum(&a, &b) => return Err(given_up()),
         Pair::Big(a, b) => big(&*a - &*b),
-        Pair::Ratios(pair) => {
-            let (a, b) = *pair;
-            ratio(a.numerator * &b.denominator - b.numerator * &a.denominator, a.denominator * b.denominator)
-        }
+        Pair::Ratios(pair) => of_ratios(pair.0.plus(&pair.1.negated())),
     })
 }
 
@@ -181,11 +184,9 @@ pub(crate) fn multiply(a: &Value, b: &Value, overflows: Overflow) -> Result<Valu
             None => return Err(overflow("*")),
         },
         Pair::Floats(a, b) => Value::Float(a * b),
+        Pair::Big(a, b) if count_product(&a, &b) => return Err(given_up()),
         Pair::Big(a, b) => big(&*a * &*b),
-        Pair::Ratios(pair) => {
-            let (a, b) = *pair;
-            ratio(a.numerator * b.numerator, a.denominator * b.denominator)
-        }
+        Pair::Ratios(pair) => of_ratios(pair.0.times(&pair.1)),
     })
 }
 
@@ -212,7 +213,7 @@ pub(crate) fn divide(a: &Value, b: &Value) -> Result<Value> {
             if b.numerator.is_zero() {
                 return Err(divide_by_zero("/"));
             }
-            ratio(a.numerator * b.denominator, a.denominator * b.numerator)
+            of_ratios(a.times(&b.inverted()))
         }
     })
 }
@@ -273,6 +274,9 @@ pub(crate) fn divide_whole(a: &Value, b: &Value, wanted: Division) -> Result<Val
             if b.is_zero() {
                 return Err(divide_by_zero(name));
             }
+            if count_quotient(&a, &b) {
+                return Err(given_up());
+            }
             big(match wanted {
                 Division::Quotient => &*a / &*b,
                 Division::Remainder => &*a % &*b,
@@ -284,7 +288,13 @@ pub(crate) fn divide_whole(a: &Value, b: &Value, wanted: Division) -> Result<Val
             if b.numerator.is_zero() {
                 return Err(divide_by_zero(name));
             }
+            if count_product(&a.numerator, &b.denominator) || count_product(&a.denominator, &b.numerator) {
+                return Err(given_up());
+            }
             let (above, below) = (&a.numerator * &b.denominator, &a.denominator * &b.numerator);
+            if count_quotient(&above, &below) {
+                return Err(given_up());
+            }
             let quotient = match wanted {
                 Division::Modulus => above.div_floor(&below),
                 _ => above / below,
@@ -334,11 +344,11 @@ pub(crate) fn numeric_order(a: &Value, b: &Value) -> Option<Ordering> {
     match pair("", a, b).ok()? {
         Pair::Integers(a, b) => Some(a.cmp(&b)),
         Pair::Floats(a, b) => a.partial_cmp(&b),
-        Pair::Big(a, b) => Some((*a).cmp(&*b)),
-        Pair::Ratios(pair) => {
-            let (a, b) = *pair;
-            Some((a.numerator * b.denominator).cmp(&(b.numerator * a.denominator)))
+        Pair::Big(a, b) => {
+            count_sum(&a, &b);
+            Some((*a).cmp(&*b))
         }
+        Pair::Ratios(pair) => Some(pair.0.order(&pair.1)),
     }
 }
 
@@ -358,7 +368,10 @@ pub(crate) fn same_kind_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a == b,
         (Value::Float(_), _) | (_, Value::Float(_)) => false,
-        (Value::Ratio(a), Value::Ratio(b)) => a == b,
+        (Value::Ratio(a), Value::Ratio(b)) => {
+            count_sum(&a.numerator, &a.denominator);
+            a == b
+        }
         _ => numeric_order(a, b) == Some(Ordering::Equal),
     }
 }

@@ -10,7 +10,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Cursor, Next, Value, number};
+use super::{Cursor, Next, Shape, Value, number};
+use crate::effort::{ITEM, touch, touch_items};
 
 impl Value {
     fn rank(&self) -> u8 {
@@ -66,12 +67,18 @@ impl Ord for Value {
             | (Value::Var(a), Value::Var(b)) => a.cmp(b),
             (Value::Map(a), Value::Map(b)) => {
                 if a.address() == b.address() {
+                    return same(a.shape());
+                }
+                if touch_items(2 * a.len().min(b.len())) {
                     return Ordering::Equal;
                 }
                 a.iter().cmp(b.iter())
             }
             (Value::Set(a), Value::Set(b)) => {
                 if a.address() == b.address() {
+                    return same(a.shape());
+                }
+                if touch_items(a.len().min(b.len())) {
                     return Ordering::Equal;
                 }
                 a.iter().cmp(b.iter())
@@ -102,9 +109,18 @@ impl Ord for Value {
     }
 }
 
+/// One collection in two places. It is counted as if it were two: fuel does not depend on who shares what.
+fn same(shape: Shape) -> Ordering {
+    touch_items(usize::try_from(shape.weight()).unwrap_or(usize::MAX));
+    Ordering::Equal
+}
+
 fn order_of_sequences(a: &Value, b: &Value) -> Ordering {
     if let (Value::Vector(a), Value::Vector(b)) = (a, b) {
         if a.address() == b.address() {
+            return same(a.shape());
+        }
+        if touch_items(a.len().min(b.len())) {
             return Ordering::Equal;
         }
         return a.iter().cmp(b.iter());
@@ -113,6 +129,7 @@ fn order_of_sequences(a: &Value, b: &Value) -> Ordering {
         (Cursor::new(a).unwrap_or(Cursor::End), Cursor::new(b).unwrap_or(Cursor::End));
     loop {
         match (left.next(), right.next()) {
+            (Next::Item(_), Next::Item(_)) if touch(ITEM) => return Ordering::Equal,
             (Next::Item(a), Next::Item(b)) => match a.cmp(&b) {
                 Ordering::Equal => {}
                 other => return other,

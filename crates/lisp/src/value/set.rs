@@ -5,6 +5,7 @@ use std::sync::Arc;
 use imbl::OrdSet;
 
 use super::{Shape, Value};
+use crate::effort;
 
 /// Up to how many values a set is one block.
 const SMALL: usize = 16;
@@ -110,6 +111,10 @@ impl Set {
         if let Some(removed) = removed {
             node.shape = node.shape.without(&removed);
             if node.shape.depends_on(&removed) {
+                effort::touch_items(match &node.items {
+                    Items::Flat(items) => items.len(),
+                    Items::Tree(items) => items.len(),
+                });
                 node.shape = match &node.items {
                     Items::Flat(items) => Shape::of(items),
                     Items::Tree(items) => Shape::of(items),

@@ -6,7 +6,12 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use crate::effort;
+
+/// How many code units lie between two marks.
+const UNITS_PER_MARK: usize = 256;
 
 /// An immutable string.
 #[derive(Clone)]
@@ -15,14 +20,23 @@ pub struct Text(Arc<TextData>);
 struct TextData {
     text: Box<str>,
     units: usize,
+    /// Where every [`UNITS_PER_MARK`]th code unit begins, counted when a text that is not ASCII is first indexed.
+    marks: OnceLock<Box<[Mark]>>,
+}
+
+/// A place in a text: the first character that begins at or behind a certain code unit.
+struct Mark {
+    byte: usize,
+    unit: usize,
 }
 
 impl Text {
     /// A string of this text.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         let text = text.into();
+        effort::touch_bytes(text.len());
         let units = if text.is_ascii() { text.len() } else { text.chars().map(char::len_utf16).sum() };
-        Self(Arc::new(TextData { text, units }))
+        Self(Arc::new(TextData { text, units, marks: OnceLock::new() }))
     }
 
     /// The text.
@@ -40,6 +54,51 @@ impl Text {
         self.0.units == self.0.text.len()
     }
 
+    /// The place at or before which a code unit begins: its byte and its unit.
+    fn mark_before(&self, is_before: impl Fn(&Mark) -> bool) -> (usize, usize) {
+        let marks = self.0.marks.get_or_init(|| {
+            let mut marks = Vec::with_capacity(self.0.units / UNITS_PER_MARK + 1);
+            let mut unit = 0;
+            for (byte, character) in self.0.text.char_indices() {
+                if unit >= marks.len() * UNITS_PER_MARK {
+                    marks.push(Mark { byte, unit });
+                }
+                unit += character.len_utf16();
+            }
+            marks.into()
+        });
+        let after = marks.partition_point(is_before);
+        after.checked_sub(1).and_then(|at| marks.get(at)).map_or((0, 0), |mark| (mark.byte, mark.unit))
+    }
+
+    /// The byte at which the character begins that a code unit belongs to, and the first unit of that character. The end of the
+    /// text is a place too.
+    pub(crate) fn place_of_unit(&self, unit: usize) -> Option<(usize, usize)> {
+        if unit > self.units() {
+            return None;
+        }
+        if self.is_ascii() {
+            return Some((unit, unit));
+        }
+        let (start, mut at) = self.mark_before(|mark| mark.unit <= unit);
+        for (byte, character) in self.as_str()[start..].char_indices() {
+            if unit < at + character.len_utf16() {
+                return Some((start + byte, at));
+            }
+            at += character.len_utf16();
+        }
+        Some((self.as_str().len(), at))
+    }
+
+    /// The code unit that begins at a byte, which must be one at which a character begins.
+    pub(crate) fn unit_at(&self, byte: usize) -> usize {
+        if self.is_ascii() {
+            return byte;
+        }
+        let (start, unit) = self.mark_before(|mark| mark.byte <= byte);
+        unit + self.as_str()[start..byte].chars().map(char::len_utf16).sum::<usize>()
+    }
+
     /// Where the string is stored; equal for two handles to one string.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
@@ -47,6 +106,7 @@ impl Text {
 
     /// The order of Java: by UTF-16 code units.
     pub fn order(&self, other: &Text) -> Ordering {
+        effort::touch_bytes(self.len().min(other.len()));
         if self.is_ascii() || other.is_ascii() {
             // Where one side is ASCII, bytes and code units order alike.
             return self.as_str().cmp(other.as_str());
@@ -65,6 +125,11 @@ impl Deref for Text {
 
 impl PartialEq for Text {
     fn eq(&self, other: &Text) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        // Counted also where it is one text: fuel does not depend on who shares what.
+        effort::touch_bytes(self.len());
         Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
     }
 }
@@ -112,7 +177,10 @@ macro_rules! identifiers {
 
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
-                Arc::ptr_eq(&self.0, &other.0) || self.0.full == other.0.full
+                Arc::ptr_eq(&self.0, &other.0) || {
+                    effort::touch_bytes(self.0.full.len().min(other.0.full.len()));
+                    self.0.full == other.0.full
+                }
             }
         }
 
@@ -130,6 +198,7 @@ macro_rules! identifiers {
                 if Arc::ptr_eq(&self.0, &other.0) {
                     return Ordering::Equal;
                 }
+                effort::touch_bytes(self.0.full.len().min(other.0.full.len()));
                 match (self.0.slash, other.0.slash) {
                     (None, None) => self.0.full.cmp(&other.0.full),
                     _ => (self.namespace(), self.name()).cmp(&(other.namespace(), other.name())),
@@ -152,6 +221,7 @@ struct Identifier {
 
 impl Identifier {
     fn new(full: Box<str>) -> Self {
+        effort::touch_bytes(full.len());
         let slash = full.bytes().position(|byte| byte == b'/').filter(|&at| at > 0 && at + 1 < full.len());
         Self { slash: slash.and_then(|at| u32::try_from(at).ok()), full }
     }

@@ -1,12 +1,13 @@
 //! Vectors, and entries of maps, which are vectors of two.
 //!
 //! A vector is built flat: one block of memory, which is compact and fast to read. One that is changed in place stays
-//! flat. Changing a shared vector copies it while it is small; a large one becomes a persistent tree, whose changes
-//! share nearly everything.
+//! flat. Changing a shared vector copies it while it is small; a large one is copied into a persistent tree once, and
+//! its changes share nearly everything with that.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Shape, Value};
+use crate::effort;
 
 /// Up to how many items a shared vector is copied to be changed.
 const SMALL: usize = 64;
@@ -20,6 +21,14 @@ struct Node {
     items: Items,
     shape: Shape,
     entry: bool,
+    /// The tree that a shared flat block became when it was first to be changed.
+    tree: OnceLock<imbl::Vector<Value>>,
+}
+
+impl Node {
+    fn new(items: Items, shape: Shape, entry: bool) -> Self {
+        Self { items, shape, entry, tree: OnceLock::new() }
+    }
 }
 
 #[derive(Clone)]
@@ -37,7 +46,7 @@ impl Default for Vector {
 impl From<Vec<Value>> for Vector {
     fn from(items: Vec<Value>) -> Self {
         let shape = Shape::of(&items);
-        Self(Arc::new(Node { items: Items::Flat(items), shape, entry: false }))
+        Self(Arc::new(Node::new(Items::Flat(items), shape, false)))
     }
 }
 
@@ -45,7 +54,7 @@ impl Vector {
     /// An entry of a map: a vector of two for which `map-entry?`, `key` and `val` hold.
     pub fn entry(key: Value, value: Value) -> Self {
         let shape = Shape::EMPTY.with(&key).with(&value);
-        Self(Arc::new(Node { items: Items::Flat(vec![key, value]), shape, entry: true }))
+        Self(Arc::new(Node::new(Items::Flat(vec![key, value]), shape, true)))
     }
 
     /// Whether this came out of a map as an entry.
@@ -88,7 +97,8 @@ impl Vector {
     pub fn iter_from(&self, from: usize) -> Iter<'_> {
         match &self.0.items {
             Items::Flat(items) => Iter::Flat(items.get(from..).unwrap_or(&[]).iter()),
-            Items::Tree(items) => Iter::Tree(items.iter().skip(from)),
+            Items::Tree(items) if from == 0 => Iter::Tree(items.iter()),
+            Items::Tree(items) => Iter::Tree(items.focus().narrow(from.min(items.len())..).into_iter()),
         }
     }
 
@@ -140,16 +150,18 @@ impl Vector {
             _ if Arc::strong_count(&self.0) == 1 => 64,
             Items::Flat(items) if items.len() <= SMALL => 96 + 16 * items.len(),
             // A shared flat block that is too large to copy becomes a tree once.
-            Items::Flat(items) => 8192 + 24 * items.len(),
+            Items::Flat(items) if self.0.tree.get().is_none() => 8192 + 24 * items.len(),
             // The last block and the path to it.
-            Items::Tree(_) => 2560,
+            _ => 2560,
         }
     }
 
     /// How many bytes the vector itself takes, without what its items hold.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0.items {
-            Items::Flat(items) => 64 + 16 * items.capacity(),
+            Items::Flat(items) => {
+                64 + 16 * items.capacity() + self.0.tree.get().map_or(0, |tree| 2048 + 20 * tree.len())
+            }
             Items::Tree(items) => 2048 + 20 * items.len(),
         }
     }
@@ -177,10 +189,11 @@ impl Vector {
             && let Items::Flat(items) = &self.0.items
             && items.len() > SMALL
         {
-            let items = Items::Tree(items.iter().cloned().collect());
-            self.0 = Arc::new(Node { items, shape: self.0.shape, entry: false });
+            let tree = self.0.tree.get_or_init(|| items.iter().cloned().collect()).clone();
+            self.0 = Arc::new(Node::new(Items::Tree(tree), self.0.shape, false));
         }
         let node = Arc::make_mut(&mut self.0);
+        node.tree.take();
         // A changed entry is a vector like any other.
         node.entry = false;
         node
@@ -192,6 +205,10 @@ impl Node {
     fn forget(&mut self, removed: &Value) {
         self.shape = self.shape.without(removed);
         if self.shape.depends_on(removed) {
+            effort::touch_items(match &self.items {
+                Items::Flat(items) => items.len(),
+                Items::Tree(items) => items.len(),
+            });
             self.shape = match &self.items {
                 Items::Flat(items) => Shape::of(items),
                 Items::Tree(items) => Shape::of(items),
@@ -205,7 +222,7 @@ pub enum Iter<'a> {
     #[doc(hidden)]
     Flat(std::slice::Iter<'a, Value>),
     #[doc(hidden)]
-    Tree(std::iter::Skip<imbl::vector::Iter<'a, Value, imbl::shared_ptr::DefaultSharedPtr>>),
+    Tree(imbl::vector::Iter<'a, Value, imbl::shared_ptr::DefaultSharedPtr>),
 }
 
 impl<'a> Iterator for Iter<'a> {

@@ -13,9 +13,14 @@ thread_local! {
     /// Bytes held now, and the most that were held since the count was reset. Negative when a thread frees what another
     /// allocated.
     static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+    /// All bytes that were ever allocated.
+    static ALL: Cell<usize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
+    if bytes > 0 {
+        let _ = ALL.try_with(|all| all.set(all.get().wrapping_add(bytes.unsigned_abs())));
+    }
     // A thread that is ending may have lost its counter.
     let _ = HELD.try_with(|held| {
         let (now, most) = held.get();
@@ -59,4 +64,12 @@ pub(crate) fn most_held<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let result = work();
     let (_, most) = HELD.with(Cell::get);
     (usize::try_from(most - before).unwrap_or(0), result)
+}
+
+/// The bytes that this thread allocated while it did something, freed or not, and what it gave.
+#[cfg(feature = "tally")]
+pub(crate) fn all_allocated<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = ALL.with(Cell::get);
+    let result = work();
+    (ALL.with(Cell::get).wrapping_sub(before), result)
 }

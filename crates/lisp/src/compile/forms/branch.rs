@@ -117,6 +117,7 @@ impl Analyser<'_> {
         let value = self.form(value, false)?;
         let slot = self.level().reserve(1)?;
         let mut compiled: Vec<(Vec<Value>, Node)> = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
         let pairs = clauses.chunks_exact(2);
         let default = pairs.remainder().first();
         for pair in pairs {
@@ -126,11 +127,12 @@ impl Analyser<'_> {
                 _ => vec![form_to_value(&pair[0])?],
             };
             for constant in &constants {
-                if compiled.iter().any(|(others, _)| others.contains(constant)) {
+                if seen.contains(constant) {
                     return Err(Error::new(ErrorKind::InvalidForm, "case has the same constant twice")
                         .at(pair[0].span));
                 }
             }
+            seen.extend(constants.iter().cloned());
             compiled.push((constants, self.form(&pair[1], tail)?));
         }
         let otherwise = match default {

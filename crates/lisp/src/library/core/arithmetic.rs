@@ -58,7 +58,6 @@ fn product(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflo
         let bits = number::bits(&total).saturating_add(number::bits(next));
         if bits > 128 {
             context.limits().check_number(bits.saturating_sub(1))?;
-            context.work((bits / 64) as usize)?;
         }
         context.number(number::multiply(&total, next, overflow)?)
     })

@@ -1,10 +1,11 @@
 //! Making collections of other collections.
 
 use super::sequences::items;
+use super::sorting::sort_values;
 use super::{DEEP, NOT, SPINE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
-use crate::value::{List, Map, Sequence, Set, Value, Vector, compare};
+use crate::value::{List, Map, Sequence, Set, Value, Vector};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("vector", Arity::at_least(0), NOT, |c, a| c.vector(a.to_vec())),
@@ -132,25 +133,7 @@ fn subvec(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     }
 }
 
-/// Sorts as `compare` orders. The first pair that does not compare is the error.
-pub(crate) fn sort_values<T>(
-    context: &mut CallContext<'_>,
-    items: &mut [T],
-    key: impl Fn(&T) -> &Value,
-) -> Result<()> {
-    let length = items.len();
-    context.work(length * (usize::BITS - length.leading_zeros()) as usize / 4)?;
-    let mut failure = None;
-    items.sort_by(|a, b| {
-        compare(key(a), key(b)).unwrap_or_else(|error| {
-            failure.get_or_insert(error);
-            std::cmp::Ordering::Equal
-        })
-    });
-    failure.map_or(Ok(()), Err)
-}
-
-fn sort_pairs(context: &mut CallContext<'_>, pairs: &mut [(Value, Value)], reversed: bool) -> Result<()> {
+fn sort_pairs(context: &mut CallContext<'_>, pairs: &mut Vec<(Value, Value)>, reversed: bool) -> Result<()> {
     if !reversed {
         return sort_values(context, pairs, |(key, _)| key);
     }

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use super::{DEEP, NOT};
+use crate::effort::touch_bytes;
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::{Arity, CallContext, Native, type_error};
-use crate::value::{Value, compare, equal, identical, number};
+use crate::library::{Arity, Native, type_error};
+use crate::value::{Value, compare, equal, hash, identical, number};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("=", Arity::at_least(1), DEEP, |_, a| Ok(all_equal(a).into())),
@@ -17,7 +18,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(">=", Arity::at_least(1), NOT, |_, a| in_order(">=", a, Ordering::is_ge)),
     Native::leaf("compare", Arity::exactly(2), DEEP, |_, a| compare_values(&a[0], &a[1])),
     Native::leaf("identical?", Arity::exactly(2), NOT, |_, a| Ok(identical(&a[0], &a[1]).into())),
-    Native::leaf("hash", Arity::exactly(1), DEEP, hash),
+    Native::leaf("hash", Arity::exactly(1), DEEP, |_, a| Ok(Value::Integer(i64::from(hash(&a[0]))))),
     Native::leaf("zero?", Arity::exactly(1), NOT, |_, a| sign("zero?", &a[0], |sign| sign == Some(0))),
     Native::leaf("pos?", Arity::exactly(1), NOT, |_, a| sign("pos?", &a[0], |sign| sign == Some(1))),
     Native::leaf("neg?", Arity::exactly(1), NOT, |_, a| sign("neg?", &a[0], |sign| sign == Some(-1))),
@@ -34,11 +35,7 @@ fn all_equal(arguments: &[Value]) -> bool {
 }
 
 fn in_order(name: &str, arguments: &[Value], holds: fn(Ordering) -> bool) -> Result<Value> {
-    if let [only] = arguments {
-        // Clojure takes anything here, alone.
-        let _ = only;
-        return Ok(Value::Boolean(true));
-    }
+    // Clojure takes anything here, alone.
     for pair in arguments.windows(2) {
         if !number::compare_numbers(name, &pair[0], &pair[1])?.is_some_and(holds) {
             return Ok(Value::Boolean(false));
@@ -53,20 +50,20 @@ fn compare_values(a: &Value, b: &Value) -> Result<Value> {
     if order == Ordering::Equal {
         return Ok(Value::Integer(0));
     }
-    let texts = match (a, b) {
-        (Value::String(a), Value::String(b)) => Some((a.to_string(), b.to_string())),
+    let (a, b) = match (a, b) {
+        (Value::String(a), Value::String(b)) => (a.as_str(), b.as_str()),
         (Value::Keyword(a), Value::Keyword(b)) if a.namespace().is_none() && b.namespace().is_none() => {
-            Some((a.full().to_owned(), b.full().to_owned()))
+            (a.full(), b.full())
         }
         (Value::Symbol(a), Value::Symbol(b)) if a.namespace().is_none() && b.namespace().is_none() => {
-            Some((a.full().to_owned(), b.full().to_owned()))
+            (a.full(), b.full())
         }
         (Value::Character(a), Value::Character(b)) => {
             return Ok(Value::Integer(i64::from(u32::from(*a)) - i64::from(u32::from(*b))));
         }
-        _ => None,
+        _ => return Ok(Value::Integer(order as i64)),
     };
-    let Some((a, b)) = texts else { return Ok(Value::Integer(order as i64)) };
+    touch_bytes(a.len().max(b.len()));
     let difference = a
         .encode_utf16()
         .zip(b.encode_utf16())
@@ -74,19 +71,6 @@ fn compare_values(a: &Value, b: &Value) -> Result<Value> {
         .map(|(a, b)| i64::from(a) - i64::from(b))
         .unwrap_or_else(|| a.encode_utf16().count() as i64 - b.encode_utf16().count() as i64);
     Ok(Value::Integer(difference))
-}
-
-/// A hash of what a value is: equal values have equal hashes, on every machine and in every run.
-fn hash(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    let mut text = String::new();
-    crate::printer::print(&arguments[0], crate::printer::Style::Readable, usize::MAX, &mut text)?;
-    if matches!(arguments[0], Value::Vector(_)) {
-        // Vectors and lists that are equal hash alike.
-        text = format!("({})", &text[1..text.len().saturating_sub(1)]);
-    }
-    let hash =
-        text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    Ok(Value::Integer(i64::from(hash as i32)))
 }
 
 fn sign(name: &str, value: &Value, holds: fn(Option<i8>) -> bool) -> Result<Value> {

@@ -1,6 +1,7 @@
 //! Sequences one cell at a time: `seq`, `first`, `rest`, `next`, `cons`, `nth`, `count`.
 
 use super::{NEXT, NOT, SPINE};
+use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::value::{Cursor, List, Next, Sequence, Value};
@@ -316,6 +317,9 @@ fn flatten(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
     let mut flat = Vec::new();
     let mut stack = vec![Cursor::new(&arguments[0]).unwrap_or(Cursor::End)];
     while let Some(cursor) = stack.last_mut() {
+        if effort::touch(effort::ITEM) {
+            return Err(effort::given_up());
+        }
         match cursor.next() {
             Next::Item(item) if is_sequential(&item) => stack.extend(Cursor::new(&item)),
             Next::Item(item) => {

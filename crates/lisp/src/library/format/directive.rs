@@ -6,6 +6,7 @@ use num_traits::Signed;
 use super::decimal::Decimal;
 use crate::error::{Error, ErrorKind, Result};
 use crate::value::Value;
+use crate::value::integers::count_digits;
 
 /// Which argument a directive takes.
 #[derive(Clone, Copy)]
@@ -183,6 +184,7 @@ impl<'a> Directive<'a> {
     pub(super) fn integer(&self, value: &Value) -> Option<String> {
         let (negative, digits) = match value {
             Value::Integer(value) => (*value < 0, value.unsigned_abs().to_string()),
+            Value::BigInteger(value) if count_digits(value.bits()) => return None,
             Value::BigInteger(value) => (value.is_negative(), value.abs().to_string()),
             _ => return None,
         };
@@ -195,6 +197,7 @@ impl<'a> Directive<'a> {
         let (negative, digits) = match value {
             Value::Integer(value) if radix == 8 => (false, format!("{value:o}")),
             Value::Integer(value) => (false, format!("{value:x}")),
+            Value::BigInteger(value) if count_digits(value.bits()) => return None,
             Value::BigInteger(value) => (value.is_negative(), BigInt::to_str_radix(&value.abs(), radix)),
             _ => return None,
         };

@@ -4,9 +4,11 @@
 
 use num_bigint::BigInt;
 
+use crate::effort::given_up;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{KeyMaker, Keys};
 use crate::limits::Limits;
+use crate::value::integers::count_reading;
 use crate::value::{Map, Value, number};
 
 /// Beyond this depth recursion is refused whatever the limits say.
@@ -160,6 +162,9 @@ impl<'a> JsonReader<'a> {
             }
             // Three bits are less than a decimal digit holds.
             self.limits.check_number(token.len() as u64 * 3)?;
+            if count_reading(token.len()) {
+                return Err(given_up());
+            }
             return token
                 .parse::<BigInt>()
                 .map(number::big)

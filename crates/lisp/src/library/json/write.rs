@@ -1,8 +1,10 @@
 //! Writes JSON text.
 
+use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::key_name;
 use crate::printer::temporal_text;
+use crate::value::integers::count_digits;
 use crate::value::{Cursor, Next, Value};
 
 pub(super) struct JsonWriter {
@@ -21,6 +23,10 @@ impl JsonWriter {
     }
 
     pub(super) fn value(&mut self, value: &Value, depth: usize) -> Result<()> {
+        // What is indented costs as much as its depth.
+        if effort::touch(effort::ITEM + if self.pretty { 2 * depth } else { 0 }) {
+            return Err(effort::given_up());
+        }
         if self.out.len() > self.most {
             let most = self.most;
             return Err(Error::new(
@@ -32,6 +38,7 @@ impl JsonWriter {
             Value::Nil => self.out.push_str("null"),
             Value::Boolean(value) => self.out.push_str(if *value { "true" } else { "false" }),
             Value::Integer(value) => self.out.push_str(&value.to_string()),
+            Value::BigInteger(value) if count_digits(value.bits()) => return Err(effort::given_up()),
             Value::BigInteger(value) => self.out.push_str(&value.to_string()),
             Value::Float(value) => self.double(*value)?,
             Value::Ratio(value) => self.double(value.to_f64())?,
@@ -105,6 +112,7 @@ impl JsonWriter {
     }
 
     fn string(&mut self, text: &str) {
+        effort::touch_bytes(4 * text.len());
         self.out.push('"');
         for character in text.chars() {
             match character {

@@ -6,8 +6,10 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::{double, overflow};
+use crate::effort::given_up;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, type_error};
+use crate::value::integers::count_reading;
 use crate::value::{Ratio, Value, number};
 
 pub(crate) const NATIVES: &[Native] = &[
@@ -107,6 +109,9 @@ fn big_integer(context: &mut CallContext<'_>, function: &str, arguments: &[Value
             context.limits().check_number(text.len() as u64 * 3)?;
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            if count_reading(digits.len()) {
+                return Err(given_up());
+            }
             match text.parse() {
                 Ok(value) if valid => value,
                 _ => return Err(super::parse::unreadable(function, text, "an integer")),

@@ -1,6 +1,7 @@
 //! Numbers from text, and numbers to text in another base.
 
 use super::long;
+use crate::effort::touch_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, type_error};
 use crate::printer::double_text;
@@ -71,7 +72,10 @@ pub(crate) const NATIVES: &[Native] = &[
 
 fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
     match value {
-        Value::String(text) => Ok(text),
+        Value::String(text) => {
+            touch_bytes(text.len());
+            Ok(text)
+        }
         other => Err(type_error(function, "a string", other)),
     }
 }

@@ -1,6 +1,7 @@
 //! Upper and lower case, trimming, and the other changes of a whole text.
 
-use super::{any_text, is_space, string};
+use super::{any_text, is_space, string, whole_string};
+use crate::effort::touch_bytes;
 use crate::error::Result;
 use crate::library::{Arity, CallContext, Native, Realise};
 use crate::value::Value;
@@ -18,7 +19,7 @@ pub(crate) const NATIVES: &[Native] = &[
         changed(c, "capitalize", a, capitalized)
     }),
     Native::leaf("clojure.string/reverse", Arity::exactly(1), &[], |context, arguments| {
-        let text = string("reverse", &arguments[0])?;
+        let text = whole_string("reverse", &arguments[0])?;
         context.text(text.len())?;
         Ok(Value::from(text.chars().rev().collect::<String>()))
     }),
@@ -36,7 +37,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf("clojure.string/blank?", Arity::exactly(1), &[], |_, arguments| match &arguments[0] {
         Value::Nil => Ok(Value::Boolean(true)),
-        other => Ok(Value::Boolean(string("blank?", other)?.chars().all(is_space))),
+        other => Ok(Value::Boolean(whole_string("blank?", other)?.chars().all(is_space))),
     }),
     Native::leaf("clojure.string/escape", Arity::exactly(2), &[Realise::Not, Realise::Deep], escape),
 ];
@@ -69,12 +70,13 @@ pub(super) fn trimmed(
 ) -> Result<Value> {
     let text = string(function, &arguments[0])?;
     let trimmed = trim(text);
+    touch_bytes(text.len() - trimmed.len());
     if trimmed.len() == text.len() { Ok(arguments[0].clone()) } else { context.string(trimmed) }
 }
 
 /// Replaces each character that is a key of the map by what it stands for.
 fn escape(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    let text = string("escape", &arguments[0])?;
+    let text = whole_string("escape", &arguments[0])?;
     let Value::Map(map) = &arguments[1] else {
         return Err(context.type_error("escape", "a map from characters to strings", &arguments[1]));
     };

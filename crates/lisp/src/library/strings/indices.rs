@@ -17,21 +17,10 @@ pub(super) fn byte_of(function: &str, text: &Text, index: i64) -> Result<usize> 
     if index > length {
         return Err(out_of_bounds());
     }
-    if text.is_ascii() {
-        return Ok(index);
-    }
-    let mut units = 0;
-    for (at, character) in text.char_indices() {
-        if units == index {
-            return Ok(at);
-        }
-        if units > index {
-            break;
-        }
-        units += character.len_utf16();
-    }
-    if units == index {
-        return Ok(text.len());
+    if let Some((byte, unit)) = text.place_of_unit(index)
+        && unit == index
+    {
+        return Ok(byte);
     }
     Err(Error::new(
         ErrorKind::InvalidArgument,
@@ -41,8 +30,7 @@ pub(super) fn byte_of(function: &str, text: &Text, index: i64) -> Result<usize> 
 
 /// The index of the unit that begins at this byte.
 pub(super) fn unit_of(text: &Text, byte: usize) -> i64 {
-    let units = if text.is_ascii() { byte } else { text[..byte].chars().map(char::len_utf16).sum() };
-    i64::try_from(units).unwrap_or(i64::MAX)
+    i64::try_from(text.unit_at(byte)).unwrap_or(i64::MAX)
 }
 
 /// An argument that is an index.

@@ -6,7 +6,7 @@ use super::indices::{byte_of, index};
 use super::replace::plain;
 use super::search::{first_index, last_index};
 use super::split::{join, split_by, strings};
-use super::{is_space, piece, string};
+use super::{is_space, piece, string, whole_string};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::regex::{Replacement, Times, make_pattern, replace_matches, whole_match};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
@@ -20,10 +20,10 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf(".isEmpty", Arity::exactly(1), &[Realise::Next], is_empty),
     Native::leaf(".isBlank", Arity::exactly(1), &[], |_, a| {
-        Ok(Value::Boolean(string(".isBlank", &a[0])?.chars().all(is_space)))
+        Ok(Value::Boolean(whole_string(".isBlank", &a[0])?.chars().all(is_space)))
     }),
     Native::leaf(".contains", Arity::exactly(2), &[], |_, a| {
-        let (text, wanted) = (string(".contains", &a[0])?, string(".contains", &a[1])?);
+        let (text, wanted) = (whole_string(".contains", &a[0])?, whole_string(".contains", &a[1])?);
         Ok(Value::Boolean(text.contains(wanted.as_str())))
     }),
     Native::leaf(".indexOf", Arity::between(2, 3), &[], |c, a| {
@@ -34,7 +34,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf(".substring", Arity::between(2, 3), &[], |c, a| substring(c, ".substring", a)),
     Native::leaf(".startsWith", Arity::between(2, 3), &[], |_, a| {
-        let (text, wanted) = (string(".startsWith", &a[0])?, string(".startsWith", &a[1])?);
+        let (text, wanted) = (string(".startsWith", &a[0])?, whole_string(".startsWith", &a[1])?);
         let from = a.get(2).map_or(Ok(0), |from| index(".startsWith", from))?;
         // Beyond either end there is nothing that could start.
         let inside = from >= 0 && from <= i64::try_from(text.units()).unwrap_or(i64::MAX);
@@ -46,7 +46,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Value::Boolean(rest.starts_with(wanted.as_str())))
     }),
     Native::leaf(".endsWith", Arity::exactly(2), &[], |_, a| {
-        let (text, wanted) = (string(".endsWith", &a[0])?, string(".endsWith", &a[1])?);
+        let (text, wanted) = (string(".endsWith", &a[0])?, whole_string(".endsWith", &a[1])?);
         Ok(Value::Boolean(text.ends_with(wanted.as_str())))
     }),
     Native::leaf(".trim", Arity::exactly(1), &[], |c, a| {
@@ -57,11 +57,11 @@ pub(crate) const NATIVES: &[Native] = &[
         trimmed(c, ".strip", a, |text| text.trim_matches(is_space))
     }),
     Native::leaf(".toUpperCase", Arity::exactly(1), &[], |context, a| {
-        let text = string(".toUpperCase", &a[0])?.to_uppercase();
+        let text = whole_string(".toUpperCase", &a[0])?.to_uppercase();
         context.string(text)
     }),
     Native::leaf(".toLowerCase", Arity::exactly(1), &[], |context, a| {
-        let text = string(".toLowerCase", &a[0])?.to_lowercase();
+        let text = whole_string(".toLowerCase", &a[0])?.to_lowercase();
         context.string(text)
     }),
     Native::leaf(".concat", Arity::exactly(2), &[], |context, a| {
@@ -82,7 +82,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Value::from(text.repeat(count)))
     }),
     Native::leaf(".replace", Arity::exactly(3), &[], |context, a| {
-        let text = string(".replace", &a[0])?;
+        let text = whole_string(".replace", &a[0])?;
         let (wanted, replacement) = (piece(".replace", &a[1])?, piece(".replace", &a[2])?);
         let replaced = plain(context, text, &wanted, &replacement, Times::All)?;
         context.string(replaced)
@@ -107,9 +107,11 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::leaf(".equals", Arity::exactly(2), DEEP, |_, a| Ok(Value::Boolean(equal(&a[0], &a[1])))),
     Native::leaf(".equalsIgnoreCase", Arity::exactly(2), &[], |_, a| {
-        let text = string(".equalsIgnoreCase", &a[0])?;
+        let text = whole_string(".equalsIgnoreCase", &a[0])?;
         Ok(Value::Boolean(match &a[1] {
-            Value::String(other) => text.to_lowercase() == other.to_lowercase(),
+            Value::String(_) => {
+                text.to_lowercase() == whole_string(".equalsIgnoreCase", &a[1])?.to_lowercase()
+            }
             _ => false,
         }))
     }),

@@ -17,11 +17,19 @@ pub(super) mod split;
 use std::borrow::Cow;
 
 use super::{CallContext, type_error};
+use crate::effort::touch_bytes;
 use crate::error::Result;
 use crate::printer::{Style, print};
 use crate::value::{Text, Value};
 
 pub(crate) use core::print_all;
+
+/// An argument that must be a string, all of which is looked at.
+fn whole_string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
+    let text = string(function, value)?;
+    touch_bytes(text.len());
+    Ok(text)
+}
 
 /// An argument that must be a string.
 fn string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
@@ -31,19 +39,25 @@ fn string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
     }
 }
 
-/// An argument that is taken by its `toString`: anything but `nil`.
+/// An argument that is taken by its `toString`, anything but `nil`, and all of which is looked at.
 fn any_text<'a>(context: &CallContext<'_>, function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
     match value {
-        Value::String(text) => Ok(Cow::Borrowed(text.as_str())),
+        Value::String(text) => {
+            touch_bytes(text.len());
+            Ok(Cow::Borrowed(text.as_str()))
+        }
         Value::Nil => Err(type_error(function, "a string", value)),
         other => Ok(Cow::Owned(str_of(context, other)?)),
     }
 }
 
-/// A piece to look for: a string or a character.
+/// A piece to look for, all of which is looked at: a string or a character.
 fn piece<'a>(function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
     match value {
-        Value::String(text) => Ok(Cow::Borrowed(text.as_str())),
+        Value::String(text) => {
+            touch_bytes(text.len());
+            Ok(Cow::Borrowed(text.as_str()))
+        }
         Value::Character(character) => Ok(Cow::Owned(character.to_string())),
         // The methods of Java take the code of a character.
         Value::Integer(code) if function.starts_with('.') => {

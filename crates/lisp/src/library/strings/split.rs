@@ -1,6 +1,6 @@
 //! Taking texts apart and putting them together.
 
-use super::{str_of, string};
+use super::{str_of, string, whole_string};
 use crate::error::Result;
 use crate::library::regex::next_match;
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
@@ -67,7 +67,7 @@ pub(super) fn strings(context: &mut CallContext<'_>, parts: Vec<&str>) -> Result
 }
 
 fn split_lines(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
-    let text = string("split-lines", &arguments[0])?;
+    let text = whole_string("split-lines", &arguments[0])?;
     context.work(text.len() / 64)?;
     let mut parts: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     // A carriage return at the very end ends no line.

@@ -17,7 +17,9 @@ impl Fiber {
     #[cold]
     pub(super) fn compute(&mut self, compute: Compute, shared: &mut Shared) -> Result<()> {
         let top = self.stack.len() - 1;
-        let result = compute(&self.stack[top - 1], &self.stack[top], number::Overflow::Fail)?;
+        let result = compute(&self.stack[top - 1], &self.stack[top], number::Overflow::Fail);
+        shared.meter.pay()?;
+        let result = result?;
         self.stack[top - 1] = sized(result, shared)?;
         self.stack.pop();
         Ok(())
@@ -25,9 +27,15 @@ impl Fiber {
 
     /// Puts what a comparison of the two values on top says in their place.
     #[cold]
-    pub(super) fn compare(&mut self, name: &str, holds: fn(Ordering) -> bool) -> Result<()> {
+    pub(super) fn compare(
+        &mut self,
+        name: &str,
+        holds: fn(Ordering) -> bool,
+        shared: &mut Shared,
+    ) -> Result<()> {
         let top = self.stack.len() - 1;
         let order = number::compare_numbers(name, &self.stack[top - 1], &self.stack[top])?;
+        shared.meter.pay()?;
         self.stack[top - 1] = Value::Boolean(order.is_some_and(holds));
         self.stack.pop();
         Ok(())
@@ -39,7 +47,9 @@ impl Fiber {
         after(super::super::realise::pending(&self.stack[top - 1..], Realise::Deep, shared, false)?)?;
         let (a, b) = (&self.stack[top - 1], &self.stack[top]);
         shared.meter.work(a.shape().weight().min(b.shape().weight()) / 8)?;
-        self.stack[top - 1] = Value::Boolean(crate::value::equal(a, b));
+        let is_equal = crate::value::equal(a, b);
+        shared.meter.pay()?;
+        self.stack[top - 1] = Value::Boolean(is_equal);
         self.stack.pop();
         Ok(())
     }
@@ -50,7 +60,7 @@ fn sized(value: Value, shared: &mut Shared) -> Result<Value> {
     let bits = number::bits(&value);
     if bits > 0 {
         shared.limits.check_number(bits)?;
-        shared.meter.work(bits / 64)?;
+        shared.meter.work(bits / 512)?;
         shared.meter.note(64 + bits as usize / 8);
     }
     Ok(value)

@@ -14,6 +14,7 @@ impl Fiber {
     pub(super) fn call_data(&mut self, floor: usize, shared: &mut Shared) -> Result<()> {
         charge_keys(&self.stack[floor + 1..], shared)?;
         let value = super::super::invoke::call_data(&self.stack[floor..])?;
+        shared.meter.pay()?;
         self.stack.truncate(floor);
         self.stack.push(value);
         Ok(())
@@ -36,7 +37,7 @@ impl Fiber {
             }
         };
         put(place, value);
-        Ok(())
+        shared.meter.pay()
     }
 
     /// Calls a function of the library with the arguments on top.
@@ -56,12 +57,15 @@ impl Fiber {
                 }
                 let arguments = self.stack.split_off(floor);
                 let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
-                match enter(&mut host, arguments)? {
+                let step = enter(&mut host, arguments);
+                shared.meter.pay()?;
+                match step? {
                     Step::Return(value) => Ok(value),
                     step => return Err(Stop::Then(Next::Step(Box::new(step)))),
                 }
             }
         };
+        shared.meter.pay()?;
         match result {
             Ok(value) => {
                 shared.limits.check_depth(value.depth())?;

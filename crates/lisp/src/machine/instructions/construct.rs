@@ -92,6 +92,7 @@ impl Fiber {
         if duplicate {
             return Err(twice("map", "key").into());
         }
+        shared.meter.pay()?;
         shared.limits.check_depth(map.shape().depth())?;
         self.stack.push(Value::Map(map));
         Ok(())
@@ -110,6 +111,7 @@ impl Fiber {
         if duplicate {
             return Err(twice("set", "item").into());
         }
+        shared.meter.pay()?;
         shared.limits.check_depth(set.shape().depth())?;
         self.stack.push(Value::Set(set));
         Ok(())

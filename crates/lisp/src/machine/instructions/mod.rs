@@ -160,7 +160,7 @@ impl Fiber {
                             put(place, Value::Boolean(holds));
                         }
                     } else {
-                        check!(self.compare($name, $holds));
+                        check!(self.compare($name, $holds, shared));
                     }
                 };
             }
@@ -176,7 +176,7 @@ impl Fiber {
                         }
                         _ => {
                             self.stack.push(Value::Integer($constant));
-                            check!(self.compare($name, $holds));
+                            check!(self.compare($name, $holds, shared));
                         }
                     }
                 }};

@@ -20,6 +20,7 @@ impl Fiber {
             Ok(items) => {
                 self.stack.pop();
                 self.stack.extend(items);
+                shared.meter.pay()?;
                 Ok(())
             }
             Err(cell) => after(Some(super::super::realise::start(cell, &mut self.strand, shared)?)),
@@ -31,6 +32,7 @@ impl Fiber {
         self.realise_top(shared)?;
         charge_keys(&self.stack[self.stack.len() - 1..], shared)?;
         let value = self.stack.pop().unwrap_or_default();
+        shared.meter.pay()?;
         Ok(case.targets.get(&value).copied().unwrap_or(case.otherwise) as usize)
     }
 

@@ -1,0 +1,61 @@
+//! Sorting as `compare` orders.
+//!
+//! A merge sort of our own: `compare` may refuse a pair, which ends the sort, and it calls NaN equal to every number, which
+//! the standard library's sort answers with a panic.
+
+use std::cmp::Ordering;
+
+use crate::effort::{ITEM, given_up, touch};
+use crate::error::Result;
+use crate::library::CallContext;
+use crate::value::{Value, compare};
+
+/// Up to how many items are sorted by insertion.
+const SHORT: usize = 12;
+
+/// Sorts as `compare` orders, and leaves equal items in their order. The first pair that does not compare is the error.
+pub(super) fn sort_values<T: Default>(
+    context: &mut CallContext<'_>,
+    items: &mut Vec<T>,
+    key: impl Fn(&T) -> &Value,
+) -> Result<()> {
+    context.work(items.len())?;
+    let is_after = |a: &T, b: &T| -> Result<bool> {
+        if touch(2 * ITEM) {
+            return Err(given_up());
+        }
+        Ok(compare(key(a), key(b))? == Ordering::Greater)
+    };
+    let length = items.len();
+    for start in (0..length).step_by(SHORT) {
+        let run = &mut items[start..length.min(start + SHORT)];
+        for end in 1..run.len() {
+            let mut at = end;
+            while at > 0 && is_after(&run[at - 1], &run[at])? {
+                run.swap(at - 1, at);
+                at -= 1;
+            }
+        }
+    }
+    let mut width = SHORT;
+    let mut merged = Vec::with_capacity(if width < length { length } else { 0 });
+    while width < length {
+        for start in (0..length).step_by(2 * width) {
+            let (middle, end) = (length.min(start + width), length.min(start + 2 * width));
+            let (mut left, mut right) = (start, middle);
+            // Runs that are in order already, as those of a sorted list are, need no comparison of their own.
+            let in_order = middle == end || !is_after(&items[middle - 1], &items[middle])?;
+            while left < middle && right < end && !in_order {
+                let next = if is_after(&items[left], &items[right])? { &mut right } else { &mut left };
+                merged.push(std::mem::take(&mut items[*next]));
+                *next += 1;
+            }
+            merged.extend(items[left..middle].iter_mut().map(std::mem::take));
+            merged.extend(items[right..end].iter_mut().map(std::mem::take));
+        }
+        std::mem::swap(items, &mut merged);
+        merged.clear();
+        width *= 2;
+    }
+    Ok(())
+}
