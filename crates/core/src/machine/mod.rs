@@ -9,6 +9,7 @@ mod past;
 mod tool_loop;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
@@ -137,6 +138,14 @@ pub trait Machine: Send {
 
     /// What is to be done now. An action is given once; what it was given for is told by [`Machine::take_in`].
     fn next(&mut self) -> Action;
+
+    /// What is to be done now, or nothing if `stop` is set before that is known. What was under way is then given up, and
+    /// begins anew when the machine is asked again. A machine that takes long looks at it often; see
+    /// [`Machine::takes_long`].
+    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<Action> {
+        let _ = stop;
+        Some(self.next())
+    }
 
     /// Whether saying what is to be done takes long, so that nobody should wait for it who has other things to do.
     fn takes_long(&self) -> bool {

@@ -10,6 +10,7 @@ mod show;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
@@ -227,7 +228,12 @@ impl LispMachine {
     }
 
     /// Runs a program until something has to be done.
-    fn run(&mut self, mut run: Box<Run>, program: Box<ProgramStarted>) -> Option<Action> {
+    fn run(
+        &mut self,
+        mut run: Box<Run>,
+        program: Box<ProgramStarted>,
+        stop: Option<&Arc<AtomicBool>>,
+    ) -> Progress {
         if !run.is_started() {
             let inputs = self.inputs(&program);
             if let Err(error) = run.start(&self.prepared, inputs) {
@@ -239,21 +245,26 @@ impl LispMachine {
                         self.phase = Phase::Abandoned(run, error, false);
                     }
                 }
-                return None;
+                return Progress::Settled;
             }
         }
-        match run.step(&self.prepared) {
+        match run.step(&self.prepared, stop) {
             Step::Act(action) => {
                 self.phase = Phase::Running(run, program);
-                Some(action)
+                Progress::Wants(action)
             }
             Step::Finished(finished) => {
                 self.settle(*run, *finished);
-                None
+                Progress::Settled
             }
             Step::Diverged(diverged) => {
                 self.phase = Phase::Abandoned(run, feedback::diverged(&diverged.to_string()), false);
-                None
+                Progress::Settled
+            }
+            Step::Stopped => {
+                run.start_over();
+                self.phase = Phase::Running(run, program);
+                Progress::Stopped
             }
         }
     }
@@ -294,6 +305,16 @@ impl LispMachine {
     }
 }
 
+/// How far a program got.
+enum Progress {
+    /// It wants this done first.
+    Wants(Action),
+    /// It has ended, and what is next is for the next phase.
+    Settled,
+    /// It was stopped from outside.
+    Stopped,
+}
+
 fn refused(made: &Made, turn: u64) -> Wanted {
     Wanted {
         call_id: made.call_id,
@@ -326,6 +347,30 @@ impl Machine for LispMachine {
 
     fn next(&mut self) -> Action {
         loop {
+            // Without anybody who could stop it, a program is never stopped.
+            if let Some(action) = self.advance(None) {
+                return action;
+            }
+        }
+    }
+
+    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<Action> {
+        self.advance(Some(stop))
+    }
+
+    fn takes_long(&self) -> bool {
+        matches!(self.phase, Phase::Running(..))
+    }
+
+    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
+        Some(self.seen.show(&self.prepared, self.evaluation, answers_left))
+    }
+}
+
+impl LispMachine {
+    /// Goes from phase to phase until something is to be done, or until a program is stopped.
+    fn advance(&mut self, stop: Option<&Arc<AtomicBool>>) -> Option<Action> {
+        loop {
             let done = match std::mem::replace(&mut self.phase, Phase::Ask) {
                 Phase::Ask if self.may_ask() => Some(Action::Ask),
                 Phase::Ask => {
@@ -337,7 +382,11 @@ impl Machine for LispMachine {
                     self.phase = Phase::Answered(answer, calls.clone());
                     Some(Action::Call(calls))
                 }
-                Phase::Running(run, program) => self.run(run, program),
+                Phase::Running(run, program) => match self.run(run, program, stop) {
+                    Progress::Wants(action) => Some(action),
+                    Progress::Settled => None,
+                    Progress::Stopped => return None,
+                },
                 Phase::Abandoned(run, error, is_told) => self.abandon(run, error, is_told),
                 Phase::Ended(turn, record) => {
                     let turn = Arc::new(*turn);
@@ -350,17 +399,9 @@ impl Machine for LispMachine {
                     Some(Action::Finish(ending))
                 }
             };
-            if let Some(action) = done {
-                return action;
+            if done.is_some() {
+                return done;
             }
         }
-    }
-
-    fn takes_long(&self) -> bool {
-        matches!(self.phase, Phase::Running(..))
-    }
-
-    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
-        Some(self.seen.show(&self.prepared, self.evaluation, answers_left))
     }
 }

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, MessageId};
@@ -55,6 +57,8 @@ pub(crate) enum Step {
     Finished(Box<Finished>),
     /// It does not do what it did before.
     Diverged(Diverged),
+    /// It was stopped from outside.
+    Stopped,
 }
 
 /// Where a program comes from and belongs to.
@@ -118,14 +122,18 @@ impl Run {
     }
 
     /// Goes on until something has to be done, or the program is.
-    pub(crate) fn step(&mut self, prepared: &Prepared) -> Step {
+    pub(crate) fn step(&mut self, prepared: &Prepared, stop: Option<&Arc<AtomicBool>>) -> Step {
         loop {
             if self.wave.is_empty() {
                 let Some(machine) = &mut self.machine else {
                     return Step::Finished(broken("it was never started"));
                 };
+                if let Some(stop) = stop.cloned() {
+                    machine.stop_when(move || stop.load(Ordering::Relaxed));
+                }
                 // A bug of the interpreter must not make a session that nobody can open again.
                 match catch_unwind(AssertUnwindSafe(|| machine.run())) {
+                    Ok(Outcome::Finished(finished)) if is_stopped(&finished) => return Step::Stopped,
                     Ok(Outcome::Finished(finished)) => return self.finished(finished),
                     Ok(Outcome::Suspended(requests)) => self.wave = requests,
                     Err(_) => return Step::Finished(broken("the interpreter has failed")),
@@ -142,6 +150,16 @@ impl Run {
                     machine.resume(request.path(), answer);
                 }
             }
+        }
+    }
+
+    /// Has the program begin anew when it goes on: what it has called and done so far is recorded, and is not done again.
+    pub(crate) fn start_over(&mut self) {
+        self.machine = None;
+        self.wave.clear();
+        self.answers.clear();
+        for made in &mut self.calls {
+            (made.is_wanted, made.is_reached) = (false, false);
         }
     }
 
@@ -342,6 +360,11 @@ fn is_sentence_and_value(object: &Object<String, Json>) -> bool {
 fn declares_sentence(prepared: &Prepared, tool: &str) -> bool {
     let output = prepared.spec(tool).and_then(|spec| spec.output.as_ref());
     output.and_then(|output| output.pointer("/properties/message")).is_some()
+}
+
+/// Whether a program was stopped from outside.
+fn is_stopped(finished: &Finished) -> bool {
+    finished.result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Stopped)
 }
 
 fn broken(what: &str) -> Box<Finished> {

@@ -4,6 +4,7 @@
 //! costs as much as it shows, however long the evaluation has become.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use backstitch_core::machine::{Action, Event, Machine, MachineError, Machinery, Past, Shown};
 
@@ -49,6 +50,10 @@ impl Machine for CompressedMachine {
 
     fn next(&mut self) -> Action {
         self.machine.next()
+    }
+
+    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<Action> {
+        self.machine.next_unless(stop)
     }
 
     fn takes_long(&self) -> bool {

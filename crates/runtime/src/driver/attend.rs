@@ -17,7 +17,7 @@ use backstitch_core::journal::{
 use backstitch_core::machine::{Ending, Event, Machine};
 use backstitch_core::message::Part;
 
-use super::drive::{Next, said_by_user};
+use super::drive::{Advance, Next, said_by_user};
 use super::{Driver, Mission};
 use crate::error::RuntimeError;
 use crate::live::{Commit, push_changes};
@@ -188,12 +188,36 @@ impl Driver {
 
     /// Completes when someone outside wants the evaluation to end. The wish itself is taken in with the end.
     pub(super) async fn wait_for_cancel(&self, evaluation: EvaluationId) {
+        self.wait_for_wish(evaluation, |wishes| !wishes.cancels.is_empty()).await;
+    }
+
+    /// Completes when a program that runs is to be stopped, and says whether that is because the evaluation is out of time. What
+    /// someone outside wants is taken in where all wishes are.
+    pub(super) async fn wait_for_stop(&self, evaluation: EvaluationId) -> Advance {
+        let left = self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()));
+        let out_of_time = async {
+            match left {
+                Some(left) => tokio::time::sleep(left).await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_wish = |wishes: &Wishes| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Advance::Interrupted,
+            () = self.wait_for_wish(evaluation, is_wish) => Advance::Interrupted,
+            () = out_of_time => Advance::OutOfTime,
+        }
+    }
+
+    /// Completes when someone cancels here, or when such wishes about the evaluation wait in the inbox.
+    async fn wait_for_wish(&self, evaluation: EvaluationId, is_wanted: fn(&Wishes) -> bool) {
         loop {
             if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
                 return;
             }
             match self.waiting_wishes(evaluation).await {
-                Ok(wishes) if !wishes.cancels.is_empty() => return,
+                Ok(wishes) if is_wanted(&wishes) => return,
                 Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "the inbox could not be read"),
             }

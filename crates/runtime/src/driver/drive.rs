@@ -1,5 +1,7 @@
 //! The loop: what the machine wants is done, and what was done is told to it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backstitch_core::crash_point;
@@ -12,6 +14,7 @@ use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 use tracing::Instrument as _;
 
+use super::ask::out_of_time;
 use super::output::Judged;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
@@ -31,6 +34,26 @@ pub(super) enum Next {
     End(Ended),
     /// The evaluation ends.
     Finish(Ending),
+}
+
+/// How far a machine came.
+pub(super) enum Advance {
+    /// It says what is to be done.
+    Action(Action),
+    /// It was stopped, because the evaluation is out of time.
+    OutOfTime,
+    /// It was stopped for another reason.
+    Interrupted,
+}
+
+/// Stops a machine when nobody waits for it any more.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Driver {
@@ -170,9 +193,14 @@ impl Driver {
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {
                 Next::GoOn => {
-                    let (back, action) = self.wanted_by(machine).await?;
+                    let (back, wanted) = self.wanted_by(evaluation, machine).await?;
                     machine = back;
-                    self.act(evaluation, action, &mut *machine).await?
+                    match wanted {
+                        Advance::Action(action) => self.act(evaluation, action, &mut *machine).await?,
+                        Advance::OutOfTime => Next::Finish(out_of_time()),
+                        // Whatever it was stopped for is attended to first.
+                        Advance::Interrupted => Next::GoOn,
+                    }
                 }
                 other => other,
             };
@@ -191,29 +219,39 @@ impl Driver {
     }
 
     /// What a machine wants. One that takes long to say so does not keep others waiting, and what happened before it does is
-    /// durable meanwhile.
+    /// durable meanwhile. It is stopped when someone wants the session to stop, or when the evaluation is out of time.
     async fn wanted_by(
         &self,
+        evaluation: EvaluationId,
         mut machine: Box<dyn Machine>,
-    ) -> Result<(Box<dyn Machine>, Action), RuntimeError> {
+    ) -> Result<(Box<dyn Machine>, Advance), RuntimeError> {
         if !machine.takes_long() {
             let action = machine.next();
-            return Ok((machine, action));
+            return Ok((machine, Advance::Action(action)));
         }
+        let stop = StopOnDrop::default();
+        let flag = stop.0.clone();
         let mut said = tokio::task::spawn_blocking(move || {
-            let action = machine.next();
+            let action = machine.next_unless(&flag);
             (machine, action)
         });
-        let said = tokio::select! {
+        let (said, why) = tokio::select! {
             biased;
-            said = &mut said => said,
+            said = &mut said => (said, Advance::Interrupted),
             () = tokio::time::sleep(HELD_FOR) => {
                 self.live.flush().await?;
-                said.await
+                tokio::select! {
+                    biased;
+                    said = &mut said => (said, Advance::Interrupted),
+                    why = self.wait_for_stop(evaluation) => {
+                        drop(stop);
+                        (said.await, why)
+                    }
+                }
             }
         };
         match said {
-            Ok(said) => Ok(said),
+            Ok((machine, action)) => Ok((machine, action.map_or(why, Advance::Action))),
             Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
             Err(_) => Err(RuntimeError::ShuttingDown),
         }

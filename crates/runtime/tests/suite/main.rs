@@ -17,6 +17,7 @@ mod history;
 mod idle;
 mod limits;
 mod lisp;
+mod lisp_stops;
 mod lisp_sub_agents;
 mod mischief;
 mod outside;
