@@ -7,6 +7,7 @@
 #[macro_use]
 mod terminal;
 
+mod input;
 mod keys;
 mod lisp;
 mod sessions;

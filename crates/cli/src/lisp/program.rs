@@ -1,6 +1,5 @@
 //! `backstitch lisp run`.
 
-use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,15 +8,18 @@ use backstitch_lisp::{Engine, Error, Finished, Inputs, Outcome, Request, Signal,
 use serde_json::{Value as Json, json};
 
 use super::{Given, now_millis};
+use crate::input::{read_text, text_of};
 use crate::terminal;
 
+/// The largest file that is read as a program, in bytes. The language itself takes less of most: see its limits.
+const LARGEST_PROGRAM: usize = 16 << 20;
+
 pub(super) fn run(file: &Path, given: &Given, as_json: bool) -> anyhow::Result<ExitCode> {
-    let mut source = String::new();
-    if file.as_os_str() == "-" {
-        std::io::stdin().read_to_string(&mut source).context("cannot read standard input")?;
+    let source = if file.as_os_str() == "-" {
+        text_of(std::io::stdin(), LARGEST_PROGRAM).context("cannot read standard input")?
     } else {
-        source = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    }
+        read_text(file, LARGEST_PROGRAM)?
+    };
     let inputs =
         Inputs { data: given.data()?, limits: given.limits(), now: now_millis(), ..Inputs::default() };
     let (finished, value) = written(evaluate(&Engine::new(), &source, inputs));

@@ -140,3 +140,43 @@ fn who_stops_reading_ends_the_command_quietly() {
     assert_eq!(String::from_utf8(ended.stderr).unwrap(), "");
     assert_eq!(ended.status.code(), Some(141));
 }
+
+/// Starts a process that is ended with the test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_never_ends_is_refused() {
+    for arguments in [&["lisp", "run", "/dev/zero"][..], &["lisp", "run", "-", "--data", "zeros=/dev/zero"]] {
+        let said = backstitch(arguments).failed();
+        assert!(said.contains("cannot read /dev/zero: it is larger than "), "{said}");
+    }
+    let file = TemporaryFile::new("large.clj", &" ".repeat((16 << 20) + 1));
+    let said = backstitch(&["lisp", "run", file.path()]).failed();
+    assert!(said.contains("large.clj: it is larger than 16 MiB"), "{said}");
+}
+
+#[test]
+fn a_pipe_is_read_if_it_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe").to_str().unwrap().to_owned();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let write = |script: &str| {
+        Ended(std::process::Command::new("sh").args(["-c", script, "sh", &pipe]).spawn().unwrap())
+    };
+    let _writer = write("echo '(+ 1 2)' > \"$1\"");
+    assert_eq!(backstitch(&["lisp", "run", &pipe]).worked(), "3\n");
+    // One that goes on and on, and one that nobody writes to.
+    let _writer = write("yes > \"$1\"");
+    let said = backstitch(&["lisp", "run", &pipe]).failed();
+    assert!(said.contains("it is larger than 16 MiB"), "{said}");
+    drop(_writer);
+    let said = backstitch(&["lisp", "run", &pipe]).failed();
+    assert!(said.contains("it did not end within 10 seconds"), "{said}");
+}
