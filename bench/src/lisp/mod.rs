@@ -2,9 +2,10 @@
 //!
 //! The aims are 5 us for a tiny program from its text to its value, 10 ms for a reduce of 100,000 steps with a closure, 2 ms
 //! for filter and map over 10,000 maps, and 20 MB/s for reading. A program is read, compiled and run for each measurement
-//! where `whole` is true; elsewhere it is compiled once and only run.
+//! where `whole` is true; elsewhere it is compiled once and only run. What a unit of fuel costs is in [`fuel`].
 
 mod clojure;
+mod fuel;
 
 use backstitch_lisp::{Engine, Inputs, Limits, Map, Outcome, ReadLimits, Value, from_json, read_all};
 use serde_json::json;
@@ -102,6 +103,7 @@ pub(crate) fn run(report: &mut Report) {
     let reading = time(Effort::LARGE, || read_all(&text, &limits()).expect("the text can be read").len());
     speed(report, text.len(), &reading);
     report.time("lisp.engine", json!({}), &time(Effort::LARGE, Engine::new));
+    fuel::run(report, &engine);
     clojure::run(report, &text);
 }
 

@@ -1,0 +1,97 @@
+//! What a unit of fuel costs, and how long a program computes between two looks at whether it is to be stopped.
+//!
+//! Fuel bounds time only as far as no function does much more for a unit than others. So every function of the library is
+//! called over and over with the largest values that there may be, and the slowest are printed. The aims are 250 ns for a unit of
+//! any of them, and 100 ms between two looks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use backstitch_lisp::fuzzing::exhaust::{calls_of, for_ever, functions, largest_values};
+use backstitch_lisp::{Engine, Inputs, Limits, Outcome};
+use serde_json::json;
+
+use crate::report::Report;
+
+/// The fuel of each program.
+const FUEL: u64 = 200_000;
+/// How many items the collections have that functions are called with.
+const ITEMS: usize = 100_000;
+/// How many of the slowest calls are printed.
+const SLOWEST: usize = 10;
+
+/// What a program took.
+#[derive(Clone)]
+struct Cost {
+    call: String,
+    nanoseconds_per_unit: f64,
+    /// The longest time between two looks, in milliseconds.
+    longest: f64,
+}
+
+pub(super) fn run(report: &mut Report, engine: &Engine) {
+    let inputs = |fuel: u64| {
+        let mut limits = Limits::default();
+        limits.fuel = fuel;
+        Inputs { limits, ..Inputs::default() }
+    };
+    let plain = cost("(loop [i 0] (recur (inc i)))", "", engine, &inputs(10_000_000)).expect("it compiles");
+    report.value(
+        "lisp.fuel",
+        json!({ "program": "(loop [i 0] (recur (inc i)))" }),
+        plain.nanoseconds_per_unit,
+        "ns/unit",
+    );
+    report.value("lisp.look", json!({ "program": "(loop [i 0] (recur (inc i)))" }), plain.longest, "ms");
+
+    let data = largest_values(&Limits::default(), ITEMS);
+    let once = Inputs { data: data.clone(), ..inputs(FUEL) };
+    let mut costs = Vec::new();
+    for function in functions(engine) {
+        for call in calls_of(&function) {
+            // Mistakes are not worth repeating.
+            let worked = engine.compile(&call, &once).is_ok_and(|program| {
+                matches!(engine.start(&program, once.clone()).run(), Outcome::Finished(finished)
+                    if finished.result.as_ref().err().is_none_or(|error| error.kind().name().ends_with("_exceeded")))
+            });
+            if worked {
+                costs.extend(cost(&for_ever(&call), &call, engine, &once));
+            }
+        }
+    }
+    let programs = costs.len();
+    costs.sort_by(|a, b| b.nanoseconds_per_unit.total_cmp(&a.nanoseconds_per_unit));
+    for cost in costs.iter().take(SLOWEST) {
+        let params = json!({ "call": cost.call, "programs": programs });
+        report.value("lisp.fuel_slowest", params, cost.nanoseconds_per_unit, "ns/unit");
+    }
+    costs.sort_by(|a, b| b.longest.total_cmp(&a.longest));
+    for cost in costs.iter().take(SLOWEST) {
+        let params = json!({ "call": cost.call, "programs": programs });
+        report.value("lisp.look_longest", params, cost.longest, "ms");
+    }
+}
+
+/// Runs a program until its fuel is used up.
+fn cost(source: &str, call: &str, engine: &Engine, inputs: &Inputs) -> Option<Cost> {
+    let program = engine.compile(source, inputs).ok()?;
+    let mut machine = engine.start(&program, inputs.clone());
+    let longest = Arc::new(AtomicU64::new(0));
+    let last = Arc::new(AtomicU64::new(0));
+    let started = Instant::now();
+    let (kept, seen) = (longest.clone(), last.clone());
+    let now = move || u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    machine.stop_when(move || {
+        let at = now();
+        kept.fetch_max(at - seen.swap(at, Ordering::Relaxed), Ordering::Relaxed);
+        false
+    });
+    let Outcome::Finished(finished) = machine.run() else { return None };
+    let elapsed = started.elapsed().as_nanos() as f64;
+    let after = elapsed as u64 - last.load(Ordering::Relaxed).min(elapsed as u64);
+    let longest = longest.load(Ordering::Relaxed).max(after);
+    // What ends early has used little, and its share of starting and ending would count for much.
+    let units = finished.fuel_used.max(1000) as f64;
+    Some(Cost { call: call.to_owned(), nanoseconds_per_unit: elapsed / units, longest: longest as f64 / 1e6 })
+}
