@@ -177,6 +177,12 @@ impl Watch {
         Self { outer: fresh.swap() }
     }
 
+    /// Allows so many operations before walks give up.
+    pub(crate) fn allow(&self, operations: u64) {
+        BUDGET.set(operations);
+        LOOK_AT.set(OPERATIONS_PER_LOOK.min(operations));
+    }
+
     /// The operations that are left over.
     pub(crate) fn pending(&self) -> u64 {
         PENDING.get()

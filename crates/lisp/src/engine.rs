@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::compile::{Builtins, Code, Program, Surroundings, compile_library, compile_program};
+use crate::effort::{self, Watch};
 use crate::error::Result;
 use crate::inputs::Inputs;
 use crate::limits::Limits;
@@ -80,6 +81,14 @@ impl Engine {
 
     /// Reads and compiles a program. The names in it are resolved against the memory, data and tools of the inputs.
     pub fn compile(&self, source: &str, inputs: &Inputs) -> Result<Program> {
+        // Compiling may not take more than running: regular expressions, above all, are large for their text.
+        let watch = Watch::begin(0, None);
+        watch.allow(compiling_budget(&inputs.limits));
+        let compiled = self.compile_watched(source, inputs);
+        if effort::gives_up() { Err(effort::given_up()) } else { compiled }
+    }
+
+    fn compile_watched(&self, source: &str, inputs: &Inputs) -> Result<Program> {
         let source: Arc<str> = repair(source).into();
         let forms = read_all(&source, &self.0.read_limits.with_bytes(longest_source(&inputs.limits)))?;
         let around = Surroundings { builtins: &self.0.builtins, data: &inputs.data, tools: &inputs.tools };
@@ -138,6 +147,11 @@ impl EngineInner {
     pub(crate) fn first_stamp(&self) -> u64 {
         1 << 20
     }
+}
+
+/// How many elementary operations compiling may take.
+fn compiling_budget(limits: &Limits) -> u64 {
+    (limits.memory_bytes as u64 / 2).min(limits.fuel.saturating_mul(effort::OPERATIONS_PER_UNIT)).max(4 << 20)
 }
 
 /// How long a source may be, in bytes: a byte of it may become a form of some eighty, and what a program takes to be read

@@ -96,7 +96,7 @@ impl Meter {
             return Err(stopped());
         }
         let Some(left) = left.checked_sub(units) else { return Err(self.out_of_fuel()) };
-        self.window = left.min(UNITS_PER_LOOK);
+        self.window = left.min(UNITS_PER_LOOK.saturating_sub(units));
         self.reserve = left - self.window;
         Ok(())
     }

@@ -163,7 +163,6 @@ fn a_long_call_is_stopped_too() {
         "(get {a 1} b)",
         "(distinct? a b)",
         "(sort [a b])",
-        "(case a 1 2 3)",
         "(count (pr-str a))",
         "(count (json/write-str a))",
     ] {

@@ -7,10 +7,13 @@ use regex::{Captures, Regex, RegexBuilder};
 
 use super::metering::Meter;
 use super::translate::translate;
+use crate::effort::{given_up, touch};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The longest pattern, in bytes.
 const LONGEST: usize = 4_096;
+/// Elementary operations for each byte that a compiled pattern may have.
+const OPERATIONS_PER_BYTE: usize = 4;
 /// How large a compiled pattern may be. Each size is tried in turn, so that the one it fits tells what it costs.
 const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
 
@@ -42,6 +45,10 @@ pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
     }
     let translated = translate(source)?;
     for size in SIZES {
+        // Compiling takes time that grows with what comes of it, whether it fits or not.
+        if touch(size * OPERATIONS_PER_BYTE) {
+            return Err(given_up());
+        }
         match build(&translated, size) {
             Ok(regex) => {
                 return Ok(CompiledPattern {
