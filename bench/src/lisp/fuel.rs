@@ -49,7 +49,7 @@ pub(super) fn run(report: &mut Report, engine: &Engine) {
     let once = Inputs { data: data.clone(), ..inputs(FUEL) };
     let mut costs = Vec::new();
     for function in functions(engine) {
-        for call in calls_of(&function) {
+        for call in calls_of(engine, &function) {
             // Mistakes are not worth repeating.
             let worked = engine.compile(&call, &once).is_ok_and(|program| {
                 matches!(engine.start(&program, once.clone()).run(), Outcome::Finished(finished)

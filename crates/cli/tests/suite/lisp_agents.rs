@@ -60,6 +60,35 @@ fn a_program_that_is_interrupted_in_a_call_goes_on_at_that_call() {
     cut_off_in_a_call(|child| assert_eq!(interrupt(child).code, Some(130)));
 }
 
+#[test]
+fn a_program_that_computes_is_interrupted_and_begins_anew() {
+    let stage = Stage::new();
+    // It computes until its fuel is used up, which takes a while.
+    let program = r#"```clojure
+(tool/shell {:command "echo started >> log.txt; touch ../started"})
+(def words (mapv (fn [i] (str "word " (mod (* i 7919) 100003))) (range 20000)))
+(loop [] (sort words) (recur))
+```"#;
+    let model =
+        Model::new("anthropic", [Said::Text(program), Said::Text("```clojure\n(return {:count 7})\n```")]);
+    let more =
+        ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
+    let child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
+    wait_until("the program", || stage.path("started").exists());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(interrupt(child).code, Some(130));
+    assert_eq!(model.asked().len(), 1);
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    let turns = stage.json(&["show", &session, "--turns"]);
+    assert_eq!(turns["turns"].as_array().map(Vec::len), Some(0), "it was stopped in the middle: {turns}");
+
+    // Whoever resumes it has it run again, and what it called is not called again.
+    let answer = stage.run(&["resume"]).worked_quietly();
+    assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 7}));
+    assert_eq!(stage.file("log.txt").unwrap(), "started\n");
+    assert!(model.asked()[1].body.contains("fuel_exceeded"));
+}
+
 /// Has a process die in the third call of a program, and another one go on.
 fn cut_off_in_a_call(end: impl FnOnce(Child)) {
     let stage = Stage::new();

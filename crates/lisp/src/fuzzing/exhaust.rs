@@ -132,16 +132,30 @@ const PAIRS: &[(&str, &str)] = &[
     ("tower", "tower2"),
 ];
 
-/// Calls of one function of the library with the largest values, each as an expression. Many of them are mistakes.
-pub fn calls_of(function: &str) -> Vec<String> {
-    let mut calls = vec![format!("({function})")];
-    for (x, y) in PAIRS {
-        for arguments in ARGUMENTS {
+/// Calls of one function of the library with the largest values, each as an expression, with as many arguments as it takes.
+/// Many of them are mistakes.
+pub fn calls_of(engine: &Engine, function: &str) -> Vec<String> {
+    let takes = |count: usize| match engine.inner().builtins.get(function) {
+        Some(Value::Native(native)) => native.arity.accepts(count),
+        Some(Value::Closure(closure)) => closure.function().arity(count).is_some(),
+        _ => false,
+    };
+    let mut calls = Vec::new();
+    if takes(0) {
+        calls.push(format!("({function})"));
+    }
+    for arguments in ARGUMENTS.iter().filter(|arguments| takes(count(arguments))) {
+        for (x, y) in PAIRS {
             let arguments = arguments.replace('X', &format!("data/{x}")).replace('Y', &format!("data/{y}"));
             calls.push(format!("({function} {arguments})"));
         }
     }
     calls
+}
+
+/// How many forms a text has.
+fn count(text: &str) -> usize {
+    crate::read_all(text, &crate::ReadLimits::default()).map_or(0, |forms| forms.len())
 }
 
 /// A program that evaluates an expression for ever: what it gives is realised if it is lazy, and its errors are ignored.
