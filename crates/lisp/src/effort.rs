@@ -196,6 +196,32 @@ impl Drop for Watch {
     }
 }
 
+/// While this exists, what is touched is not charged.
+pub(crate) struct Uncounted {
+    pending: u64,
+    #[cfg(feature = "tally")]
+    tally: u64,
+}
+
+impl Uncounted {
+    /// Begins to leave out what is touched.
+    pub(crate) fn begin() -> Self {
+        Self {
+            pending: PENDING.get(),
+            #[cfg(feature = "tally")]
+            tally: TALLY.get(),
+        }
+    }
+}
+
+impl Drop for Uncounted {
+    fn drop(&mut self) {
+        PENDING.set(self.pending);
+        #[cfg(feature = "tally")]
+        TALLY.set(self.tally);
+    }
+}
+
 /// Takes the number of elementary operations that this thread has counted since the last time. For tests of the fuel.
 #[cfg(feature = "tally")]
 pub fn take_tally() -> u64 {

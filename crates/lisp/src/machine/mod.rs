@@ -353,6 +353,8 @@ impl Machine {
         (result, prints, next_stamp): (Result<Value, Raised>, Vec<String>, u64),
     ) -> Finished {
         self.finished = true;
+        // What a program leaves is looked through once, whatever fuel it had.
+        let _uncounted = effort::Uncounted::begin();
         let succeeded = result.is_ok() && self.signal != Some(Signal::Fail);
         let memory = if succeeded {
             let mut memory = std::mem::take(&mut self.shared.memory);

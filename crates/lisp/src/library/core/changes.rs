@@ -39,7 +39,8 @@ pub(crate) const NATIVES: &[Native] = &[
         match target {
             Value::Nil => Ok(Value::Nil),
             Value::Map(map) => {
-                c.allocate(map.change_cost() * keys.len())?;
+                // However many keys there are, no more is copied than there is.
+                c.allocate((map.change_cost() * keys.len()).min(map.change_cost() + map.bytes()))?;
                 c.work(keys.len())?;
                 let mut map = std::mem::take(map);
                 for key in keys {
@@ -55,7 +56,8 @@ pub(crate) const NATIVES: &[Native] = &[
         match target {
             Value::Nil => Ok(Value::Nil),
             Value::Set(set) => {
-                c.allocate(set.change_cost() * keys.len())?;
+                c.allocate((set.change_cost() * keys.len()).min(set.change_cost() + set.bytes()))?;
+                c.work(keys.len())?;
                 let mut set = std::mem::take(set);
                 for key in keys {
                     set.remove(key);

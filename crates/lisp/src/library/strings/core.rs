@@ -101,19 +101,24 @@ fn full_name(
     namespace: &Value,
     name: &Value,
 ) -> Result<String> {
-    let part = |value: &Value| match value {
-        Value::String(text) => Ok(text.as_str().to_owned()),
-        Value::Keyword(keyword) => Ok(keyword.full().to_owned()),
-        Value::Symbol(symbol) => Ok(symbol.full().to_owned()),
-        other => Err(type_error(function, "a string", other)),
+    fn part<'v>(function: &str, value: &'v Value) -> Result<&'v str> {
+        match value {
+            Value::String(text) => Ok(text.as_str()),
+            Value::Keyword(keyword) => Ok(keyword.full()),
+            Value::Symbol(symbol) => Ok(symbol.full()),
+            other => Err(type_error(function, "a string", other)),
+        }
+    }
+    let name = part(function, name)?;
+    let namespace = match namespace {
+        Value::Nil => None,
+        namespace => Some(part(function, namespace)?),
     };
-    let name = part(name)?;
-    let full = match namespace {
-        Value::Nil => name,
-        namespace => format!("{}/{name}", part(namespace)?),
-    };
-    context.text(full.len())?;
-    Ok(full)
+    context.text(name.len() + namespace.map_or(0, |namespace| namespace.len() + 1))?;
+    Ok(match namespace {
+        None => name.to_owned(),
+        Some(namespace) => format!("{namespace}/{name}"),
+    })
 }
 
 fn keyword(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
