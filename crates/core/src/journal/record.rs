@@ -128,7 +128,7 @@ impl RecordBody {
             Some(SliceOp::Patch { remove, append }) if remove.is_empty() => said(append),
             Some(_) => return Err(SessionError::JournalOnlyGrows { slice: InnerMessage::NAME.to_owned() }),
             None if change.policy() == SlicePolicy::Cache => Vec::new(),
-            None => vec![Self::from(change.encode()?)],
+            None => vec![Self::SliceChanged(change.encode()?)],
         })
     }
 }

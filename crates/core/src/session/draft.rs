@@ -6,6 +6,9 @@
 //! state as it is now; only a slice that the draft overwrites (`seed`, `clear`) *and* that now holds other items is a
 //! conflict.
 //!
+//! Items are encoded when they are dispatched to a draft, so that a change that cannot be stored fails there; what is reduced again
+//! at the commit is encoded then. That encoding is the one that is journaled.
+//!
 //! Of a call that failed, [`Session::prepare_logs`] keeps what it logged.
 
 use std::ops::Deref;
@@ -209,6 +212,7 @@ impl Session {
                 Entry::Overwrite { .. } | Entry::FoundNothing { .. } => {}
             }
         }
+        made.iter().try_for_each(Change::check)?;
         Ok(Prepared { generation: self.generation, after: session.state, changes: made })
     }
 
@@ -230,7 +234,12 @@ impl Draft {
         let reducers = self.session.reducers::<E>()?;
         let now = self.session.ids.clock().now();
         let event: AnyEvent = Arc::new(event);
-        let changes = self.session.all_or_nothing(|session| session.reduce(&reducers, &event, now))?;
+        // Encoded here, where whoever dispatches is told what cannot be stored, and not when it is too late to.
+        let changes = self.session.all_or_nothing(|session| {
+            let changes = session.reduce(&reducers, &event, now)?;
+            changes.iter().try_for_each(Change::check)?;
+            Ok(changes)
+        })?;
         self.entries.push(Entry::Event { event, reducers, now, changes });
         Ok(self)
     }
@@ -271,10 +280,13 @@ impl Draft {
     fn overwrite<S: Slice>(&mut self, op: SliceOp<S>) -> Result<&mut Self, SessionError> {
         let before = self.session.state.cell(S::NAME).cloned();
         let policy = self.session.policy_of::<S>();
-        self.entries.push(match op.is_keep() {
-            true => Entry::FoundNothing { slice: S::NAME, policy, before },
-            false => Entry::Overwrite { change: self.session.make(Change::new(policy, op))?, before },
-        });
+        if op.is_keep() {
+            self.entries.push(Entry::FoundNothing { slice: S::NAME, policy, before });
+            return Ok(self);
+        }
+        let change = Change::new(policy, op);
+        change.check()?;
+        self.entries.push(Entry::Overwrite { change: self.session.make(change)?, before });
         Ok(self)
     }
 }

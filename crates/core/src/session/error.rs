@@ -22,6 +22,12 @@ pub enum SessionError {
         #[source]
         source: BoxError,
     },
+    /// A reducer panicked where an event was reduced again, outside of whatever dispatched it.
+    #[error("a reducer panicked: {message}")]
+    Panicked {
+        /// What it said.
+        message: String,
+    },
     /// Nothing would have happened: the event is no slice item, and no reducer is registered for it.
     #[error("no reducer is registered for {event}; register one, or derive Slice for it")]
     NoReducer {
@@ -72,6 +78,15 @@ pub enum SessionError {
         /// The stored name.
         slice: String,
         /// What stands in the way.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An item can be written as JSON, but its type does not read what was written.
+    #[error("an item of slice {slice:?} could be written as JSON, but not be read again")]
+    Unreadable {
+        /// The stored name.
+        slice: String,
+        /// Where the two disagree.
         #[source]
         source: serde_json::Error,
     },

@@ -26,6 +26,7 @@
 
 mod cell;
 mod draft;
+mod encode;
 mod error;
 mod items;
 mod observer;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::encode;
 use super::error::SessionError;
 use super::slice::{Slice, SlicePolicy};
 use crate::extra::Extra;
@@ -199,7 +200,7 @@ impl StoredOp {
 }
 
 /// The change as plain data.
-pub(super) fn encode<S: Slice>(op: &SliceOp<S>) -> Result<StoredOp, SessionError> {
+pub(super) fn encode_op<S: Slice>(op: &SliceOp<S>) -> Result<StoredOp, SessionError> {
     let all = |items: &[Arc<S>]| items.iter().map(|item| encode_item(&**item)).collect::<Result<Vec<_>, _>>();
     Ok(match op {
         SliceOp::Append(item) => StoredOp::Append(encode_item(&**item)?),
@@ -210,13 +211,32 @@ pub(super) fn encode<S: Slice>(op: &SliceOp<S>) -> Result<StoredOp, SessionError
     })
 }
 
-/// One item as plain data.
+/// One item as plain data. What JSON would change is refused.
 pub(super) fn encode_item<S: Slice>(item: &S) -> Result<Value, SessionError> {
     let slice = || S::NAME.to_owned();
-    let value =
-        serde_json::to_value(item).map_err(|source| SessionError::Encode { slice: slice(), source })?;
+    let refused = |source| SessionError::Encode { slice: slice(), source };
+    let (value, some_null) = encode::to_json(item).map_err(refused)?;
     storable::check_item(&value).map_err(|source| SessionError::NotStorable { slice: slice(), source })?;
+    if some_null && !encode::keeps_nulls(item, &*read_back::<S>(&value)?).map_err(refused)? {
+        let problem = "`Some` of something that is written as `null` would be read as `None`";
+        return Err(refused(serde::ser::Error::custom(problem)));
+    }
     Ok(value)
+}
+
+/// One item from the plain data that was just made of it.
+fn read_back<S: Slice>(value: &Value) -> Result<Arc<S>, SessionError> {
+    decode_item(S::VERSION, value).map_err(|error| match error {
+        SessionError::Decode { slice, source } => SessionError::Unreadable { slice, source },
+        other => other,
+    })
+}
+
+impl StoredOp {
+    /// Refuses items that can be written and not be read again.
+    pub(super) fn check_readable<S: Slice>(&self) -> Result<(), SessionError> {
+        self.try_map(read_back::<S>).map(drop)
+    }
 }
 
 /// One item from plain data of some version.

@@ -6,7 +6,7 @@
 
 use std::any::{Any, type_name};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Session;
 use super::error::{BoxError, SessionError};
@@ -127,13 +127,16 @@ trait ErasedChange: Send + Sync {
     fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError>;
     fn only_adds(&self) -> bool;
     fn is_absolute(&self) -> bool;
-    fn encode(&self) -> Result<StoredChange, SessionError>;
+    fn encode(&self) -> Result<Arc<StoredChange>, SessionError>;
+    fn check(&self) -> Result<(), SessionError>;
     fn op(&self) -> &dyn Any;
 }
 
 struct TypedChange<S> {
     policy: SlicePolicy,
     op: SliceOp<S>,
+    /// The change as plain data, once that was asked for.
+    encoded: OnceLock<Arc<StoredChange>>,
 }
 
 impl<S: Slice> ErasedChange for TypedChange<S> {
@@ -163,14 +166,25 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
         self.op.is_absolute()
     }
 
-    fn encode(&self) -> Result<StoredChange, SessionError> {
-        Ok(StoredChange {
+    fn encode(&self) -> Result<Arc<StoredChange>, SessionError> {
+        if let Some(encoded) = self.encoded.get() {
+            return Ok(encoded.clone());
+        }
+        let change = StoredChange {
             slice: S::NAME.to_owned(),
             version: S::VERSION,
             policy: self.policy,
-            op: op::encode(&self.op)?,
+            op: op::encode_op(&self.op)?,
             extra: Extra::default(),
-        })
+        };
+        Ok(self.encoded.get_or_init(|| Arc::new(change)).clone())
+    }
+
+    fn check(&self) -> Result<(), SessionError> {
+        if self.policy == SlicePolicy::Cache || self.encoded.get().is_some() {
+            return Ok(());
+        }
+        self.encode()?.op.check_readable::<S>()
     }
 
     fn op(&self) -> &dyn Any {
@@ -180,7 +194,7 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
 
 impl Change {
     pub(crate) fn new<S: Slice>(policy: SlicePolicy, op: SliceOp<S>) -> Self {
-        Self { erased: Arc::new(TypedChange { policy, op }) }
+        Self { erased: Arc::new(TypedChange { policy, op, encoded: OnceLock::new() }) }
     }
 
     /// The stored name of the slice that changed.
@@ -198,9 +212,14 @@ impl Change {
         self.erased.op().downcast_ref()
     }
 
-    /// The change as plain data.
-    pub fn encode(&self) -> Result<StoredChange, SessionError> {
+    /// The change as plain data. It is encoded once, however often this is asked for.
+    pub fn encode(&self) -> Result<Arc<StoredChange>, SessionError> {
         self.erased.encode()
+    }
+
+    /// Refuses a change that could not be journaled, or not be read from the journal. A cache is not journaled.
+    pub(super) fn check(&self) -> Result<(), SessionError> {
+        self.erased.check()
     }
 
     /// Carries the change out over `state`, which is that of `session`.

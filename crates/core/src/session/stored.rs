@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::SessionInfo;
 use super::cell::{Cell, PlainItem};
 use super::error::{SessionError, SnapshotRestoreError};
+use super::op;
 use super::slice::{Slice, SlicePolicy};
 use super::snapshot::Snapshot;
 use super::state::State;
@@ -47,10 +48,7 @@ pub struct StoredSlice {
 impl StoredSlice {
     /// Items of a slice as plain data, for a session that starts with them.
     pub fn of<S: Slice>(items: &[Arc<S>]) -> Result<Self, SessionError> {
-        let items = items.iter().map(|item| {
-            serde_json::to_value(&**item)
-                .map_err(|source| SessionError::Encode { slice: S::NAME.to_owned(), source })
-        });
+        let items = items.iter().map(|item| op::encode_item(&**item));
         Ok(Self {
             name: S::NAME.to_owned(),
             version: S::VERSION,

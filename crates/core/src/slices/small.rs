@@ -21,8 +21,12 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// The value, unless it is too large for a record or could not be stored.
+/// The value, unless it is too large for a record or could not be stored. `null` is left out too, since a field that holds it is
+/// read as one without a value.
 pub fn small(value: Value) -> Option<Value> {
+    if value.is_null() {
+        return None;
+    }
     storable::check(&value).ok()?;
     let bytes = serde_json::to_string(&value).ok()?.len();
     (bytes <= INLINE_LIMIT).then_some(value)
@@ -48,6 +52,7 @@ mod tests {
         assert_eq!(small(json!({"a": 1})), Some(json!({"a": 1})));
         assert_eq!(small(json!("x".repeat(INLINE_LIMIT - 2))).map(|_| ()), Some(()));
         assert_eq!(small(json!("x".repeat(INLINE_LIMIT - 1))), None);
+        assert_eq!(small(Value::Null), None);
         assert_eq!(small(json!({"$serde_json::private::RawValue": "1"})), None);
     }
 }

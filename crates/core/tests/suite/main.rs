@@ -5,6 +5,7 @@ mod batches;
 mod caches;
 mod conversation;
 mod drafts;
+mod encoding;
 mod execution;
 mod filesystem;
 mod fold_model;

@@ -1,0 +1,314 @@
+//! Items as JSON, without loss.
+//!
+//! `serde_json` writes what JSON cannot express as something that JSON can: a number that is not finite becomes `null`, a number
+//! as a key becomes a string, and of two fields of one name the last one wins. An item like that would be committed, and be another
+//! one, or none at all, when the session is opened again. [`to_json`] is `serde_json::to_value` that refuses it instead.
+//!
+//! One thing cannot be told from the written form alone: `Some` of something that is written as `null` is read as `None`, unless
+//! the type reads it by hand. The encoding says whether there is any, and [`keeps_nulls`] compares the item with what it is read as.
+
+use std::cell::Cell;
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde::ser::{self, Error as _, Serializer};
+use serde_json::value::Serializer as Plain;
+use serde_json::{Error, Map, Value};
+
+/// The key under which `Some(null)` is written where two items are compared.
+const MARK: &str = "$some";
+
+/// An item as JSON, and whether it holds a `Some` that is written as `null`.
+pub(super) fn to_json<T: Serialize + ?Sized>(item: &T) -> Result<(Value, bool), Error> {
+    let some_null = Cell::new(false);
+    let value = item.serialize(Lossless { marks: false, some_null: &some_null })?;
+    Ok((value, some_null.get()))
+}
+
+/// Whether two items have `Some(null)` at the same places.
+pub(super) fn keeps_nulls<T: Serialize + ?Sized>(one: &T, other: &T) -> Result<bool, Error> {
+    let some_null = Cell::new(false);
+    let marked = |item: &T| item.serialize(Lossless { marks: true, some_null: &some_null });
+    Ok(marked(one)? == marked(other)?)
+}
+
+/// A serializer into JSON that refuses what JSON would change.
+#[derive(Clone, Copy)]
+struct Lossless<'a> {
+    /// Whether `Some(null)` is written so that it differs from `None`.
+    marks: bool,
+    some_null: &'a Cell<bool>,
+}
+
+impl<'a> Lossless<'a> {
+    fn list(self, length: Option<usize>, variant: Option<&'static str>) -> List<'a> {
+        List { encoder: self, items: Vec::with_capacity(length.unwrap_or(0).min(1024)), variant }
+    }
+
+    fn fields(self, variant: Option<&'static str>) -> Fields<'a> {
+        Fields { encoder: self, fields: Map::new(), key: None, variant, private: None }
+    }
+}
+
+fn in_variant(variant: Option<&'static str>, value: Value) -> Value {
+    match variant {
+        Some(name) => Value::Object(Map::from_iter([(name.to_owned(), value)])),
+        None => value,
+    }
+}
+
+fn not_finite(number: impl Display) -> Error {
+    Error::custom(format!("JSON has no number {number}"))
+}
+
+/// Passes on what needs no check.
+macro_rules! plain {
+    ($($method:ident($kind:ty);)*) => {
+        $(fn $method(self, value: $kind) -> Result<Value, Error> {
+            Plain.$method(value)
+        })*
+    };
+}
+
+impl<'a> Serializer for Lossless<'a> {
+    type Ok = Value;
+    type Error = Error;
+    type SerializeSeq = List<'a>;
+    type SerializeTuple = List<'a>;
+    type SerializeTupleStruct = List<'a>;
+    type SerializeTupleVariant = List<'a>;
+    type SerializeMap = Fields<'a>;
+    type SerializeStruct = Fields<'a>;
+    type SerializeStructVariant = Fields<'a>;
+
+    plain! {
+        serialize_bool(bool);
+        serialize_i8(i8);
+        serialize_i16(i16);
+        serialize_i32(i32);
+        serialize_i64(i64);
+        serialize_i128(i128);
+        serialize_u8(u8);
+        serialize_u16(u16);
+        serialize_u32(u32);
+        serialize_u64(u64);
+        serialize_u128(u128);
+        serialize_char(char);
+        serialize_str(&str);
+        serialize_bytes(&[u8]);
+        serialize_unit_struct(&'static str);
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<Value, Error> {
+        if value.is_finite() { Plain.serialize_f32(value) } else { Err(not_finite(value)) }
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<Value, Error> {
+        if value.is_finite() { Plain.serialize_f64(value) } else { Err(not_finite(value)) }
+    }
+
+    fn serialize_none(self) -> Result<Value, Error> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_unit(self) -> Result<Value, Error> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Value, Error> {
+        let value = value.serialize(self)?;
+        let is_marked = self.marks && value.as_object().is_some_and(|fields| fields.contains_key(MARK));
+        if value.is_null() {
+            self.some_null.set(true);
+        }
+        Ok(if self.marks && (value.is_null() || is_marked) { in_variant(Some(MARK), value) } else { value })
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Value, Error> {
+        Plain.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<Value, Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<Value, Error> {
+        Ok(in_variant(Some(variant), value.serialize(self)?))
+    }
+
+    fn serialize_seq(self, length: Option<usize>) -> Result<List<'a>, Error> {
+        Ok(self.list(length, None))
+    }
+
+    fn serialize_tuple(self, length: usize) -> Result<List<'a>, Error> {
+        Ok(self.list(Some(length), None))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<List<'a>, Error> {
+        Ok(self.list(Some(length), None))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        length: usize,
+    ) -> Result<List<'a>, Error> {
+        Ok(self.list(Some(length), Some(variant)))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Fields<'a>, Error> {
+        Ok(self.fields(None))
+    }
+
+    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Fields<'a>, Error> {
+        let mut fields = self.fields(None);
+        // Ready-made JSON is a struct of this name, whose only field the JSON serializer knows how to read.
+        if name.starts_with(crate::storable::PRIVATE_KEYS) {
+            fields.private = Some(Plain.serialize_struct(name, length)?);
+        }
+        Ok(fields)
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Fields<'a>, Error> {
+        Ok(self.fields(Some(variant)))
+    }
+}
+
+/// An array in the making.
+struct List<'a> {
+    encoder: Lossless<'a>,
+    items: Vec<Value>,
+    variant: Option<&'static str>,
+}
+
+impl List<'_> {
+    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.items.push(value.serialize(self.encoder)?);
+        Ok(())
+    }
+
+    fn done(self) -> Result<Value, Error> {
+        Ok(in_variant(self.variant, Value::Array(self.items)))
+    }
+}
+
+/// An object in the making.
+struct Fields<'a> {
+    encoder: Lossless<'a>,
+    fields: Map<String, Value>,
+    key: Option<String>,
+    variant: Option<&'static str>,
+    private: Option<<Plain as Serializer>::SerializeStruct>,
+}
+
+impl Fields<'_> {
+    fn push<T: Serialize + ?Sized>(&mut self, key: String, value: &T) -> Result<(), Error> {
+        let value = value.serialize(self.encoder)?;
+        if self.fields.contains_key(&key) {
+            return Err(Error::custom(format!("the key {key:?} occurs twice")));
+        }
+        self.fields.insert(key, value);
+        Ok(())
+    }
+
+    fn done(self) -> Result<Value, Error> {
+        Ok(in_variant(self.variant, Value::Object(self.fields)))
+    }
+}
+
+/// The parts of arrays, which differ in their names only.
+macro_rules! list_of {
+    ($($kind:ident::$method:ident;)*) => {
+        $(impl ser::$kind for List<'_> {
+            type Ok = Value;
+            type Error = Error;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.push(value)
+            }
+
+            fn end(self) -> Result<Value, Error> {
+                self.done()
+            }
+        })*
+    };
+}
+
+list_of! {
+    SerializeSeq::serialize_element;
+    SerializeTuple::serialize_element;
+    SerializeTupleStruct::serialize_field;
+    SerializeTupleVariant::serialize_field;
+}
+
+impl ser::SerializeMap for Fields<'_> {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        match key.serialize(self.encoder)? {
+            Value::String(key) => self.key = Some(key),
+            other => return Err(Error::custom(format!("the key {other} is not a string"))),
+        }
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        let key = self.key.take().ok_or_else(|| Error::custom("a value without a key"))?;
+        self.push(key, value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        self.done()
+    }
+}
+
+impl ser::SerializeStruct for Fields<'_> {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+        match &mut self.private {
+            Some(private) => private.serialize_field(key, value),
+            None => self.push(key.to_owned(), value),
+        }
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        match self.private {
+            Some(private) => ser::SerializeStruct::end(private),
+            None => self.done(),
+        }
+    }
+}
+
+impl ser::SerializeStructVariant for Fields<'_> {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+        self.push(key.to_owned(), value)
+    }
+
+    fn end(self) -> Result<Value, Error> {
+        self.done()
+    }
+}
