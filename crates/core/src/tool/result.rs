@@ -65,7 +65,21 @@ impl ToolResult {
         Ok(self)
     }
 
-    /// Gives a value that is dispatched to the reducers of its type inside of the transaction.
+    /// Gives a value that is dispatched to the reducers of its type inside of the transaction: it is committed with the call, and
+    /// the call fails if a reducer refuses it.
+    ///
+    /// ```
+    /// use backstitch_core::{session::Slice, tool::ToolResult};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Finding { text: String }
+    /// impl Slice for Finding { const NAME: &'static str = "finding"; }
+    ///
+    /// // The model reads the sentence; the session gets the finding.
+    /// let result = ToolResult::ok("found a loose end").with_event(Finding { text: "a loose end".into() });
+    /// # let _ = result;
+    /// ```
     #[must_use]
     pub fn with_event<E: Event>(mut self, event: E) -> Self {
         self.events.push(Box::new(move |draft| draft.dispatch(event).map(|_| ())));
@@ -91,7 +105,16 @@ impl ToolResult {
         std::mem::take(&mut self.objects)
     }
 
-    /// Hides the value from the model; it is still recorded.
+    /// Hides the value from the model; it is still recorded, beside the result, as `value_not_in_context`.
+    ///
+    /// ```
+    /// use backstitch_core::tool::{ToolResult, ValueInContext};
+    ///
+    /// let points: Vec<u32> = (0..1_000).collect();
+    /// let result = ToolResult::ok("measured 1,000 points").with_value(points)?.exclude_value_from_context();
+    /// assert_eq!(result.value_in_context, ValueInContext::Excluded);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[must_use]
     pub fn exclude_value_from_context(mut self) -> Self {
         self.value_in_context = ValueInContext::Excluded;
