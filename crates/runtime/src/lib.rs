@@ -36,7 +36,7 @@ pub use error::RuntimeError;
 pub use evaluate::{Contract, Evaluator, InvalidSchema, Requested, Resume};
 pub use events::Events;
 pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
-pub use live::{FilesRestored, LiveSession, LiveState, Surroundings, load_view, read_records};
+pub use live::{FilesRestored, LiveSession, LiveState, StateView, Surroundings, load_view, read_records};
 pub use main_loop::{
     CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Task,
 };

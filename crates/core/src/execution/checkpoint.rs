@@ -4,6 +4,7 @@
 //! immediate. It is bounded; older boundaries come from the journal (see [`crate::view::Checkpoint`]).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::composite::CompositeSnapshot;
@@ -39,7 +40,8 @@ pub struct ToolCheckpoint {
 #[derive(Debug, Clone)]
 pub struct CheckpointStore {
     capacity: usize,
-    checkpoints: VecDeque<ToolCheckpoint>,
+    /// Shared, so that a copy of all state is cheap.
+    checkpoints: Arc<VecDeque<ToolCheckpoint>>,
 }
 
 impl Default for CheckpointStore {
@@ -51,15 +53,16 @@ impl Default for CheckpointStore {
 impl CheckpointStore {
     /// A store that keeps this many calls; with none it keeps nothing.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { capacity, checkpoints: VecDeque::new() }
+        Self { capacity, checkpoints: Arc::default() }
     }
 
     /// Keeps a call. One that is kept already, because it ran before, is replaced; the oldest one goes when there is no room.
     pub fn record(&mut self, checkpoint: ToolCheckpoint) {
-        self.checkpoints.retain(|other| other.call_id != checkpoint.call_id);
-        self.checkpoints.push_back(checkpoint);
-        while self.checkpoints.len() > self.capacity {
-            self.checkpoints.pop_front();
+        let checkpoints = Arc::make_mut(&mut self.checkpoints);
+        checkpoints.retain(|other| other.call_id != checkpoint.call_id);
+        checkpoints.push_back(checkpoint);
+        while checkpoints.len() > self.capacity {
+            checkpoints.pop_front();
         }
     }
 

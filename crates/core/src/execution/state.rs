@@ -61,6 +61,21 @@ impl ExecutionState {
         self
     }
 
+    /// The same for reading: a session that goes its own way, and the very same resources. For the runtime, which hands it out by
+    /// reference only.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn copy_to_read(&self) -> Self {
+        Self {
+            session: self.session.clone(),
+            resources: self.resources.clone(),
+            clock: self.clock.clone(),
+            rng: self.rng.clone(),
+            checkpoints: self.checkpoints.clone(),
+            poisoned: self.poisoned,
+        }
+    }
+
     /// Captures the session, all snapshotable resources and the generator of chance.
     pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
         self.snapshot_knowing(metadata, |_| Known::No)

@@ -47,14 +47,15 @@ impl Driver {
         let mut is_cancelled = false;
         let ends = tokio::select! {
             biased;
-            ends = &mut running => ends?,
+            ends = &mut running => ends,
             // Whoever wants to cancel does not wait for the calls: they are stopped, and waited for.
             () = self.wait_for_cancel(evaluation) => {
                 is_cancelled = true;
                 cancel.cancel();
-                running.await?
+                running.await
             }
         };
+        let ends = all_ended(ends)?;
         self.take_in_ends(evaluation, &wanted, ends, is_cancelled, machine).await
     }
 
@@ -206,4 +207,13 @@ impl Driver {
         let message = self.hydrated.message(&**self.live.store(), message).await?;
         Ok(message.message.option_call().map(|call| call.arguments.clone()))
     }
+}
+
+/// How the calls ended, unless the session cannot go on. Whichever call comes first after the session was lost learns why, and the
+/// others only that they cannot go on.
+fn all_ended(mut ends: Vec<Result<CallEnd, RuntimeError>>) -> Result<Vec<CallEnd>, RuntimeError> {
+    if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::LeaseLost { .. }))) {
+        ends.swap(0, lost);
+    }
+    ends.into_iter().collect()
 }

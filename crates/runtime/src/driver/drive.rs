@@ -87,8 +87,9 @@ impl Driver {
             }
             _ => Ok(()),
         };
-        self.live.check_sound()?;
+        // Looked at before it is asked whether the session is sound: what is still being appended is waited for.
         none_is_open(&self.live.state().await.view)?;
+        self.live.check_sound()?;
         // The session may come from a process that died while it put files back, or whose files were in its memory.
         self.live.settle_files().await?;
         self.live.take_up_files().await?;

@@ -6,6 +6,7 @@
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
+use backstitch_core::id::CallId;
 use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Store, StoreError};
@@ -50,6 +51,12 @@ impl LiveSession {
         self.rewind_to(&view, place, reason).await
     }
 
+    /// Goes back to before a call, which is then made again. It is a [rewind](Self::rewind) to `before:CALL`, since the journal is
+    /// the only way back of a live session.
+    pub async fn rollback_to_tool(&self, call: CallId) -> Result<Rewind, RuntimeError> {
+        self.rewind(&PointSpec::Before(call.to_string()), None).await
+    }
+
     /// Takes back the latest rewind: what was visible before it is visible again, and the files are as they were found then.
     pub async fn undo(&self) -> Result<Rewind, RuntimeError> {
         self.settle_files().await?;
@@ -87,7 +94,9 @@ impl LiveSession {
             reason: Some(why.to_owned()),
             extra: Extra::default(),
         };
-        self.go_back(&prefix, rewound, Vec::new(), Vec::new()).await.map(|_| ())
+        self.go_back(&prefix, rewound, Vec::new(), Vec::new()).await?;
+        self.owes_nothing();
+        Ok(())
     }
 
     /// What the files are before they are put back, if that is something else, and what has to be stored of it.
@@ -149,6 +158,7 @@ impl LiveSession {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
         }
+        self.owes_nothing();
         Ok(Rewind { at, to: place.cut, root: files.map(|files| files.root), rescue })
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Records between which nothing happens can be joined: a commit that may wait is *held*, and goes to the store in one batch
 //! with the next that may not. What is held is already applied here, so that what comes next builds on it; observers and
-//! telemetry are told once it is durable. If it turns out that it cannot be made durable, or if whoever waits for it is dropped,
-//! memory and store may differ, and the session has to be opened again.
+//! telemetry are told once it is durable. Whoever waits for that may be dropped: it is appended all the same. If it turns out that it
+//! cannot be made durable, memory and store may differ, and the session has to be opened again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,10 +15,12 @@ use backstitch_core::journal::{Batch, InnerMessage, PauseReason, Paused, Positio
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
-use backstitch_core::session::{Prepared, Unobserved};
+use backstitch_core::session::{Change, Prepared, SessionError, Unobserved};
 use backstitch_core::view::JournalView;
+use tokio::sync::OwnedMutexGuard;
 use tracing::Instrument as _;
 
+use super::detached::Detached;
 use super::{LiveSession, LiveState, LiveStatus};
 use crate::error::RuntimeError;
 use crate::spans;
@@ -48,7 +50,7 @@ pub(crate) enum Durable {
 }
 
 /// What is to be done once something is durable.
-type Afterwards = Box<dyn FnOnce() + Send>;
+pub(crate) type Afterwards = Box<dyn FnOnce() + Send>;
 
 /// What is applied here and not in the store yet.
 #[derive(Default)]
@@ -148,58 +150,66 @@ impl LiveSession {
         &self,
         build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), RuntimeError>,
     ) -> Result<R, RuntimeError> {
-        let mut state = self.state.lock().await;
+        self.commit_then(build, None).await
+    }
+
+    /// The same, with errors of the caller's own kind, and with something to do once what is committed is durable.
+    pub(crate) async fn commit_then<R, E: From<RuntimeError>>(
+        &self,
+        build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), E>,
+        then: Option<Afterwards>,
+    ) -> Result<R, E> {
+        let mut state = self.state.clone().lock_owned().await;
         self.check_sound()?;
-        let (Commit { batch, prepared, when }, result) = build(&mut state)?;
-        let state = &mut *state;
-        let (head, added) = (state.view.head(), batch.len());
+        let (commit, result) = build(&mut state)?;
+        self.append(state, commit, then).await?;
+        Ok(result)
+    }
+
+    async fn append(
+        &self,
+        mut state: OwnedMutexGuard<LiveState>,
+        Commit { batch, prepared, when }: Commit,
+        then: Option<Afterwards>,
+    ) -> Result<(), RuntimeError> {
+        let head = state.view.head();
+        // Tried on a copy first: what cannot be folded must not be written.
+        let (records, _) = batch.clone().into_records(head);
+        let mut view = state.view.clone();
+        for record in &records {
+            view.apply(record)?;
+        }
         let (start, whole) = match state.held.batch.take() {
             Some((start, mut held)) => {
                 held.extend(batch);
                 (start, held)
             }
-            None if batch.is_empty() => return Ok(result),
+            None if batch.is_empty() => {
+                then.into_iter().for_each(|then| then());
+                return Ok(());
+            }
             None => (head, batch),
         };
-        let (records, _) = whole.clone().into_records(start);
-        if when == Durable::Now {
+        if when == Durable::WithNext {
+            state.held.batch = Some((start, whole));
+            return state.advance(view, prepared, then);
+        }
+        let live = self.this();
+        // Whoever waits for this may be dropped. Then it is appended and applied all the same, and the next one waits for the state.
+        Detached::plain(async move {
             crash_point!("append.before");
             let ahead = start != head;
-            self.set_status(LiveStatus::AheadOfStore);
-            let span = spans::append(self.id, whole.len());
-            let appended = self.store.append(self.id, start, self.lease.fence, whole).instrument(span).await;
-            appended.map_err(|error| self.failed_append(error, ahead))?;
+            live.set_status(LiveStatus::AheadOfStore);
+            let span = spans::append(live.id, whole.len());
+            let appended = live.store.append(live.id, start, live.lease.fence, whole).instrument(span).await;
+            appended.map_err(|error| live.failed_append(error, ahead))?;
             crash_point!("append.after");
-        } else {
-            state.held.batch = Some((start, whole));
-        }
-        for record in &records[records.len() - added..] {
-            state.view.apply(record)?;
-        }
-        if let Some(prepared) = prepared {
-            let unobserved = state.execution.session.apply_unobserved(prepared)?;
-            state.held.unobserved = Some(match state.held.unobserved.take() {
-                Some(earlier) => earlier.and(unobserved),
-                None => unobserved,
-            });
-        }
-        if when == Durable::Now {
-            self.set_status(LiveStatus::Sound);
-            self.became_durable(state);
-        }
-        Ok(result)
-    }
-
-    /// Does something once everything that was committed so far is durable: now, if it is.
-    pub(crate) async fn afterwards(&self, work: impl FnOnce() + Send + 'static) {
-        let mut state = self.state.lock().await;
-        match state.held.batch {
-            Some(_) => state.held.afterwards.push(Box::new(work)),
-            None => {
-                drop(state);
-                work();
-            }
-        }
+            state.advance(view, prepared, then)?;
+            live.set_status(LiveStatus::Sound);
+            live.became_durable(state);
+            Ok(())
+        })
+        .await
     }
 
     /// Goes back: appends the records, of which the first is the rewind, and makes memory what was visible at its cut.
@@ -211,7 +221,7 @@ impl LiveSession {
         objects: Vec<backstitch_core::object::Object>,
     ) -> Result<Position, RuntimeError> {
         self.flush().await?;
-        let mut state = self.state.lock().await;
+        let mut state = self.state.clone().lock_owned().await;
         self.check_sound()?;
         let head = state.view.head();
         let mut batch = Batch::at(self.clock.now()).with(rewound);
@@ -230,15 +240,20 @@ impl LiveSession {
                 _ => view.apply(record)?,
             }
         }
-        self.set_status(LiveStatus::AheadOfStore);
-        let appended = self.store.append(self.id, head, self.lease.fence, batch).await;
-        appended.map_err(|error| self.failed_append(error, false))?;
-        self.set_status(LiveStatus::Sound);
-        view.load_into(&mut state.execution.session);
-        state.view = view;
-        self.lend_files(false);
-        self.became_durable(&mut state);
-        Ok(head)
+        let live = self.this();
+        Detached::plain(async move {
+            live.set_status(LiveStatus::AheadOfStore);
+            let appended = live.store.append(live.id, head, live.lease.fence, batch).await;
+            appended.map_err(|error| live.failed_append(error, false))?;
+            live.owes.store(true, Ordering::SeqCst);
+            live.set_status(LiveStatus::Sound);
+            view.load_into(&mut state.execution.session);
+            state.view = view;
+            live.lend_files(false);
+            live.became_durable(state);
+            Ok(head)
+        })
+        .await
     }
 
     /// Stops everything: the session cannot be trusted any more. That is recorded where it still can be.
@@ -251,21 +266,24 @@ impl LiveSession {
             session: None,
             extra: Extra::default(),
         };
+        // Also if whoever waits for the record is dropped.
+        let poisoned = Poisoned(self);
         if let Err(error) = self.record(vec![paused.into()]).await {
             tracing::error!(session = %self.id, %error, "the session is poisoned, and that could not be recorded");
         }
-        self.set_status(LiveStatus::Poisoned);
+        drop(poisoned);
         RuntimeError::Poisoned { session: self.id, reason }
     }
 
-    fn became_durable(&self, state: &mut LiveState) {
+    fn became_durable(&self, mut state: OwnedMutexGuard<LiveState>) {
         self.durable.send_replace(state.view.head());
         if let Some(unobserved) = state.held.unobserved.take() {
             state.execution.session.tell_observers(&unobserved);
         }
-        for work in state.held.afterwards.drain(..) {
-            work();
-        }
+        let afterwards = std::mem::take(&mut state.held.afterwards);
+        // Whoever is told may look at the session.
+        drop(state);
+        afterwards.into_iter().for_each(|work| work());
     }
 
     fn failed_append(&self, error: StoreError, ahead: bool) -> RuntimeError {
@@ -281,8 +299,8 @@ impl LiveSession {
         }
     }
 
-    /// Says whether the session can be driven on. While a batch is on its way nobody knows whether the store has it: whoever is
-    /// dropped while waiting for that leaves a session behind that has to be opened again.
+    /// Says whether the session can be driven on. While a batch is on its way nobody knows whether the store has it: an async runtime
+    /// that ends meanwhile leaves a session behind that has to be opened again.
     pub(crate) fn set_status(&self, status: LiveStatus) {
         self.status.store(status as u8, Ordering::SeqCst);
     }
@@ -299,7 +317,35 @@ impl LiveSession {
     }
 }
 
+/// Poisons a session when it is dropped.
+struct Poisoned<'a>(&'a LiveSession);
+
+impl Drop for Poisoned<'_> {
+    fn drop(&mut self) {
+        self.0.set_status(LiveStatus::Poisoned);
+    }
+}
+
 impl LiveState {
+    /// Makes memory what was committed.
+    fn advance(
+        &mut self,
+        view: JournalView,
+        prepared: Option<Prepared>,
+        then: Option<Afterwards>,
+    ) -> Result<(), RuntimeError> {
+        self.view = view;
+        if let Some(prepared) = prepared {
+            let unobserved = self.execution.session.apply_unobserved(prepared)?;
+            self.held.unobserved = Some(match self.held.unobserved.take() {
+                Some(earlier) => earlier.and(unobserved),
+                None => unobserved,
+            });
+        }
+        self.held.afterwards.extend(then);
+        Ok(())
+    }
+
     /// A message at the next place of its evaluation, `offset` after what is recorded.
     pub(crate) fn inner_message(
         &self,
@@ -326,8 +372,13 @@ impl LiveState {
 }
 
 /// The records that journal what was prepared.
-pub(crate) fn push_changes(batch: &mut Batch, prepared: &Prepared) -> Result<(), RuntimeError> {
-    for change in prepared.changes() {
+pub(crate) fn push_changes(batch: &mut Batch, prepared: &Prepared) -> Result<(), SessionError> {
+    push_each(batch, prepared.changes())
+}
+
+/// The records that journal these changes.
+pub(crate) fn push_each(batch: &mut Batch, changes: &[Change]) -> Result<(), SessionError> {
+    for change in changes {
         for body in RecordBody::of_change(change)? {
             batch.push(body);
         }

@@ -3,6 +3,8 @@
 //! Whoever looks at them or puts them back holds them alone, as a call that writes does. Files that cannot be put back poison the
 //! session: it does not go on until a person has looked.
 
+use std::sync::atomic::Ordering;
+
 use backstitch_core::extra::Extra;
 use backstitch_core::filesystem::format::{Manifest, empty_tree};
 use backstitch_core::journal::{Batch, Files, ObservationCause, Position, WorkspaceObserved, WorkspaceRoot};
@@ -18,8 +20,13 @@ impl LiveSession {
     /// What the files are now; `None` when there are none.
     pub(crate) async fn look_at_files(&self) -> Result<Option<Captured>, RuntimeError> {
         let Some(workspace) = self.workspace.clone() else { return Ok(None) };
-        let _alone = self.files.write().await;
-        blocking(move || workspace.capture()).await.map(Some)
+        let alone = self.files.clone().write_owned().await;
+        // Whoever waits for it may be dropped, and then it still works with them.
+        let capture = move || {
+            let _alone = alone;
+            workspace.capture()
+        };
+        blocking(capture).await.map(Some)
     }
 
     /// Puts the files back to what they were. `rescue` is the position at which they are recorded as found.
@@ -31,8 +38,12 @@ impl LiveSession {
         let Some(workspace) = self.workspace.clone() else {
             return Err(RuntimeError::NoWorkspace { session: self.id });
         };
-        let _alone = self.files.write().await;
-        match blocking(move || workspace.restore_covering(files.root, files.coverage)).await {
+        let alone = self.files.clone().write_owned().await;
+        let restore = move || {
+            let _alone = alone;
+            workspace.restore_covering(files.root, files.coverage)
+        };
+        match blocking(restore).await {
             Ok(restored) => self.note_restored(restored, rescue).await,
             Err(error) => Err(self.poison(format!("the files could not be put back: {error}")).await),
         }
@@ -75,8 +86,10 @@ impl LiveSession {
         .await
     }
 
-    /// Ends what interrupted calls have left running, so that nobody else writes while files are looked at or put back.
+    /// Waits for calls that were dropped, and ends what interrupted ones have left running, so that nobody else writes while files
+    /// are looked at or put back.
     pub(crate) async fn end_survivors(&self) -> Result<(), RuntimeError> {
+        self.abandoned.wait().await;
         let view = self.state().await.view.clone();
         let processes = left_running(self, &view).await?;
         end_survivors(processes.iter().map(|process| &**process)).await?;
@@ -86,16 +99,23 @@ impl LiveSession {
     /// Puts the files where the journal says that they have to be, if they still have to: after going back, or in a fork.
     pub(crate) async fn settle_files(&self) -> Result<(), RuntimeError> {
         self.end_survivors().await?;
-        let Some(owed) = self.state().await.view.owed_files() else { return Ok(()) };
-        if self.workspace.is_none() {
-            return Ok(());
+        if self.owes.load(Ordering::SeqCst) {
+            self.restore_resources().await?;
         }
-        self.put_files_back(owed, None).await?;
-        let found = self.look_at_files().await?;
-        if let Some(found) = found {
-            self.observe_files(found, ObservationCause::Restored).await?;
+        let owed = self.state().await.view.owed_files();
+        if let Some(owed) = owed.filter(|_| self.workspace.is_some()) {
+            self.put_files_back(owed, None).await?;
+            if let Some(found) = self.look_at_files().await? {
+                self.observe_files(found, ObservationCause::Restored).await?;
+            }
         }
+        self.owes_nothing();
         Ok(())
+    }
+
+    /// Says that files and resources are what the journal says that they are.
+    pub(crate) fn owes_nothing(&self) {
+        self.owes.store(false, Ordering::SeqCst);
     }
 
     /// Makes the files and the journal agree, as long as no call is writing them: files that are gone altogether are brought back,

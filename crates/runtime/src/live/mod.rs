@@ -2,17 +2,22 @@
 //!
 //! A [`LiveSession`] holds the claim to a session, its view and its execution state, and is the only one who writes its
 //! journal. Every write goes through [`commit`](self::commit): records are appended first, and only what was appended is
-//! applied, so memory never runs ahead of the store unnoticed.
+//! applied, so memory never runs ahead of the store unnoticed. What is handed out is a copy to read.
+//!
+//! Every future of a session may be dropped at any await point. A batch that is being appended is appended (`detached`); a call is
+//! stopped, rolled back and recorded as ended in the background; and whoever uses the session next waits for that first.
 
 mod commit;
+mod detached;
 mod files;
 mod load;
 mod resources;
 mod restored;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 use backstitch_core::crash_point;
 use backstitch_core::execution::{ExecutionState, ResourceSnapshot, Resources};
@@ -24,8 +29,9 @@ use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_core::view::JournalView;
 use tokio::sync::{Mutex, MutexGuard, RwLock, watch};
+use tokio_util::task::TaskTracker;
 
-pub(crate) use commit::{Commit, Durable, push_changes};
+pub(crate) use commit::{Afterwards, Commit, Durable, push_changes, push_each};
 pub(crate) use files::{blocking, recorded};
 pub use load::{load_view, read_records};
 pub(crate) use resources::CapturedResource;
@@ -50,6 +56,8 @@ pub struct Surroundings {
 
 /// A session that this process drives.
 pub struct LiveSession {
+    /// Itself, for work that outlives whoever waits for it.
+    this: Weak<Self>,
     id: SessionId,
     store: Arc<dyn Store>,
     lease: Lease,
@@ -63,7 +71,11 @@ pub struct LiveSession {
     pub(crate) files: Arc<RwLock<()>>,
     /// Whether the files are those of a session that works for a call and has not ended: nobody else may use them.
     files_are_lent: AtomicBool,
-    state: Mutex<LiveState>,
+    /// Whether files and resources may have to be made what the journal says that they are.
+    owes: AtomicBool,
+    /// Calls that nobody waits for any more and that have not ended.
+    abandoned: TaskTracker,
+    state: Arc<Mutex<LiveState>>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
     /// The place after the last record that is in the store.
@@ -82,6 +94,28 @@ pub struct LiveState {
     /// The recorded states of the snapshotable resources.
     pub(crate) resources: BTreeMap<String, ResourceSnapshot>,
     held: commit::Held,
+}
+
+impl LiveState {
+    /// What is in it, for reading.
+    fn copy(&self) -> Self {
+        let (view, execution) = (self.view.clone(), self.execution.copy_to_read());
+        // Only what is captured needs the states of resources, and that is done where commits are.
+        Self { view, execution, resources: BTreeMap::new(), held: commit::Held::default() }
+    }
+}
+
+/// What a session held in memory at one moment, for reading. It is a copy, which is cheap since all that is large is shared; so it
+/// keeps nobody waiting, and the only way to change a live session remains its journal.
+#[derive(Debug)]
+pub struct StateView(Box<LiveState>);
+
+impl Deref for StateView {
+    type Target = LiveState;
+
+    fn deref(&self) -> &LiveState {
+        &self.0
+    }
 }
 
 /// Whether a session can be driven on.
@@ -125,6 +159,7 @@ impl LiveSession {
         // What cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&surroundings.resources)?;
         let lease = store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
+        let claimed = Claimed::new(&store, &lease);
         crash_point!("session.claimed");
         let now = surroundings.clock.now();
         let mut batch = first(now);
@@ -136,8 +171,14 @@ impl LiveSession {
             Err(error) => Err(RuntimeError::Store(error)),
         };
         match view {
-            Ok(view) => Self::live(surroundings, lease, Claim::IfFree, view, set_up).with_resources().await,
+            Ok(view) => {
+                let live =
+                    Self::live(surroundings, lease, Claim::IfFree, view, set_up).with_resources().await;
+                claimed.settled();
+                live
+            }
             Err(error) => {
+                claimed.settled();
                 give_back(&*store, lease).await;
                 Err(error)
             }
@@ -155,9 +196,16 @@ impl LiveSession {
         // Asked first, so that nothing is claimed that does not exist.
         load::read_records(&*store, id, Position::START, Some(Position::START.next())).await?;
         let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
-        match load_view(&*store, id, None).await {
-            Ok(view) => Self::live(surroundings, lease, claim, view, set_up).with_resources().await,
+        let claimed = Claimed::new(&store, &lease);
+        let view = load_view(&*store, id, None).await;
+        match view {
+            Ok(view) => {
+                let live = Self::live(surroundings, lease, claim, view, set_up).with_resources().await;
+                claimed.settled();
+                live
+            }
             Err(error) => {
+                claimed.settled();
                 give_back(&*store, lease).await;
                 Err(error)
             }
@@ -177,24 +225,29 @@ impl LiveSession {
         let status = if poisoned { LiveStatus::Poisoned } else { LiveStatus::Sound };
         let resources = surroundings.resources.with_workspace(surroundings.workspace.clone());
         let execution = ExecutionState::new(session, resources.clone());
-        Arc::new(Self {
+        let abandoned = TaskTracker::new();
+        abandoned.close();
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             id: view.session_id(),
             store: surroundings.store,
             lease,
             claim,
             clock: surroundings.clock,
+            owes: AtomicBool::new(view.owed_files().is_some() && surroundings.workspace.is_some()),
+            abandoned,
             workspace: surroundings.workspace,
             resources,
             files: Arc::default(),
             files_are_lent: AtomicBool::new(false),
             durable: watch::Sender::new(view.head()),
             tellings: Tellings::default(),
-            state: Mutex::new(LiveState {
+            state: Arc::new(Mutex::new(LiveState {
                 view,
                 execution,
                 resources: BTreeMap::new(),
                 held: commit::Held::default(),
-            }),
+            })),
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
         })
@@ -240,9 +293,28 @@ impl LiveSession {
         self.files_are_lent.load(Ordering::SeqCst)
     }
 
-    /// What is in memory, for reading. Nothing is committed as long as this is held.
-    pub async fn state(&self) -> MutexGuard<'_, LiveState> {
+    /// What is in memory now, for reading. It is a copy: what is committed later does not show in it.
+    pub async fn state(&self) -> StateView {
+        StateView(Box::new(self.state.lock().await.copy()))
+    }
+
+    /// What is in memory, to be changed by what keeps it in step with the journal.
+    pub(crate) async fn locked(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().await
+    }
+
+    fn this(&self) -> Arc<Self> {
+        self.this.upgrade().expect("invariant: a live session is made inside of an Arc")
+    }
+
+    /// Waits until calls that were dropped have ended, and makes files and resources what the journal says that they are, if a rewind
+    /// was dropped before it did. Without either this waits for nothing.
+    pub(crate) async fn settle(&self) -> Result<(), RuntimeError> {
+        self.abandoned.wait().await;
+        if self.owes.load(Ordering::SeqCst) {
+            self.settle_files().await?;
+        }
+        Ok(())
     }
 
     /// The place after the last record that is in the store, and all later ones as they come.
@@ -275,8 +347,9 @@ impl LiveSession {
         self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).insert(evaluation, deadline);
     }
 
-    /// Gives the session back, with everything that was done made durable.
+    /// Gives the session back, with everything that was done made durable. Calls that were dropped have ended before.
     pub async fn release(&self) -> Result<(), RuntimeError> {
+        self.abandoned.wait().await;
         let flushed = self.flush().await;
         self.state().await.execution.resources.close();
         self.given_back(flushed).await
@@ -284,6 +357,7 @@ impl LiveSession {
 
     /// Gives the session back, and leaves its resources to whoever lent them.
     pub(crate) async fn give_back(&self) -> Result<(), RuntimeError> {
+        self.abandoned.wait().await;
         let flushed = self.flush().await;
         self.given_back(flushed).await
     }
@@ -294,6 +368,30 @@ impl LiveSession {
             // It is not ours to write to any more, and so there is nothing to make durable.
             Err(RuntimeError::LeaseLost { .. } | RuntimeError::Poisoned { .. }) => Ok(()),
             other => other,
+        }
+    }
+}
+
+/// A claim to a session that is being opened. If whoever opens it is dropped, it is given back.
+struct Claimed {
+    lease: Option<(Arc<dyn Store>, Lease)>,
+}
+
+impl Claimed {
+    fn new(store: &Arc<dyn Store>, lease: &Lease) -> Self {
+        Self { lease: Some((store.clone(), lease.clone())) }
+    }
+
+    fn settled(mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        if let (Some((store, lease)), Ok(handle)) = (self.lease.take(), tokio::runtime::Handle::try_current())
+        {
+            handle.spawn(async move { give_back(&*store, lease).await });
         }
     }
 }

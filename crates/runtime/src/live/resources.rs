@@ -5,6 +5,7 @@
 //! poisons the session.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use backstitch_core::execution::{ExecutionStateError, ResourceSnapshot, Resources, SnapshotableResource};
@@ -37,7 +38,10 @@ impl CapturedResource {
             storable::check(&state)?;
             Ok(Self { name, snapshot, state })
         };
-        captured().map_err(|source| ExecutionStateError::Snapshot { resource: name.to_owned(), source })
+        // It is code of the session's user, and a panic is its refusal.
+        let captured = catch_unwind(AssertUnwindSafe(captured));
+        let captured = captured.unwrap_or_else(|_| Err("capturing it panicked".into()));
+        captured.map_err(|source| ExecutionStateError::Snapshot { resource: name.to_owned(), source })
     }
 
     /// Captures all resources of a session.

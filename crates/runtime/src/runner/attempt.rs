@@ -1,19 +1,21 @@
 //! One run of a handler, under guard.
 //!
 //! The handler runs in a task of its own, so that a panic ends only it. When it has to stop (its own timeout, the
-//! evaluation's deadline, a cancellation, a lost lease) its context is revoked first, so that it can do nothing more, then
+//! evaluation's deadline, a cancellation, a lost lease, a caller that no longer waits) its context is revoked first, so that it can do nothing more, then
 //! it is told, aborted and waited for, and so are its processes. Files are put back only after it has ended; one that does not end within the grace
 //! period is reported, and the session cannot go on.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::session::Draft;
+use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::waiter::Waiter;
 use crate::process::Processes;
 
 /// How long a stopped handler may take to end.
@@ -43,6 +45,8 @@ pub(super) enum Stop {
     Deadline,
     /// Someone asked.
     Cancelled,
+    /// Nobody waits for it any more.
+    Abandoned,
 }
 
 /// Limits of one run.
@@ -50,6 +54,7 @@ pub(super) struct Bounds {
     pub(super) timeout: Option<Duration>,
     pub(super) deadline: Option<Duration>,
     pub(super) cancel: CancellationToken,
+    pub(super) waiter: Arc<Waiter>,
     /// Tells the handler that it has to stop.
     pub(super) stop: CancellationToken,
     pub(super) processes: Arc<Processes>,
@@ -65,7 +70,7 @@ pub(super) async fn run(
     let handler = tool.handler.clone();
     let given = context.clone();
     let mut task = tokio::spawn(async move { handler.call(given, arguments).await });
-    // Whoever waits for this may be dropped, and then nobody is left to use what the handler does.
+    // The async runtime may shut down, and then nobody is left to use what the handler does.
     let (processes, abort) = (bounds.processes.clone(), task.abort_handle());
     let _guard = StopWhenDropped { context: context.clone(), processes, task: abort };
 
@@ -78,6 +83,7 @@ pub(super) async fn run(
                 Err(error) => Ended::Stuck(error.to_string()),
             };
         }
+        () = bounds.waiter.left() => Stop::Abandoned,
         () = bounds.cancel.cancelled() => Stop::Cancelled,
         () = after(bounds.deadline) => Stop::Deadline,
         () = after(bounds.timeout) => Stop::Timeout,
@@ -132,7 +138,13 @@ pub(super) async fn after(duration: Option<Duration>) {
     }
 }
 
-fn panic_message(payload: Box<dyn Any + Send>) -> String {
+/// Runs code of the session that is not its handler's, such as a reducer that reduces again. A panic is a refusal.
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, SessionError>) -> Result<T, SessionError> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|payload| Err(SessionError::Panicked { message: panic_message(payload) }))
+}
+
+pub(super) fn panic_message(payload: Box<dyn Any + Send>) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

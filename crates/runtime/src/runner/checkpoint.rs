@@ -1,5 +1,6 @@
 //! Snapshots at the boundaries of calls, kept in memory so that going back to one is immediate.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use backstitch_core::execution::{
@@ -7,13 +8,16 @@ use backstitch_core::execution::{
     WorkspaceResource, WorkspaceState,
 };
 use backstitch_core::journal::Files;
+use backstitch_core::tool::with_causes;
 
+use super::attempt::panic_message;
 use super::{Started, ToolRunner};
 use crate::error::RuntimeError;
 use crate::live::LiveState;
 
 impl ToolRunner {
-    /// Keeps the boundaries of a call that has ended; one that failed has no state after it.
+    /// Keeps the boundaries of a call that has ended; one that failed has no state after it. The call has ended: where its resources
+    /// cannot be captured it does without a boundary.
     pub(super) async fn keep_checkpoint(
         &self,
         started: &Started,
@@ -21,13 +25,22 @@ impl ToolRunner {
         after: Option<Files>,
         told: String,
         elapsed: Duration,
-    ) -> Result<(), RuntimeError> {
-        let mut state = self.live.state().await;
+    ) {
+        let mut state = self.live.locked().await;
         let metadata =
             SnapshotMetadata::of_call(started.call.call_id, &started.call.name, SnapshotPhase::PostTool);
-        let post = match success {
-            true => Some(checkpoint_of(&state, after, metadata)?),
-            false => None,
+        let capture = || checkpoint_of(&state, after, metadata).map_err(|error| with_causes(&error));
+        let captured = success.then(|| {
+            let captured = catch_unwind(AssertUnwindSafe(capture));
+            captured.unwrap_or_else(|payload| Err(format!("it panicked: {}", panic_message(payload))))
+        });
+        let post = match captured.transpose() {
+            Ok(post) => post,
+            Err(error) => {
+                let call = started.call.call_id;
+                tracing::warn!(%call, error, "the state after a call could not be captured; the call stands");
+                return;
+            }
         };
         let recorded_at = self.live.clock().now();
         state.execution.checkpoints.record(ToolCheckpoint {
@@ -40,7 +53,6 @@ impl ToolRunner {
             elapsed: Some(elapsed),
             recorded_at,
         });
-        Ok(())
     }
 }
 

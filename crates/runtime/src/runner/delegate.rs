@@ -3,6 +3,7 @@
 //! The call is a transaction like any other. Its intent names the session, and as long as the call is open that session is where
 //! it goes on. What the session waits for, its caller waits for; the call ends when the session has.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
@@ -15,6 +16,7 @@ use super::attempt::{Stop, after};
 use super::files::Hold;
 use super::request::{CallEnd, CallRequest};
 use super::result::{Failure, Speaker};
+use super::waiter::Waiter;
 use super::{Settled, Started, ToolRunner, paused};
 use crate::agent::Agent;
 use crate::driver::{Answered, Ended, Mission};
@@ -31,6 +33,7 @@ impl ToolRunner {
         call: &CallRequest,
         arguments: Map<String, Value>,
         hold: &Hold,
+        waiter: Arc<Waiter>,
     ) -> Result<CallEnd, RuntimeError> {
         let Some(caller) = &self.caller else {
             let message = format!("{} is an agent, and only an agent can call it", tool.name());
@@ -55,8 +58,10 @@ impl ToolRunner {
             }
         };
         let agent = sub_agent.agent(caller);
-        let Some(mut started) = self.start(tool, call, arguments, hold).await? else {
-            return Ok(CallEnd::BudgetExhausted);
+        let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
+            Ok(Some(started)) => started,
+            Ok(None) => return Ok(CallEnd::BudgetExhausted),
+            Err(error) => return self.not_started(call, error).await,
         };
         let resources = started.resources.clone();
         if hold.is_alone() {
@@ -119,7 +124,7 @@ impl ToolRunner {
             resources: self.resource_use(&started.tool),
             telemetry: self.telemetry.clone(),
             teller: self.teller.clone(),
-            stop: self.cancel.child_token(),
+            stop: started.waiter.stop().clone(),
         })
         .await
     }
@@ -183,7 +188,7 @@ impl ToolRunner {
                 let mut paused = paused(&started.call, reason, detail);
                 paused.session = Some(session);
                 self.live.record(vec![paused.into()]).await?;
-                started.resources.end(false);
+                started.end_resources(false);
                 return Ok(Settled::End(CallEnd::Waits));
             }
             (Ok(_), Some(stop)) => {

@@ -15,12 +15,13 @@ use backstitch_core::session::{Prepared, SessionError};
 use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
 use serde_json::Value;
 
+use super::attempt::caught;
 use super::files::Rescue;
 use super::request::{CallEnd, CallRequest};
 use super::result::{self, Failure};
 use super::{Started, ToolRunner, paused};
 use crate::error::RuntimeError;
-use crate::live::{Commit, Durable, LiveState, push_changes};
+use crate::live::{Afterwards, Commit, Durable, LiveState, push_changes, push_each};
 
 /// What a call's last batch says, besides what it changed.
 pub(super) struct Ending {
@@ -34,6 +35,30 @@ pub(super) struct Ending {
     pub(super) pause: Option<(PauseReason, String)>,
 }
 
+/// Why a call's last batch was not appended.
+#[derive(Debug)]
+pub(super) enum Unfinished {
+    /// What the call changed does not fit the session as it is now. That is a failure of the call alone.
+    Refused(SessionError),
+    /// The session cannot go on.
+    Runtime(RuntimeError),
+}
+
+impl From<RuntimeError> for Unfinished {
+    fn from(error: RuntimeError) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+impl From<Unfinished> for RuntimeError {
+    fn from(unfinished: Unfinished) -> Self {
+        match unfinished {
+            Unfinished::Refused(error) => error.into(),
+            Unfinished::Runtime(error) => error,
+        }
+    }
+}
+
 impl ToolRunner {
     /// Records that the session waits, because of a call.
     pub(super) async fn pause(
@@ -44,6 +69,7 @@ impl ToolRunner {
     ) -> Result<(), RuntimeError> {
         self.live.record(vec![paused(call, reason, detail).into()]).await
     }
+
     /// Says no before anything has started: the model is told, and nothing else is recorded.
     pub(super) async fn refuse(
         &self,
@@ -53,94 +79,100 @@ impl ToolRunner {
         failure.message = self.secrets.redact(&failure.message).into_owned();
         let message = result::failure(call, &failure);
         let live = &self.live;
-        let said = live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
-                let mut prepared = session.prepare(&session.draft())?;
-                session.prepare_more(&mut prepared, self.invoked(call, &failure.message, false))?;
-                session.prepare_more(&mut prepared, inner.clone())?;
-                let mut batch = Batch::at(live.clock().now());
-                push_changes(&mut batch, &prepared)?;
-                Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
-            })
-            .await?;
-        self.publish(self.invoked(call, &failure.message, false)).await;
+        let invoked = self.invoked(call, &failure.message, false);
+        let publish = self.publish(invoked.clone());
+        let build = |state: &mut LiveState| -> Result<_, RuntimeError> {
+            let session = &state.execution.session;
+            let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
+            let mut prepared = session.prepare(&session.draft())?;
+            session.prepare_more(&mut prepared, invoked)?;
+            session.prepare_more(&mut prepared, inner.clone())?;
+            let mut batch = Batch::at(live.clock().now());
+            push_changes(&mut batch, &prepared)?;
+            Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
+        };
+        let said = live.commit_then(build, Some(publish)).await?;
         Ok(CallEnd::Failed(said))
     }
 
-    /// Appends a call's last batch, then keeps its checkpoint and tells telemetry.
+    /// Appends a call's last batch and has telemetry told of it. Nothing after that turns the call into an error: it has ended.
     pub(super) async fn finish(
         &self,
         started: &Started,
         ending: Ending,
         prepare: impl FnOnce(&LiveState) -> Result<Prepared, SessionError>,
-    ) -> Result<Option<Arc<InnerMessage>>, RuntimeError> {
+    ) -> Result<Option<Arc<InnerMessage>>, Unfinished> {
         let (live, call) = (&self.live, &started.call);
         let elapsed = live.clock().monotonic().saturating_sub(started.started);
         let success = ending.outcome == CallOutcome::Succeeded;
         let invoked = self.invoked(call, &ending.told, success);
+        let publish = self.publish(invoked.clone());
         let told = result::summary(&ending.told);
         let after = ending.after;
-        let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
         let intent = started.intent.outstanding().await;
-        let said = live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let mut prepared = prepare(state)?;
-                session.prepare_more(&mut prepared, invoked.clone())?;
-                let said = match ending.message {
-                    Some(message) => {
-                        let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
-                        session.prepare_more(&mut prepared, inner.clone())?;
-                        Some(Arc::new(inner))
-                    }
-                    None => None,
-                };
-                let mut batch = Batch::at(live.clock().now());
-                if let Some(intent) = intent {
-                    batch.push(intent);
-                }
+        let build = |state: &mut LiveState| -> Result<_, Unfinished> {
+            let session = &state.execution.session;
+            let mut batch = Batch::at(live.clock().now());
+            if let Some(intent) = intent {
+                batch.push(intent);
+            }
+            // What the call itself changed; all that comes after it is the runtime's.
+            let mut prepared = caught(|| {
+                let prepared = prepare(state)?;
                 push_changes(&mut batch, &prepared)?;
-                if let Some(charge) = charge(started, elapsed) {
-                    batch.push(charge);
-                }
-                for changed in started.changed.iter().filter(|_| success) {
-                    changed.push_to(&mut batch, live.clock().now(), Some(&state.view));
-                }
-                batch.push(CallFinished {
-                    call_id: call.call_id,
-                    outcome: ending.outcome,
-                    root: ending.after.map(|files| files.root),
-                    coverage: ending.after.or(ending.rescue.files).and_then(|files| files.coverage),
-                    rescue: ending.rescue.files.map(|files| files.root),
-                    left_out: ending.rescue.left_out,
-                    elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-                    summary: Some(told.clone()),
-                    extra: Extra::default(),
-                });
-                if let Some((reason, detail)) = ending.pause {
-                    batch.push(paused(call, reason, detail));
-                }
-                for object in ending.objects.into_iter().chain(ending.rescue.objects) {
-                    batch.add_object(object);
-                }
-                Ok((Commit { batch, prepared: Some(prepared), when }, said))
+                Ok(prepared)
             })
-            .await?;
+            .map_err(Unfinished::Refused)?;
+            let own = prepared.changes().len();
+            session.prepare_more(&mut prepared, invoked).map_err(RuntimeError::from)?;
+            let said = match ending.message {
+                Some(message) => {
+                    let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
+                    session.prepare_more(&mut prepared, inner.clone()).map_err(RuntimeError::from)?;
+                    Some(Arc::new(inner))
+                }
+                None => None,
+            };
+            push_each(&mut batch, &prepared.changes()[own..]).map_err(RuntimeError::from)?;
+            if let Some(charge) = charge(started, elapsed) {
+                batch.push(charge);
+            }
+            for changed in started.changed.iter().filter(|_| success) {
+                changed.push_to(&mut batch, live.clock().now(), Some(&state.view));
+            }
+            batch.push(CallFinished {
+                call_id: call.call_id,
+                outcome: ending.outcome,
+                root: ending.after.map(|files| files.root),
+                coverage: ending.after.or(ending.rescue.files).and_then(|files| files.coverage),
+                rescue: ending.rescue.files.map(|files| files.root),
+                left_out: ending.rescue.left_out,
+                elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+                summary: Some(told.clone()),
+                extra: Extra::default(),
+            });
+            let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
+            if let Some((reason, detail)) = ending.pause {
+                batch.push(paused(call, reason, detail));
+            }
+            for object in ending.objects.into_iter().chain(ending.rescue.objects) {
+                batch.add_object(object);
+            }
+            Ok((Commit { batch, prepared: Some(prepared), when }, said))
+        };
+        let said = live.commit_then(build, Some(publish)).await?;
         crash_point!("call.finished");
         if success {
             live.note_resources(&started.changed).await;
         }
-        self.keep_checkpoint(started, success, after, told, elapsed).await?;
-        self.publish(invoked).await;
+        self.keep_checkpoint(started, success, after, told, elapsed).await;
         Ok(said)
     }
 
     /// Tells telemetry, once what it is told of is durable.
-    async fn publish(&self, invoked: ToolInvoked) {
+    fn publish(&self, invoked: ToolInvoked) -> Afterwards {
         let telemetry = self.telemetry.clone();
-        self.live.afterwards(move || telemetry.publish(invoked)).await;
+        Box::new(move || telemetry.publish(invoked))
     }
 
     fn invoked(&self, call: &CallRequest, told: &str, success: bool) -> ToolInvoked {

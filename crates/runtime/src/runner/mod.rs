@@ -19,7 +19,9 @@ mod result;
 mod rollback;
 mod settle;
 mod start;
+mod waiter;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +31,6 @@ use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Files, PauseReason, Paused};
 use backstitch_core::message::{Arguments, Retry};
 use backstitch_core::secrets::Secrets;
-use backstitch_core::session::SessionError;
 use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,7 @@ use intent::Intent;
 pub(crate) use request::Continued;
 pub use request::{CallEnd, CallRequest, DuplicateTool, Tools};
 use result::Failure;
+use waiter::Waiter;
 
 /// How often a call that conflicts with another is run again.
 const CONFLICT_RETRIES: u32 = 3;
@@ -56,11 +58,31 @@ const CONFLICT_RETRIES: u32 = 3;
 /// How much new content is kept of what a failed call leaves, unless something else is said.
 pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Runs tools, each call as a transaction.
+/// Runs tools, each call as a transaction. Clones run the same tools on the same session.
+///
+/// # Cancel safety
+///
+/// The futures of [`run`](Self::run) and [`run_all`](Self::run_all) may be dropped at any await point, as a server drops a request that
+/// was cut off. A call that has not started is not made. One that has is stopped: its context is revoked, its processes are killed,
+/// and once its handler has ended its files are put back and its end is recorded, as that of a call that was cancelled. This goes on in
+/// the background, and whoever uses the session next (another call, a driver, a rewind, a release) waits for it. Until then the call
+/// keeps its hold on the files. A call whose last batch is on its way to the store when it is dropped is committed, and one with an
+/// effect outside whose handler is done is recorded with its result. A call of a [`Driver`](crate::Driver) that is dropped is left
+/// open, with its files put back, and made again when its evaluation is resumed.
+///
+/// If the async runtime itself shuts down meanwhile, the session refuses to go on here
+/// ([`AheadOfStore`](RuntimeError::AheadOfStore)), and whoever opens it again recovers it from its journal.
+///
+/// # Calls inside of calls
+///
+/// A handler may call other tools through a runner of its session. Each such call is a transaction of its own: it commits when it ends, and
+/// a rollback of the outer call keeps it. It must not need files that the outer call holds: it would wait for them until the outer
+/// call is stopped.
+#[derive(Clone)]
 pub struct ToolRunner {
     live: Arc<LiveSession>,
     tools: Tools,
-    validators: Validators,
+    validators: Arc<Validators>,
     telemetry: Telemetry,
     prompt_name: String,
     adapter: String,
@@ -70,7 +92,7 @@ pub struct ToolRunner {
     /// What is kept out of results.
     secrets: Secrets,
     /// Who calls, for agents that work for its calls.
-    caller: Option<Agent>,
+    caller: Option<Arc<Agent>>,
     /// Who is told what happens in sessions that work for calls.
     teller: Option<Teller>,
 }
@@ -86,6 +108,7 @@ struct Started {
     before: Option<Files>,
     pre: CompositeSnapshot,
     resources: CallResources,
+    waiter: Arc<Waiter>,
     /// The snapshotable resources that it has changed, once it has succeeded.
     changed: Vec<CapturedResource>,
     started: Duration,
@@ -95,6 +118,15 @@ struct Started {
     allotment: Option<Limits>,
     /// What such an agent has spent.
     spent: Amounts,
+}
+
+impl Started {
+    /// Closes what was made for the call. Code of the session's resources runs here: whatever it does, the call has ended.
+    fn end_resources(&self, succeeded: bool) {
+        if catch_unwind(AssertUnwindSafe(|| self.resources.end(succeeded))).is_err() {
+            tracing::warn!(call = %self.call.call_id, "closing a resource panicked; the call has ended all the same");
+        }
+    }
 }
 
 /// What becomes of an attempt.
@@ -110,7 +142,7 @@ impl ToolRunner {
         Self {
             live,
             tools,
-            validators: Validators::default(),
+            validators: Arc::default(),
             telemetry: Telemetry::default(),
             prompt_name: String::new(),
             adapter: "direct".to_owned(),
@@ -169,7 +201,7 @@ impl ToolRunner {
 
     /// Says which agent calls.
     pub(crate) fn called_by(mut self, caller: Agent) -> Self {
-        self.caller = Some(caller);
+        self.caller = Some(Arc::new(caller));
         self
     }
 
@@ -199,19 +231,16 @@ impl ToolRunner {
         self.validators.check(&tool.spec, arguments).map(|_| ()).map_err(|Refusal(reason)| reason)
     }
 
-    /// Runs the calls of one turn side by side. Those that use files wait for each other in this order. The answers stand in
-    /// the order of the calls; an error of the runtime itself, after which nothing can go on, comes first.
-    pub async fn run_all(&self, calls: Vec<CallRequest>) -> Result<Vec<CallEnd>, RuntimeError> {
-        let mut ends = futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await;
-        // Whichever call comes first after the session was lost learns why, and the others only that they cannot go on.
-        if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::LeaseLost { .. }))) {
-            ends.swap(0, lost);
-        }
-        ends.into_iter().collect()
+    /// Runs the calls of one turn side by side. Those that use files wait for each other in this order. The outcomes stand in
+    /// the order of the calls, each by itself: an error of the runtime in one of them hides no other. See
+    /// [cancel safety](Self#cancel-safety).
+    pub async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<Result<CallEnd, RuntimeError>> {
+        futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await
     }
 
-    /// Runs a call.
+    /// Runs a call. See [cancel safety](Self#cancel-safety).
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+        self.live.settle().await?;
         let contents = self.telemetry.contents();
         let span = spans::call(self.live.id(), &call, contents);
         let end = boxed(|| self.transact(call)).instrument(span.clone()).await;
@@ -231,7 +260,7 @@ impl ToolRunner {
             let message = format!("there is no tool {:?}; there are: {}", call.name, known.join(", "));
             return self.refuse(&call, Failure::by_runtime("unknown_tool", message, Retry::Refused)).await;
         };
-        let mut arguments = match self.validators.check(&tool.spec, &call.arguments) {
+        let arguments = match self.validators.check(&tool.spec, &call.arguments) {
             Ok(arguments) => Some(arguments),
             Err(Refusal(message)) => {
                 let failure = Failure::by_runtime("invalid_arguments", message, Retry::Allowed);
@@ -264,16 +293,35 @@ impl ToolRunner {
             };
         }
 
+        // From here on there is something to put back and to record, whether or not somebody waits for it.
+        let waiter = Waiter::new(&self.cancel);
+        let (runner, waits) = (self.clone(), waiter.clone());
+        let given = arguments.unwrap_or_default();
+        let work = async move { boxed(|| runner.carry_out(tool, call, given, hold, waits)).await };
+        self.live.call_under_way(work, move || waiter.leave()).await
+    }
+
+    /// Starts a call that may start, and sees it to its end.
+    async fn carry_out(
+        &self,
+        tool: Tool,
+        call: CallRequest,
+        arguments: Map<String, Value>,
+        hold: Hold,
+        waiter: Arc<Waiter>,
+    ) -> Result<CallEnd, RuntimeError> {
         if let Some(agent) = SubAgent::behind(&tool) {
-            let arguments = arguments.take().unwrap_or_default();
-            return boxed(|| self.run_agent(agent, &tool, &call, arguments, &hold)).await;
+            return boxed(|| self.run_agent(agent, &tool, &call, arguments, &hold, waiter)).await;
         }
+        let mut arguments = Some(arguments);
         let mut request = call;
         for conflicts in 0.. {
             // The first attempt takes what was checked, and one that runs again a copy.
             let given = arguments.take().or_else(|| request.arguments.object().cloned()).unwrap_or_default();
-            let Some(mut started) = self.start(&tool, &request, given, &hold).await? else {
-                return Ok(CallEnd::BudgetExhausted);
+            let mut started = match self.start(&tool, &request, given, &hold, &waiter).await {
+                Ok(Some(started)) => started,
+                Ok(None) => return Ok(CallEnd::BudgetExhausted),
+                Err(error) => return self.not_started(&request, error).await,
             };
             started.conflicts = conflicts;
             match boxed(|| self.attempt(started, &hold)).await? {
@@ -294,9 +342,4 @@ fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
         session: None,
         extra: Extra::default(),
     }
-}
-
-/// Whether an error is another call's fault, so that running again may help.
-fn is_conflict(error: &RuntimeError) -> bool {
-    matches!(error, RuntimeError::Session(SessionError::Conflict { .. }))
 }

@@ -147,7 +147,7 @@ impl CallEnd {
 /// The tools that can be called, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
-    tools: BTreeMap<ToolName, Tool>,
+    tools: Arc<BTreeMap<ToolName, Tool>>,
 }
 
 /// Two tools have one name.
@@ -161,14 +161,14 @@ pub struct DuplicateTool {
 impl Tools {
     /// These tools.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Result<Self, DuplicateTool> {
-        let mut all = Self::default();
+        let mut all = BTreeMap::new();
         for tool in tools {
             let name = tool.name().clone();
-            if all.tools.insert(name.clone(), tool).is_some() {
+            if all.insert(name.clone(), tool).is_some() {
                 return Err(DuplicateTool { name });
             }
         }
-        Ok(all)
+        Ok(Self { tools: Arc::new(all) })
     }
 
     /// The tool of this name.

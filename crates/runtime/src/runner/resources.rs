@@ -39,7 +39,7 @@ impl ToolRunner {
         match self.live.resources().restore(&before) {
             Ok(()) => Ok(()),
             Err(error) => {
-                started.resources.end(false);
+                started.end_resources(false);
                 let what = format!("the resources before {} could not be restored", started.tool.name());
                 Err(self.live.poison_for(&error, &what).await)
             }

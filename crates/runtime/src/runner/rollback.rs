@@ -9,7 +9,7 @@ use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, Prepared, SessionError};
 use backstitch_core::tool::ToolError;
 
-use super::attempt::Stop;
+use super::attempt::{Stop, caught};
 use super::files::{Hold, Rescue};
 use super::finish::Ending;
 use super::request::CallEnd;
@@ -50,7 +50,7 @@ impl ToolRunner {
         stop: Stop,
         draft: Option<Box<Draft>>,
     ) -> Result<Settled, RuntimeError> {
-        if stop == Stop::Cancelled && self.goes_on(&started) {
+        if matches!(stop, Stop::Cancelled | Stop::Abandoned) && self.goes_on(&started) {
             return self.left_open(started, hold).await;
         }
         let name = started.tool.name();
@@ -64,7 +64,7 @@ impl ToolRunner {
                 let message = format!("{name} was stopped, because the evaluation's deadline has passed");
                 ("deadline_exceeded", message, Retry::Refused, CallEnd::DeadlineExceeded)
             }
-            Stop::Cancelled => {
+            Stop::Cancelled | Stop::Abandoned => {
                 let unknown = match started.tool.spec.effect {
                     Effect::External | Effect::Idempotent => {
                         "; whether it had an effect outside is not known"
@@ -82,7 +82,7 @@ impl ToolRunner {
     /// Whether a call that was stopped is made again when its session goes on. One that may have had an effect outside is not: its
     /// agent is told, and decides.
     fn goes_on(&self, started: &Started) -> bool {
-        let is_stopped = self.caller.is_some() && self.cancel.is_cancelled();
+        let is_stopped = self.caller.is_some() && started.waiter.stop().is_cancelled();
         is_stopped && started.tool.spec.effect != Effect::External
     }
 
@@ -94,7 +94,7 @@ impl ToolRunner {
         let paused = paused(&started.call, PauseReason::Asked, detail);
         // With the intent, if that is not recorded yet: it knows what was approved, and with which arguments.
         let recorded = started.intent.append(&self.live, paused.into()).await;
-        started.resources.end(false);
+        started.end_resources(false);
         recorded.map(|()| Settled::End(CallEnd::Stopped))
     }
 
@@ -113,7 +113,9 @@ impl ToolRunner {
         if let Some(text) = self.not_rolled_back(&started, &rescue).await {
             failure.message.push_str(&text);
         }
-        let pause = (failure.kind == "cancelled").then(|| (PauseReason::Asked, failure.message.clone()));
+        // One that nobody waits for any more, and that no driver drives, was not stopped by anyone who would let it go on.
+        let pauses = failure.kind == "cancelled" && (self.caller.is_some() || !started.waiter.is_gone());
+        let pause = pauses.then(|| (PauseReason::Asked, failure.message.clone()));
         let ending = Ending {
             outcome: CallOutcome::Failed,
             message: Some(result::failure(&started.call, &failure)),
@@ -124,7 +126,7 @@ impl ToolRunner {
             pause,
         };
         let message = self.finish(&started, ending, |state| logs_of(state, draft.as_deref())).await?;
-        started.resources.end(false);
+        started.end_resources(false);
         Ok(Settled::End(end(message.ok_or(RuntimeError::ShuttingDown)?)))
     }
 
@@ -148,7 +150,7 @@ impl ToolRunner {
             pause: None,
         };
         self.finish(&started, ending, |state| logs_of(state, None)).await?;
-        started.resources.end(false);
+        started.end_resources(false);
         Ok(Settled::End(CallEnd::VisibilityExpansion { sections, reason }))
     }
 
@@ -165,7 +167,7 @@ impl ToolRunner {
             let kept = match self.live.keep_rescue(files, objects).await {
                 Ok(position) => position,
                 Err(error) => {
-                    started.resources.end(false);
+                    started.end_resources(false);
                     return Err(error);
                 }
             };
@@ -194,7 +196,7 @@ impl ToolRunner {
     }
 
     async fn cannot_put_back(&self, started: &Started, error: RuntimeError) -> RuntimeError {
-        started.resources.end(false);
+        started.end_resources(false);
         let reason = format!("the files before {} could not be put back: {error}", started.tool.name());
         self.live.poison(reason).await
     }
@@ -233,7 +235,7 @@ impl ToolRunner {
 /// What remains of a call that failed: its logs, where they still fit.
 fn logs_of(state: &LiveState, draft: Option<&Draft>) -> Result<Prepared, SessionError> {
     let session = &state.execution.session;
-    match draft.map(|draft| session.prepare_logs(draft)) {
+    match draft.map(|draft| caught(|| session.prepare_logs(draft))) {
         Some(Ok(prepared)) => Ok(prepared),
         Some(Err(error)) => {
             tracing::warn!(%error, "the logs of a failed call could not be kept");

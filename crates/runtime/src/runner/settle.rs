@@ -3,14 +3,15 @@
 use backstitch_core::crash_point;
 use backstitch_core::journal::{CallOutcome, Effect};
 use backstitch_core::message::Retry;
-use backstitch_core::session::Draft;
+use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{Success, ToolResult, with_causes};
 
+use super::attempt::{Stop, caught};
 use super::files::{Hold, Rescue};
-use super::finish::Ending;
+use super::finish::{Ending, Unfinished};
 use super::request::CallEnd;
 use super::result::{self, Failure, Speaker};
-use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner, is_conflict};
+use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner};
 use crate::error::RuntimeError;
 
 impl ToolRunner {
@@ -29,9 +30,13 @@ impl ToolRunner {
             let failure = Failure { speaker: Speaker::Tool, kind, message: result.message, retry };
             return self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await;
         }
-        if let Err(error) = result.apply_events(&mut draft) {
-            let message = format!("what {} gave back does not fit the session: {error}", started.tool.name());
-            let failure = Failure::by_runtime("invalid_value", message, Retry::Refused);
+        // Nothing was promised to whoever left, and so nothing is half kept. What may have had an effect outside has its result
+        // recorded, and what a driver goes on with need not be done again.
+        if started.waiter.is_gone() && self.caller.is_none() && is_repeatable(&started) {
+            return self.stopped(started, hold, Stop::Abandoned, Some(Box::new(draft))).await;
+        }
+        if let Err(error) = caught(|| result.apply_events(&mut draft)) {
+            let failure = refused(&started, &error, Retry::Refused);
             return self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await;
         }
         let captured = match hold.capture_after(started.before).await {
@@ -75,13 +80,21 @@ impl ToolRunner {
         };
         match self.finish(&started, ending, |state| state.execution.session.prepare(&draft)).await {
             Ok(message) => {
-                started.resources.end(true);
+                started.end_resources(true);
                 let message = message.ok_or(RuntimeError::ShuttingDown)?;
                 Ok(Settled::End(CallEnd::Succeeded(message)))
             }
-            Err(error) if is_conflict(&error) => self.conflicted(started, hold, draft, error).await,
-            Err(error) => {
-                started.resources.end(false);
+            Err(Unfinished::Refused(error @ SessionError::Conflict { .. })) => {
+                self.conflicted(started, hold, draft, error).await
+            }
+            // The session is no longer what it was when the handler dispatched this. Another attempt may find what does fit.
+            Err(Unfinished::Refused(error)) => {
+                let retry = if is_repeatable(&started) { Retry::Allowed } else { Retry::Refused };
+                let failure = refused(&started, &error, retry);
+                self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await
+            }
+            Err(Unfinished::Runtime(error)) => {
+                started.end_resources(false);
                 Err(error)
             }
         }
@@ -93,12 +106,12 @@ impl ToolRunner {
         started: Started,
         hold: &Hold,
         draft: Draft,
-        error: RuntimeError,
+        error: SessionError,
     ) -> Result<Settled, RuntimeError> {
-        let repeatable = matches!(started.intent.record().effect, Effect::Pure | Effect::Workspace);
+        let repeatable = is_repeatable(&started);
         if repeatable && started.conflicts < CONFLICT_RETRIES {
             let rescue = self.put_back(&started, hold).await?;
-            started.resources.end(false);
+            started.end_resources(false);
             // What a person wrote meanwhile went with it, so this is recorded like the end of any attempt that failed.
             if rescue.files.is_some() {
                 self.record_rescue(&started, rescue, error.to_string()).await?;
@@ -114,6 +127,27 @@ impl ToolRunner {
         };
         let failure = Failure::by_runtime("conflict", message, retry);
         self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await
+    }
+}
+
+/// Whether a call can be made again without doing something twice.
+fn is_repeatable(started: &Started) -> bool {
+    matches!(started.intent.record().effect, Effect::Pure | Effect::Workspace)
+}
+
+/// What the model is told when the session does not take what a call changed.
+fn refused(started: &Started, error: &SessionError, retry: Retry) -> Failure {
+    let name = started.tool.name();
+    match error {
+        SessionError::Panicked { message } => {
+            let message = format!("a reducer of what {name} changed panicked: {message}");
+            Failure::by_runtime("panic", message, Retry::Refused)
+        }
+        error => {
+            let error = with_causes(error);
+            let message = format!("what {name} changed does not fit the session: {error}");
+            Failure::by_runtime("invalid_value", message, retry)
+        }
     }
 }
 

@@ -8,17 +8,18 @@ use backstitch_core::execution::{SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Batch, CallStarted, Effect, IdempotencyKey, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
-use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext};
+use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext, with_causes};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{self, Bounds, Ended};
+use super::attempt::{self, Bounds, Ended, Stop};
 use super::checkpoint;
 use super::files::Hold;
 use super::host::Host;
 use super::intent::Intent;
 use super::request::{CallEnd, CallRequest};
 use super::result::Failure;
+use super::waiter::Waiter;
 use super::{Settled, Started, ToolRunner, paused};
 use crate::error::RuntimeError;
 use crate::live::Commit;
@@ -33,6 +34,7 @@ impl ToolRunner {
         call: &CallRequest,
         arguments: Map<String, Value>,
         hold: &Hold,
+        waiter: &Arc<Waiter>,
     ) -> Result<Option<Started>, RuntimeError> {
         let (before, objects) = match &call.continued {
             Some(continued) => (continued.before, None),
@@ -52,7 +54,9 @@ impl ToolRunner {
                     state.push_unrecorded(&mut unrecorded, live.clock().now());
                 }
                 let session = &state.execution.session;
-                let limits = state.view.evaluation(call.evaluation_id).and_then(|known| known.budget);
+                let evaluation = call.evaluation_id;
+                let known = state.view.evaluation(evaluation);
+                let limits = known.ok_or(RuntimeError::NoEvaluation { evaluation })?.budget;
                 let one_call = Amounts { calls: 1, ..Amounts::ZERO };
                 let ledger = state.view.ledger();
                 let earlier = ledger.committed_before(call.evaluation_id);
@@ -103,6 +107,7 @@ impl ToolRunner {
                     pre,
                     resources: state.execution.resources.for_call().declared(tool.spec.resources),
                     changed: Vec::new(),
+                    waiter: waiter.clone(),
                     started: live.clock().monotonic(),
                     conflicts: 0,
                     allotment,
@@ -115,8 +120,26 @@ impl ToolRunner {
         Ok(started)
     }
 
+    /// Says how a call ends that could not be started. Where its state before it could not be captured that is its own failure:
+    /// nothing has happened, and the others go on.
+    pub(super) async fn not_started(
+        &self,
+        call: &CallRequest,
+        error: RuntimeError,
+    ) -> Result<CallEnd, RuntimeError> {
+        if !matches!(error, RuntimeError::Workspace(_) | RuntimeError::State(_)) {
+            return Err(error);
+        }
+        let cause = with_causes(&error);
+        let message = format!("what {} would start from could not be captured: {cause}", call.name);
+        self.refuse(call, Failure::by_runtime("capture_failed", message, Retry::Allowed)).await
+    }
+
     /// Runs the handler and settles what comes of it.
     pub(super) async fn attempt(&self, mut started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
+        if started.waiter.is_gone() {
+            return self.stopped(started, hold, Stop::Abandoned, None).await;
+        }
         let live = &self.live;
         let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
         let deadline = live.deadline(started.call.evaluation_id);
@@ -152,6 +175,7 @@ impl ToolRunner {
             timeout: started.tool.spec.timeout,
             deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
             cancel: started.call.cancel.clone().unwrap_or_else(|| self.cancel.clone()),
+            waiter: started.waiter.clone(),
             stop,
             processes,
             grace: self.grace,
@@ -170,7 +194,7 @@ impl ToolRunner {
             Ended::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
             Ended::Stuck(why) => {
                 let reason = format!("{}: {why}; its files cannot be put back", started.tool.name());
-                started.resources.end(false);
+                started.end_resources(false);
                 Err(live.poison(reason).await)
             }
         }

@@ -1,19 +1,26 @@
 //! The suite of all callers: two of them, each over files in memory and over a real directory.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
-use backstitch_core::execution::{CompositeSnapshot, ExecutionStateError, SnapshotMetadata};
-use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
+use backstitch_core::execution::{CompositeSnapshot, SnapshotMetadata};
+use backstitch_core::filesystem::{FileOperations as _, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::CallId;
+use backstitch_core::journal::Effect;
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{Filesystem, Workspace};
-use backstitch_core::session::{Capture, Session, SlicePolicy};
-use backstitch_core::tool::Tool;
-use backstitch_runtime::{CallEnd, CallRequest, RuntimeError, ToolRunner};
+use backstitch_core::session::{BoxError, Capture, Session, SlicePolicy};
+use backstitch_core::time::FixedClock;
+use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
+use backstitch_core::view::CallStatus;
+use backstitch_runtime::{CallEnd, CallRequest, RuntimeError, ToolRunner, load_view};
 use backstitch_store::MemoryStore;
-use backstitch_testkit::tool::{Asked, Counter, Ended, Ending, ToolCaller};
+use backstitch_testkit::sample::Task;
+use backstitch_testkit::tool::{Asked, Counter, Ended, Ending, ToolCaller, set_up};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
@@ -44,8 +51,6 @@ pub(crate) struct Caller {
     way: Way,
     queue: mpsc::UnboundedSender<Turn>,
     runtime: Runtime,
-    /// Whether state in memory was taken back without a record, so that it no longer is what the journal says.
-    gone_back: AtomicBool,
     _disk: Option<Disk>,
 }
 
@@ -67,13 +72,15 @@ pub(crate) fn open(place: Place, way: Way, tools: Vec<Tool>) -> Caller {
             (disk.store.clone(), disk.workspace.clone(), Some(disk))
         }
     };
+    let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let files = Some(workspace.clone());
     let resources = Counter::default().resources();
-    let harness = runtime.block_on(Harness::with_resources(store, tools, Some(workspace.clone()), resources));
+    let harness = runtime.block_on(Harness::with(store, clock, resources, tools, files, set_up));
     let (queue, turns) = mpsc::unbounded_channel();
     if let Way::Batch = way {
         runtime.spawn(serve(harness.runner.clone(), turns));
     }
-    Caller { harness, workspace, way, queue, runtime, gone_back: AtomicBool::new(false), _disk: disk }
+    Caller { harness, workspace, way, queue, runtime, _disk: disk }
 }
 
 async fn serve(runner: Arc<ToolRunner>, mut turns: mpsc::UnboundedReceiver<Turn>) {
@@ -86,6 +93,23 @@ async fn serve(runner: Arc<ToolRunner>, mut turns: mpsc::UnboundedReceiver<Turn>
     }
 }
 
+/// What a future gives if it is polled so many times.
+pub(crate) async fn polled<F: Future>(mut future: Pin<&mut F>, polls: usize) -> Option<F::Output> {
+    let mut left = polls;
+    poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
 impl Caller {
     /// Runs something where the calls run.
     pub(crate) fn block_on<R>(&self, work: impl Future<Output = R>) -> R {
@@ -94,7 +118,7 @@ impl Caller {
 
     async fn run(&self, calls: Vec<CallRequest>) -> Result<Vec<CallEnd>, RuntimeError> {
         match self.way {
-            Way::Direct => self.harness.runner.run_all(calls).await,
+            Way::Direct => self.harness.runner.run_all(calls).await.into_iter().collect(),
             Way::Batch => {
                 let asked: Vec<_> = calls.iter().map(|call| call.call_id).collect();
                 let (answer, ends) = oneshot::channel();
@@ -147,6 +171,14 @@ impl ToolCaller for Caller {
         })
     }
 
+    fn status(&self, call: CallId) -> (CallStatus, bool) {
+        self.runtime.block_on(async {
+            let state = self.harness.live.state().await;
+            let call = state.view.call(call).unwrap();
+            (call.status(), call.is_open())
+        })
+    }
+
     fn look(&self, look: &mut dyn FnMut(&Session)) {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
@@ -159,9 +191,7 @@ impl ToolCaller for Caller {
                     .snapshot_with(Capture::policies([SlicePolicy::State, SlicePolicy::Log]))
                     .content_digest()
             };
-            if !self.gone_back.load(Ordering::SeqCst) {
-                assert_eq!(digest(&session).unwrap(), digest(&state.execution.session).unwrap());
-            }
+            assert_eq!(digest(&session).unwrap(), digest(&state.execution.session).unwrap());
         });
     }
 
@@ -169,9 +199,23 @@ impl ToolCaller for Caller {
         self.workspace.filesystem()
     }
 
-    fn go_back_to(&self, call: CallId) -> Result<(), ExecutionStateError> {
-        self.gone_back.store(true, Ordering::SeqCst);
-        self.runtime.block_on(async { self.harness.live.state().await.execution.rollback_to_tool(call) })
+    fn go_back_to(&self, call: CallId) -> Result<(), BoxError> {
+        self.runtime.block_on(self.harness.live.rollback_to_tool(call))?;
+        Ok(())
+    }
+
+    fn abandon(&self, asked: Asked, polls: usize) -> (CallId, bool) {
+        self.runtime.block_on(async {
+            let call = self.harness.call(&asked.name, asked.arguments).await;
+            let call_id = call.call_id;
+            let runner = self.harness.runner.clone();
+            let dropped = async move { polled(pin!(runner.run(call)), polls).await.is_some() };
+            let had_ended = match self.way {
+                Way::Direct => dropped.await,
+                Way::Batch => tokio::spawn(dropped).await.unwrap(),
+            };
+            (call_id, had_ended)
+        })
     }
 }
 
@@ -193,6 +237,78 @@ mod batch_in_memory {
 
 mod batch_in_a_directory {
     backstitch_testkit::tool_conformance!(super::factory(super::Place::Directory, super::Way::Batch));
+}
+
+#[test]
+fn a_rewind_that_is_dropped_anywhere_is_made_or_is_not() {
+    use backstitch_testkit::tool::{Act, Outcome, Script};
+    for place in [Place::Memory, Place::Directory] {
+        let caller = open(place, Way::Direct, backstitch_testkit::tool::tools());
+        let call = |name: &str, outcome| {
+            let acts = [Act::Append(name.into()), Act::Extend("file.txt".into(), name.into())];
+            caller.turn(vec![Script::new(acts, outcome).asked("act")])[0].call_id
+        };
+        let tasks = || {
+            let mut tasks = String::new();
+            caller.look(&mut |session| {
+                tasks = session.all::<Task>().unwrap().iter().map(|task| task.key.clone()).collect();
+            });
+            tasks
+        };
+        call("a", Outcome::Success);
+        for polls in 0.. {
+            let before = tasks();
+            let second = call("b", Outcome::Success);
+            let rewind =
+                async { polled(pin!(caller.harness.live.rollback_to_tool(second)), polls).await.is_some() };
+            let had_ended = caller.runtime.block_on(rewind);
+            // The next call fails, so that its rollback shows what it took for the state before it.
+            call("c", Outcome::Error);
+            let path = FilePath::new("file.txt").unwrap();
+            assert_eq!(caller.filesystem().read_text(&path).unwrap(), tasks(), "after {polls} polls");
+            assert!(tasks() == before || tasks() == format!("{before}b"), "after {polls} polls");
+            if had_ended {
+                assert_eq!(tasks(), before);
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_that_the_end_of_the_async_runtime_cuts_off_is_recovered_by_opening_the_session_again() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let slow = Tool::builder("slow", "Does not end.")
+        .unwrap()
+        .effect(Effect::Workspace)
+        .workspace(WorkspaceUse::None)
+        .handler(|_: ToolContext, (): ()| async { std::future::pending::<Result<ToolResult, _>>().await });
+    let first = runtime();
+    let harness = first.block_on(Harness::over(store.clone(), vec![slow], None));
+    first.block_on(async {
+        let call = harness.call("slow", json!({})).await;
+        assert!(polled(pin!(harness.runner.run(call)), 1).await.is_none());
+    });
+    drop(first);
+    runtime().block_on(async {
+        let error = harness.live.flush().await.unwrap_err();
+        assert!(matches!(error, RuntimeError::AheadOfStore { .. }), "{error}");
+        let view = load_view(&*store, harness.live.id(), None).await.unwrap();
+        assert!(view.calls().next().unwrap().is_open(), "its intent is what the next one goes on from");
+    });
+}
+
+#[test]
+fn what_is_handed_out_of_a_live_session_keeps_nobody_waiting() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let harness = Harness::new(vec![]).await;
+        let before = harness.live.state().await;
+        assert_eq!(before.view.head(), harness.live.state().await.view.head());
+        harness.call("anything", json!({})).await;
+        assert_ne!(before.view.head(), harness.live.state().await.view.head(), "it is a copy");
+    });
 }
 
 #[test]

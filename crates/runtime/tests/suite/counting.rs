@@ -1,18 +1,19 @@
-//! A store that counts how often it is written to, and that can be made to take forever.
+//! A store that counts how often it is written to, and that can be made to take long.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, SavedSnapshot, Store, StoreError};
 use backstitch_store::MemoryStore;
+use tokio::sync::watch;
 
 #[derive(Default)]
 pub(crate) struct CountingStore {
     inner: MemoryStore,
     appends: AtomicUsize,
-    stalls: AtomicBool,
+    stalls: watch::Sender<bool>,
 }
 
 impl CountingStore {
@@ -20,9 +21,13 @@ impl CountingStore {
         self.appends.load(Ordering::SeqCst)
     }
 
-    /// Stores what it is given from now on, and never says so.
+    /// Stores what it is given from now on, and does not say so before it goes on.
     pub(crate) fn stall(&self) {
-        self.stalls.store(true, Ordering::SeqCst);
+        self.stalls.send_replace(true);
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.stalls.send_replace(false);
     }
 }
 
@@ -54,9 +59,7 @@ impl Store for CountingStore {
         self.appends.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             let appended = self.inner.append(session, expected, fence, batch).await;
-            if self.stalls.load(Ordering::SeqCst) {
-                std::future::pending::<()>().await;
-            }
+            self.stalls.subscribe().wait_for(|stalls| !stalls).await.unwrap();
             appended
         })
     }

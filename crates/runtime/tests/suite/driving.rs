@@ -188,13 +188,19 @@ async fn a_call_is_journaled_before_it_runs_and_pure_ones_after() {
 }
 
 #[tokio::test]
-async fn a_commit_that_nobody_waited_for_leaves_a_session_that_has_to_be_opened_again() {
+async fn a_commit_that_nobody_waits_for_is_made_all_the_same() {
     let store = Arc::new(crate::counting::CountingStore::default());
     let runtime = Runtime::new(store.clone());
     let driver = runtime.create(scripted(vec![reply("done", &[])]), SessionOptions::default()).await.unwrap();
     store.stall();
     let waited = tokio::time::timeout(Duration::from_millis(20), driver.start("sew")).await;
-    assert!(waited.is_err(), "the store never answers");
+    assert!(waited.is_err(), "the store does not answer");
+    store.go_on();
+    // Whoever comes next waits for it, and finds what it did.
     let error = driver.start("sew").await.unwrap_err();
-    assert!(matches!(error, RuntimeError::AheadOfStore { .. }), "{error}");
+    assert!(matches!(error, RuntimeError::EvaluationOpen { .. }), "{error}");
+    let answer = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(answer.text, "done");
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    assert_eq!(driver.session().state().await.view.head(), view.head());
 }

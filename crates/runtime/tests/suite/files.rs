@@ -149,7 +149,7 @@ async fn calls_of_one_turn_see_the_files_in_their_order() {
     for (name, text) in [("write", "1"), ("read", ""), ("write", "2"), ("read", "")] {
         calls.push(harness.call(name, json!({"path": "c.txt", "text": text})).await);
     }
-    let ends = harness.runner.run_all(calls).await.unwrap();
+    let ends = harness.run_all(calls).await;
     let texts: Vec<_> = ends.iter().map(|end| end.message().unwrap().content()).collect();
     assert_eq!(texts, ["written", "1", "written", "12"]);
 }

@@ -2,6 +2,7 @@
 
 use backstitch_core::journal::{Position, Record};
 use backstitch_core::session::{Slice, SlicePolicy};
+use backstitch_runtime::{CallEnd, CallRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::Harness;
@@ -24,6 +25,11 @@ impl Slice for Diagnosis {
 }
 
 impl Harness {
+    /// Makes the calls of one turn, none of which the runtime itself fails.
+    pub(crate) async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<CallEnd> {
+        self.runner.run_all(calls).await.into_iter().map(Result::unwrap).collect()
+    }
+
     pub(crate) async fn records(&self) -> Vec<Record> {
         self.live.store().read(self.live.id(), Position::START, 100_000).await.unwrap()
     }

@@ -11,7 +11,8 @@ use backstitch_core::journal::{EvaluationStarted, Origin, SessionCreated};
 use backstitch_core::message::{Arguments, Content, Message, OptionCall, PolicyName, RoleHint};
 use backstitch_core::ports::{Owner, Workspace};
 use backstitch_core::rng::Seed;
-use backstitch_core::time::FixedClock;
+use backstitch_core::session::Session;
+use backstitch_core::time::{Clock, FixedClock};
 use backstitch_core::tool::Tool;
 use backstitch_runtime::{CallEnd, CallRequest, LiveSession, Surroundings, ToolRunner, Tools};
 use backstitch_store::MemoryStore;
@@ -45,6 +46,18 @@ impl Harness {
         resources: Resources,
     ) -> Self {
         let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
+        Self::with(store, clock, resources, tools, workspace, |_| {}).await
+    }
+
+    /// The same with a clock, resources and reducers.
+    pub(crate) async fn with(
+        store: Arc<MemoryStore>,
+        clock: Arc<dyn Clock>,
+        resources: Resources,
+        tools: impl IntoIterator<Item = Tool>,
+        workspace: Option<Arc<dyn Workspace>>,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Self {
         let ids = IdStream::from_seed([1; 32], clock.clone());
         let session_id: SessionId = ids.next();
         let surroundings =
@@ -59,7 +72,7 @@ impl Harness {
             tags: BTreeMap::new(),
             extra: Extra::default(),
         };
-        let live = LiveSession::create(surroundings, created, |_| {}).await.unwrap();
+        let live = LiveSession::create(surroundings, created, set_up).await.unwrap();
         let evaluation: EvaluationId = ids.next();
         let started = EvaluationStarted {
             evaluation_id: evaluation,

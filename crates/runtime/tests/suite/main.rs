@@ -4,6 +4,7 @@
 mod asking;
 mod callers;
 mod checkpoints;
+mod commits;
 mod counting;
 mod coverage;
 mod crash;

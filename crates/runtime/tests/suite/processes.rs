@@ -246,16 +246,20 @@ async fn a_call_that_nobody_waits_for_leaves_no_writer() {
     let disk = Disk::new();
     let harness = disk.harness(vec![shell()]).await;
     let call = harness.call("shell", json!({"command": format!("{WRITER}; wait")})).await;
-    let runner = harness.runner.clone();
+    let (runner, call_id) = (harness.runner.clone(), call.call_id);
     let running = tokio::spawn(async move { runner.run(call).await });
     let path = disk.path("beat");
     tokio::task::spawn_blocking(move || await_that("the writer", || path.exists())).await.unwrap();
+    let group = harness.live.state().await.view.call(call_id).unwrap().processes[0].group;
     running.abort();
     let _ = running.await;
-    let processes = harness.live.state().await.view.calls().next().unwrap().processes.clone();
-    let group = processes[0].group;
-    tokio::task::spawn_blocking(move || await_that("its end", || !is_alive(group))).await.unwrap();
+    // Whoever comes next waits for its end.
+    harness.run("shell", json!({"command": "true"})).await;
+    assert!(!is_alive(group));
+    assert!(!disk.path("beat").exists(), "its files are put back");
     assert_nobody_writes(&disk.path("beat"));
+    let state = harness.live.state().await;
+    assert_eq!(state.view.call(call_id).unwrap().status(), backstitch_core::view::CallStatus::Failed);
 }
 
 /// Ways to leave the group, each of which goes on writing to `beat`. `$WRITE` is the writer.

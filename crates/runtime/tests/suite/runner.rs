@@ -305,7 +305,7 @@ async fn calls_side_by_side_lose_nothing() {
     for number in 0..8 {
         calls.push(harness.call("slow", json!({"text": number.to_string()})).await);
     }
-    let ends = harness.runner.run_all(calls).await.unwrap();
+    let ends = harness.run_all(calls).await;
     assert!(ends.iter().all(|end| matches!(end, CallEnd::Succeeded(_))));
     let mut findings = harness.findings().await;
     findings.sort();
@@ -333,7 +333,7 @@ async fn a_call_that_overwrites_what_another_changed_runs_again() {
         harness.call("seeding", json!({"text": "all"})).await,
         harness.call("appending", json!({"text": "one"})).await,
     ];
-    let ends = harness.runner.run_all(calls).await.unwrap();
+    let ends = harness.run_all(calls).await;
     assert!(ends.iter().all(|end| matches!(end, CallEnd::Succeeded(_))), "{ends:?}");
     assert_eq!(harness.findings().await, ["all after 1"]);
     let state = harness.live.state().await;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use backstitch_core::execution::{CompositeSnapshot, ExecutionStateError};
+use backstitch_core::execution::CompositeSnapshot;
 use backstitch_core::id::CallId;
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::Filesystem;
-use backstitch_core::session::Session;
+use backstitch_core::session::{BoxError, Session};
 use backstitch_core::tool::Tool;
+use backstitch_core::view::CallStatus;
 use serde_json::Value;
 
 /// A call to make.
@@ -57,19 +58,26 @@ pub trait ToolCaller {
     /// What the model was told of its calls, in the order in which that was recorded.
     fn results(&self) -> Vec<OptionResult>;
 
+    /// How far a call has come, and whether it was started and has no outcome.
+    fn status(&self, call: CallId) -> (CallStatus, bool);
+
     /// Looks at the session.
     fn look(&self, look: &mut dyn FnMut(&Session));
 
     /// The files.
     fn filesystem(&self) -> Arc<dyn Filesystem>;
 
-    /// Takes the state back to before a call.
-    fn go_back_to(&self, call: CallId) -> Result<(), ExecutionStateError>;
+    /// Takes the session back to before a call.
+    fn go_back_to(&self, call: CallId) -> Result<(), BoxError>;
+
+    /// Makes a call, polls it so many times and drops it. Gives the call, and whether it had ended by then.
+    fn abandon(&self, call: Asked, polls: usize) -> (CallId, bool);
 }
 
 /// Opens sessions whose tools are called in one way.
 pub trait CallerFactory {
-    /// A new session with these tools, with files, of which there are none yet, and with a [`Counter`](super::Counter).
+    /// A new session with these tools, with the reducers of [`set_up`](super::set_up), with files, of which there are none yet, and with a
+    /// [`Counter`](super::Counter).
     fn open(&self, tools: Vec<Tool>) -> Box<dyn ToolCaller>;
 }
 

@@ -10,4 +10,4 @@ mod script;
 
 pub use caller::{Asked, CallerFactory, Ended, Ending, ToolCaller};
 pub use counter::Counter;
-pub use script::{Act, Outcome, Script, tools};
+pub use script::{Act, Measure, Outcome, Reading, Script, Seat, set_up, tools};

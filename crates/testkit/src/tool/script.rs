@@ -8,7 +8,7 @@ use std::time::Duration;
 use backstitch_core::filesystem::FilePath;
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::{BoxFuture, Filesystem, FilesystemError, Recursion, WriteMode};
-use backstitch_core::session::{Draft, SessionError};
+use backstitch_core::session::{Draft, Event, Session, SessionError, Slice, SliceOp, SlicePolicy};
 use backstitch_core::tool::{
     ResourceUse, Tool, ToolContext, ToolError, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse,
 };
@@ -42,8 +42,68 @@ pub enum Act {
     Fill(String, usize),
     /// Changes the counter, so that the order of two changes shows.
     Count(u64),
+    /// Takes the only seat. Of calls that do so side by side each finds it free, and all but one are refused at their commit.
+    Claim(String),
+    /// The same, where being refused is a panic of the reducer.
+    ClaimOrPanic(String),
+    /// Adds an item that cannot be written as JSON, and passes the error on.
+    Unstorable,
+    /// Tries to add such an item, to state and to a log, and goes on without.
+    TryUnstorable,
     /// Lets others go on.
     Yield,
+}
+
+/// Working state: who has the only seat. It is refused to everybody but the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// Who has it.
+    pub by: String,
+    /// Whether the reducer panics instead of refusing.
+    pub or_panic: bool,
+}
+
+impl Slice for Seat {
+    const NAME: &'static str = "sample/seat";
+}
+
+/// Working state: a number, which JSON may not have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measure(pub f64);
+
+impl Slice for Measure {
+    const NAME: &'static str = "sample/measure";
+}
+
+/// A log of numbers, which JSON may not have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reading(pub f64);
+
+impl Slice for Reading {
+    const NAME: &'static str = "sample/reading";
+    const POLICY: SlicePolicy = SlicePolicy::Log;
+}
+
+/// An event that no session takes.
+#[derive(Debug, Clone, Copy)]
+enum Unwelcome {
+    Refused,
+    Panics,
+}
+
+impl Event for Unwelcome {}
+
+/// Registers what the reducers of a session have to be for the scripted tools.
+pub fn set_up(session: &mut Session) {
+    session.register::<Seat, Seat>(|seats, seat, _| match (seats.is_empty(), seat.or_panic) {
+        (true, _) => Ok(SliceOp::Append(seat.clone())),
+        (false, false) => Err("the seat is taken".into()),
+        (false, true) => panic!("the seat is taken"),
+    });
+    session.register::<Task, Unwelcome>(|_, event, _| match **event {
+        Unwelcome::Refused => Err("it is not welcome".into()),
+        Unwelcome::Panics => panic!("it is not welcome"),
+    });
 }
 
 /// How a call ends.
@@ -64,12 +124,23 @@ pub enum Outcome {
     Expansion,
     /// It does not end, and is stopped.
     Hang,
+    /// It succeeds, with an event that a reducer refuses.
+    EventRefused,
+    /// It succeeds, with an event that a reducer panics at.
+    EventPanics,
 }
 
 impl Outcome {
     /// The ways to fail that the model is told of.
-    pub const FAILURES: [Self; 5] =
-        [Self::Error, Self::Unsuccessful, Self::Validation, Self::Panic, Self::Hang];
+    pub const FAILURES: [Self; 7] = [
+        Self::Error,
+        Self::Unsuccessful,
+        Self::Validation,
+        Self::Panic,
+        Self::Hang,
+        Self::EventRefused,
+        Self::EventPanics,
+    ];
 }
 
 /// What a call does and how it ends.
@@ -148,6 +219,8 @@ impl ToolHandler for Scripted {
                     reason: "they are closed".into(),
                 }),
                 Outcome::Hang => std::future::pending().await,
+                Outcome::EventRefused => Ok(ToolResult::ok("done").with_event(Unwelcome::Refused)),
+                Outcome::EventPanics => Ok(ToolResult::ok("done").with_event(Unwelcome::Panics)),
             }
         })
     }
@@ -168,6 +241,16 @@ fn perform(context: &ToolContext, act: &Act) -> Result<(), ToolError> {
                 let key = key.clone();
                 draft.clear_where(move |task: &Task| task.key == key).map(drop)
             })
+        }
+        Act::Claim(by) => session(&|draft| draft.append(Seat { by: by.clone(), or_panic: false }).map(drop)),
+        Act::ClaimOrPanic(by) => {
+            session(&|draft| draft.append(Seat { by: by.clone(), or_panic: true }).map(drop))
+        }
+        Act::Unstorable => session(&|draft| draft.append(Measure(f64::NAN)).map(drop)),
+        Act::TryUnstorable => {
+            assert!(session(&|draft| draft.append(Measure(f64::INFINITY)).map(drop)).is_err());
+            assert!(session(&|draft| draft.append(Reading(f64::NAN)).map(drop)).is_err());
+            Ok(())
         }
         Act::Log(text) => session(&|draft| draft.append(Remark { text: text.clone() }).map(drop)),
         Act::Write(path, text) => write(context, path, text, WriteMode::Overwrite),

@@ -5,11 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a property that does not hold panics")]
 
+mod abandoned;
 mod acceptance;
+mod commits;
 mod failures;
 mod random;
 
+pub use abandoned::*;
 pub use acceptance::*;
+pub use commits::*;
 pub use failures::*;
 pub use random::*;
 
@@ -34,6 +38,10 @@ macro_rules! each_tool_property {
             arguments_that_do_not_fit_change_nothing,
             unknown_tools_change_nothing,
             logs_of_failing_calls_are_kept,
+            an_item_that_cannot_be_stored_fails_where_it_is_added,
+            a_refusal_at_the_commit_fails_that_call_alone,
+            failures_of_any_kind_harm_no_sibling,
+            a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next,
             calls_of_a_turn_see_files_in_their_order,
             calls_of_a_turn_change_resources_in_their_order,
             a_tool_that_does_not_declare_resources_cannot_change_one,

@@ -80,7 +80,10 @@ impl Model {
             Act::Extend(path, text) => self.files.entry(path.clone()).or_default().push_str(text),
             Act::Delete(path) => drop(self.files.remove(path)),
             Act::Count(by) => self.number = self.number.wrapping_mul(3).wrapping_add(*by),
-            Act::Fill(..) | Act::Yield => {}
+            Act::Fill(..) | Act::Yield | Act::TryUnstorable => {}
+            Act::Claim(_) | Act::ClaimOrPanic(_) | Act::Unstorable => {
+                unreachable!("these turns do not have it")
+            }
         }
     }
 }

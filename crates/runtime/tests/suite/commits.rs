@@ -1,0 +1,235 @@
+//! The commit of a call: what can still fail it, what no longer can, and what it routes to whom.
+
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use backstitch_core::execution::{PreparedRestore, ResourceSnapshot, Resources, Scope, Snapshotable};
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{CallOutcome, Effect};
+use backstitch_core::message::Arguments;
+use backstitch_core::session::BoxError;
+use backstitch_core::slices::ToolInvoked;
+use backstitch_core::time::{Clock, FixedClock, Timestamp};
+use backstitch_core::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_runtime::{CallEnd, CallRequest, RuntimeError, Telemetry, TelemetryEvent, ToolRunner, Tools};
+use backstitch_store::MemoryStore;
+use serde_json::{Value, json};
+
+use crate::findings::Finding;
+use crate::harness::Harness;
+
+fn builder(name: &str) -> ToolBuilder {
+    let builder = Tool::builder(name, "Takes a note.").unwrap();
+    builder.effect(Effect::Workspace).workspace(WorkspaceUse::None)
+}
+
+fn note(context: &ToolContext, text: &str) -> Result<(), ToolError> {
+    Ok(context.session(|draft| draft.append(Finding(text.to_owned())).map(drop))??)
+}
+
+fn noting() -> Tool {
+    builder("noting").handler(|context: ToolContext, (): ()| async move {
+        note(&context, "noted")?;
+        Ok(ToolResult::ok("noted"))
+    })
+}
+
+/// A clock that moves on whenever somebody looks at it.
+#[derive(Debug, Default)]
+struct MovingClock(AtomicI64);
+
+impl Clock for MovingClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_micros(self.0.fetch_add(1, Ordering::SeqCst)).unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.now().since(Timestamp::UNIX_EPOCH)
+    }
+}
+
+fn collected(telemetry: &Telemetry) -> Arc<Mutex<Vec<ToolInvoked>>> {
+    let published: Arc<Mutex<Vec<ToolInvoked>>> = Arc::default();
+    let heard = published.clone();
+    telemetry.subscribe(move |event| {
+        if let TelemetryEvent::ToolInvoked(invoked) = event {
+            heard.lock().unwrap().push((**invoked).clone());
+        }
+    });
+    published
+}
+
+#[tokio::test]
+async fn what_is_recorded_and_what_is_published_of_a_call_is_one_event() {
+    let failing = builder("failing")
+        .handler(|_: ToolContext, (): ()| async { Err::<ToolResult, _>(ToolError::new("no")) });
+    let tools = Tools::new([noting(), failing]).unwrap();
+    let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(MovingClock::default()));
+    let harness = Harness::with(store, clock, Resources::default(), [], None, |_| {}).await;
+    let telemetry = Telemetry::default();
+    let published = collected(&telemetry);
+    let runner = ToolRunner::new(harness.live.clone(), tools).with_telemetry(telemetry);
+    for (name, arguments) in [
+        ("noting", json!({})),
+        ("failing", json!({})),
+        ("noting", json!({"unknown": 1})),
+        ("unheard_of", json!({})),
+    ] {
+        let call = harness.call(name, arguments).await;
+        runner.run(call).await.unwrap();
+    }
+    let state = harness.live.state().await;
+    let recorded: Vec<_> =
+        state.execution.session.all::<ToolInvoked>().unwrap().iter().map(|one| (**one).clone()).collect();
+    assert_eq!(recorded.len(), 4);
+    assert_eq!(*published.lock().unwrap(), recorded);
+}
+
+/// A resource that can be captured so many times.
+struct Brittle(AtomicUsize);
+
+impl Snapshotable for Brittle {
+    fn snapshot_name(&self) -> &'static str {
+        "brittle"
+    }
+
+    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
+        match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
+            Ok(_) => Ok(ResourceSnapshot::Stored(Value::Null)),
+            Err(_) => Err("it is used up".into()),
+        }
+    }
+
+    fn prepare_restore(&self, _: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
+        Ok(PreparedRestore::new(|_: &mut Self| Ok(())))
+    }
+}
+
+/// Something that is made by a call, for the session.
+struct Handle;
+
+fn brittle(captures: usize, closed: Arc<AtomicUsize>) -> Resources {
+    let builder = Resources::builder().with_snapshotable(Brittle(AtomicUsize::new(captures)));
+    let close = move |_: &Handle| {
+        closed.fetch_add(1, Ordering::SeqCst);
+    };
+    builder.with_closing_maker(Scope::Session, |_| Ok(Arc::new(Handle)), close).build().unwrap()
+}
+
+#[tokio::test]
+async fn nothing_after_the_commit_turns_a_call_into_an_error() {
+    let using = builder("using").handler(|context: ToolContext, (): ()| async move {
+        context.resource::<Handle>()?.unwrap();
+        note(&context, "used")?;
+        Ok(ToolResult::ok("used"))
+    });
+    let closed: Arc<AtomicUsize> = Arc::default();
+    let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(FixedClock::default()));
+    let harness = Harness::with(store, clock, brittle(1, closed.clone()), [], None, |_| {}).await;
+    let telemetry = Telemetry::default();
+    let published = collected(&telemetry);
+    let runner =
+        ToolRunner::new(harness.live.clone(), Tools::new([using]).unwrap()).with_telemetry(telemetry);
+    let call = harness.call("using", json!({})).await;
+    let end = runner.run(call).await.unwrap();
+    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert_eq!(harness.findings().await, ["used"]);
+    assert_eq!(published.lock().unwrap().len(), 1);
+    assert_eq!(closed.load(Ordering::SeqCst), 0, "what the call made for the session stays open");
+}
+
+#[tokio::test]
+async fn an_error_of_the_runtime_in_one_call_hides_no_sibling() {
+    let harness = Harness::new(vec![noting()]).await;
+    let good = harness.call("noting", json!({})).await;
+    let (ids, arguments) = (
+        backstitch_core::id::IdStream::from_seed([9; 32], harness.live.clock().clone()),
+        Arguments::from_object(serde_json::Map::new()),
+    );
+    // It belongs to an evaluation that there is not.
+    let astray = CallRequest::new(ids.next(), ids.next::<EvaluationId>(), "noting", arguments);
+    let later = harness.call("noting", json!({})).await;
+    let ends = harness.runner.run_all(vec![good, astray, later]).await;
+    assert!(matches!(ends[0], Ok(CallEnd::Succeeded(_))), "{ends:?}");
+    assert!(matches!(ends[1], Err(RuntimeError::NoEvaluation { .. })), "{ends:?}");
+    assert!(matches!(ends[2], Ok(CallEnd::Succeeded(_))), "{ends:?}");
+    assert_eq!(harness.findings().await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_event_of_a_result_is_part_of_the_call() {
+    let giving = builder("giving").handler(|_: ToolContext, (): ()| async {
+        Ok(ToolResult::ok("found one").with_event(Finding("given".into())))
+    });
+    let failing = builder("failing").handler(|_: ToolContext, (): ()| async {
+        Ok(ToolResult::failed("found none").with_event(Finding("lost".into())))
+    });
+    let harness = Harness::new(vec![giving, failing]).await;
+    assert!(matches!(harness.run("failing", json!({})).await, CallEnd::Failed(_)));
+    assert!(harness.findings().await.is_empty());
+    assert!(matches!(harness.run("giving", json!({})).await, CallEnd::Succeeded(_)));
+    assert_eq!(harness.findings().await, ["given"]);
+}
+
+#[tokio::test]
+async fn a_value_that_is_kept_from_the_model_is_recorded_all_the_same() {
+    let hiding = builder("hiding").handler(|_: ToolContext, (): ()| async {
+        Ok(ToolResult::ok("measured").with_value(json!({"points": [1, 2, 3]}))?.exclude_value_from_context())
+    });
+    let harness = Harness::new(vec![hiding]).await;
+    let end = harness.run("hiding", json!({})).await;
+    let message = end.message().unwrap();
+    assert_eq!(message.content(), "measured");
+    let result = message.message.option_result().unwrap();
+    assert_eq!(result.result.inline(), Some(&json!("measured")));
+    let recorded = serde_json::to_value(result).unwrap();
+    assert_eq!(recorded["value_not_in_context"], json!({"points": [1, 2, 3]}));
+}
+
+#[tokio::test]
+async fn a_deadline_that_passes_inside_a_call_rolls_it_back() {
+    let slow = builder("slow").handler(|context: ToolContext, (): ()| async move {
+        note(&context, "half done")?;
+        std::future::pending::<()>().await;
+        Ok(ToolResult::ok("late"))
+    });
+    // One that looks at the time that is left, and finds none.
+    let careful = builder("careful").handler(|context: ToolContext, (): ()| async move {
+        note(&context, "half done")?;
+        Err::<ToolResult, _>(ToolError::DeadlineExceeded)
+    });
+    let harness = Harness::new(vec![noting(), slow, careful]).await;
+    harness.run("noting", json!({})).await;
+    let deadline = harness.live.clock().now().saturating_add(Duration::from_millis(50));
+    harness.live.set_deadline(harness.evaluation, deadline);
+    for name in ["slow", "careful"] {
+        let end = harness.run(name, json!({})).await;
+        let CallEnd::DeadlineExceeded(told) = &end else { panic!("{name}: {end:?}") };
+        let result = told.message.option_result().unwrap();
+        assert_eq!((result.is_error, result.error_type.as_deref()), (true, Some("deadline_exceeded")));
+        assert_eq!(harness.findings().await, ["noted"], "{name}");
+        let state = harness.live.state().await;
+        let call = state.view.calls().next_back().unwrap();
+        assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallOutcome::Failed);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_a_handler_makes_through_the_runner_is_a_transaction_of_its_own() {
+    let harness: Arc<OnceLock<Arc<Harness>>> = Arc::default();
+    let inside = harness.clone();
+    let outer = builder("outer").handler(move |context: ToolContext, (): ()| {
+        let harness = inside.get().unwrap().clone();
+        async move {
+            note(&context, "outer")?;
+            let end = harness.run("noting", json!({})).await;
+            assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+            Err::<ToolResult, _>(ToolError::new("and then it failed"))
+        }
+    });
+    let open = Arc::new(Harness::new(vec![noting(), outer]).await);
+    assert!(harness.set(open.clone()).is_ok());
+    assert!(matches!(open.run("outer", json!({})).await, CallEnd::Failed(_)));
+    assert_eq!(open.findings().await, ["noted"], "what the inner call did stands");
+}

@@ -1,0 +1,53 @@
+//! A call may be dropped at any await point.
+
+use backstitch_core::view::CallStatus;
+
+use super::*;
+
+/// More polls than any call of the suite needs.
+const MOST_POLLS: usize = 10_000;
+
+/// Wherever a call is dropped, whoever comes next finds the session as it was before, or, where the call was being committed, as it is
+/// after it; and the journal says which.
+pub fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(factory: &dyn CallerFactory) {
+    for (tool, outcome) in [
+        ("act", Outcome::Success),
+        ("act", Outcome::Error),
+        ("act", Outcome::Panic),
+        ("act", Outcome::EventRefused),
+        ("think", Outcome::Success),
+    ] {
+        let caller = open(factory);
+        prepare(&*caller);
+        for polls in 0..MOST_POLLS {
+            let what = format!("{tool} that would end with {outcome:?}, dropped after {polls} polls");
+            let before = caller.state();
+            let mut acts = vec![Act::Append("more".into()), Act::Log(what.clone())];
+            if tool == "act" {
+                acts.push(Act::Count(7));
+                acts.push(Act::Write("file.txt".into(), what.clone()));
+                acts.push(Act::Yield);
+                acts.push(Act::Delete("directory".into()));
+            }
+            acts.push(Act::Yield);
+            let (dropped, had_ended) = caller.abandon(Script::new(acts, outcome).asked(tool), polls);
+            // The next call fails too, so that its rollback shows what it took for the state before it.
+            let next = Script::new([Act::Append("next".into())], Outcome::Error).asked("act");
+            assert_eq!(caller.turn(vec![next])[0].ending, Ending::Failed, "{what}");
+            let (status, is_open) = caller.status(dropped);
+            assert!(!is_open, "{what}: it has no end");
+            match status {
+                CallStatus::Completed => {
+                    assert_eq!(tasks(&*caller).last().map(String::as_str), Some("more"), "{what}");
+                    if tool == "act" {
+                        assert_eq!(file(&*caller, "file.txt"), Some(what), "it is committed, or it is not");
+                    }
+                }
+                CallStatus::Failed | CallStatus::Pending => assert_unchanged(&before, &*caller, &what),
+            }
+            if had_ended {
+                break;
+            }
+        }
+    }
+}
