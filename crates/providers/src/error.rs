@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use backstitch_core::ports::wait;
+use backstitch_core::ports::wait_text;
 pub(crate) use classify::{of_event, said_error};
 pub use classify::{of_response, retry_delay};
 
@@ -120,7 +120,7 @@ impl fmt::Display for ErrorKind {
 
 /// A provider did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{provider} did not answer ({kind}): {message}{}", wait(*.retry_after))]
+#[error("{provider} did not answer ({kind}): {message}{}", wait_text(*.retry_after))]
 pub struct ProviderError {
     /// The provider.
     pub provider: Provider,

@@ -1,7 +1,7 @@
 //! Why answers end: the documented words of each provider, and what they mean.
 //!
-//! The tables hold every reason that the providers document (read in November 2026, from the type definitions of their SDKs:
-//! openai 3.49, anthropic 2.8, google-genai 3.1). `docs/providers.md` shows them. A word that is in no table is kept and noted in
+//! The tables hold every reason that the providers document (as of 2026-11-15, from the type definitions of their SDKs on npm:
+//! `openai` 6.49.0, `@anthropic-ai/sdk` 1.8.0, `@google/genai` 2.32.0, and from their guides). `docs/providers.md` shows them. A word that is in no table is kept and noted in
 //! the journal; the answer counts. A reason that is missing altogether counts as an ordinary end, because compatible servers
 //! leave it out.
 
@@ -34,13 +34,17 @@ pub enum FinishMeaning {
 
 use FinishMeaning::{ContextFull, Length, Malformed, Other, Pause, Whole, Withheld};
 
-/// `finish_reason` of Chat Completions.
+/// `finish_reason` of Chat Completions. The last three are of servers that are compatible with it: Mistral has the first two, DeepSeek
+/// the third.
 const OPENAI_CHAT: &[(&str, FinishMeaning)] = &[
     ("stop", Whole),
     ("tool_calls", Whole),
     ("function_call", Whole),
     ("length", Length),
     ("content_filter", Withheld),
+    ("model_length", Length),
+    ("error", Malformed),
+    ("insufficient_system_resource", Malformed),
 ];
 
 /// `incomplete_details.reason` of Responses, or `status` where there is none.

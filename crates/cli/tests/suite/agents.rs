@@ -172,6 +172,39 @@ fn a_session_goes_on_with_another_provider_and_every_request_agrees() {
     assert_eq!(shown["text"], "Done.");
 }
 
+/// What a script said has no raw payload, so that it is told to the model in words; the model refuses what a strict server refuses.
+#[test]
+fn a_session_of_a_script_goes_on_with_every_provider() {
+    for (provider, variable) in PROVIDERS {
+        for said in ["text = \"I look.\"", ""] {
+            let stage = Stage::new().with_variable(variable, KEY);
+            stage
+                .write("script.toml", &format!("[[reply]]\n{said}\n[[reply.call]]\nname = \"list_files\"\n"));
+            let script = format!("scripted:{}", stage.path("script.toml").display());
+            assert_eq!(stage.run(&["run", "Look", "--model", &script]).code, Some(1));
+            let model = Model::new(provider, [Said::Text("Seen.")]);
+            let name = format!("{provider}:{MODEL}");
+            let ran = stage.run(&["resume", "--model", &name, "--base-url", &model.url]);
+            assert_eq!(ran.worked_quietly(), "Seen.\n", "{provider} after {said:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_provider_cannot_honour_and_what_never_ends_is_refused_before_anything_starts() {
+    let stage = Stage::new().with_variable("OPENAI_API_KEY", KEY);
+    stage.write("agent.toml", "model = 'openai:m'\n[request]\nthinking = 16000\n");
+    let agent = stage.path("agent.toml").display().to_string();
+    let ran = stage.run(&["run", "Look", "--agent", &agent]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.errors.contains("agent.toml:3: request.thinking: "), "{}", ran.errors);
+    for endless in [["--agent", "/dev/zero"], ["--model", "scripted:/dev/zero"]] {
+        let ran = stage.run(&["run", "Look", endless[0], endless[1]]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.errors.contains("bytes"), "{}", ran.errors);
+    }
+}
+
 #[test]
 fn a_key_is_nowhere_even_when_a_provider_repeats_it() {
     for (provider, variable) in PROVIDERS {

@@ -6,6 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use backstitch::providers::Provider;
+use backstitch::providers::validate::{validate, validate_form};
 use serde_json::{Value, json};
 
 /// The name of the model.
@@ -56,8 +58,9 @@ impl Model {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let Some(request) = read_request(&mut stream) else { continue };
+                let refused = refusal(provider, &request);
                 requests.lock().unwrap().push(request);
-                let Some(answer) = answers.pop_front() else { continue };
+                let Some(answer) = refused.or_else(|| answers.pop_front()) else { continue };
                 std::thread::spawn(move || answer_with(&mut stream, provider, &answer));
             }
         });
@@ -68,6 +71,18 @@ impl Model {
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
+}
+
+/// What a strict server says to a request that breaks a rule or has not the published form.
+fn refusal(provider: &str, request: &Asked) -> Option<Said> {
+    let provider = Provider::named(provider)?;
+    let body: Value = serde_json::from_str(&request.body).ok()?;
+    let valid = validate(provider, &body).and_then(|()| validate_form(provider, &body));
+    let message = valid.err()?.to_string();
+    Some(Said::Refused(
+        "400 Bad Request",
+        json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string(),
+    ))
 }
 
 fn read_request(stream: &mut TcpStream) -> Option<Asked> {

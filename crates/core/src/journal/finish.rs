@@ -28,8 +28,8 @@ pub enum Finish {
     /// policy hands over what was said before it was withheld, as scripted ones do.
     Filter,
     /// The provider interrupted a long answer and expects to be asked again with what was said so far (`pause_turn`). Neither a
-    /// failure nor a final answer: ask again at once, without adding a message. The request then ends with this turn, where the
-    /// provider takes that.
+    /// failure nor a final answer: ask again at once, without adding a message. Rendering adds what the provider needs in order to
+    /// continue.
     Pause,
     /// Another reason, in the provider's own word, whose meaning is not known here. It counts as [`Finish::Stop`] or
     /// [`Finish::Calls`], and a note in the journal names it.

@@ -194,7 +194,7 @@ impl Answer {
 
 /// A policy did not answer. The question may be asked again; nothing was recorded.
 #[derive(Debug, thiserror::Error)]
-#[error("{policy} did not answer ({kind}): {message}{}", wait(*.retry_after))]
+#[error("{policy} did not answer ({kind}): {message}{}", wait_text(*.retry_after))]
 pub struct PolicyError {
     /// Who was asked.
     pub policy: PolicyName,
@@ -212,7 +212,7 @@ pub struct PolicyError {
 }
 
 /// The end of an error's text that names the wait which was asked for; empty where none was.
-pub fn wait(retry_after: Option<Duration>) -> String {
+pub fn wait_text(retry_after: Option<Duration>) -> String {
     let Some(wait) = retry_after else { return String::new() };
     let seconds = (wait.as_secs_f64() * 10.0).ceil() / 10.0;
     format!("; it asks to wait {seconds} s before it is asked again")
