@@ -133,7 +133,7 @@ impl Group {
     fn kill(&mut self) -> Option<ExitStatus> {
         self.ended = true;
         // Those that left the group are found as long as whoever started them lives.
-        let family = family::descendants(self.id);
+        let family = if has_exited(self.id) { Vec::new() } else { family::descendants(self.id) };
         let _ = kill_process_group(self.id, Signal::KILL);
         if let Some(watchdog) = &mut self.watchdog {
             let _ = watchdog.kill();
@@ -164,6 +164,12 @@ fn watchdog(group: Pid) -> io::Result<Child> {
 fn await_exit(child: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while waitid(WaitId::Pid(child), options).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+}
+
+/// Whether a child has ended. Its status is left where it is.
+fn has_exited(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    matches!(waitid(WaitId::Pid(child), options), Ok(Some(_)))
 }
 
 /// Waits until no process of a killed group runs any more. One that has ended counts as gone, even where nobody asks for its

@@ -57,7 +57,9 @@ impl ToolRunner {
                 return self.refuse(call, failure).await;
             }
         };
-        let agent = sub_agent.agent(caller);
+        let mut agent = sub_agent.agent(caller);
+        // What a caller may not give back, nobody below it may.
+        agent.secrets = agent.secrets.and(&self.secrets);
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
             Ok(Some(started)) => started,
             Ok(None) => return Ok(CallEnd::BudgetExhausted),

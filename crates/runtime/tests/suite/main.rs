@@ -25,6 +25,7 @@ mod outside;
 mod people;
 mod processes;
 mod prompts;
+mod replaced;
 mod resources;
 mod restarts;
 mod runner;
