@@ -79,6 +79,7 @@ fn inner(message: Message, turn: u64, sequence: u64) -> Arc<InnerMessage> {
         prompt_key: "render".into(),
         created_at: "2026-01-02T03:04:05Z".parse().expect("invariant: a time"),
         message,
+        role: None,
         provider: None,
         extra: Extra::default(),
     })

@@ -105,6 +105,7 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
         parent_evaluation: None,
         budget: None,
         deadline_millis: None,
+        decider: None,
         extra: Extra::default(),
     };
     live.record(vec![started.into()]).await.expect("an evaluation can be started");

@@ -92,7 +92,7 @@
 //! # let evaluation: EvaluationId = ids.next();
 //! # live.record(vec![EvaluationStarted {
 //! #     evaluation_id: evaluation, prompt_ns: "docs".into(), prompt_key: "tools".into(), fingerprint: None,
-//! #     parent_evaluation: None, budget: None, deadline_millis: None, extra: Default::default(),
+//! #     parent_evaluation: None, budget: None, deadline_millis: None, decider: None, extra: Default::default(),
 //! # }.into()]).await?;
 //! # let runner = ToolRunner::new(live.clone(), tools);
 //! # let (live, runner, ids) = (&live, &runner, &ids);

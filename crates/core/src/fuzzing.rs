@@ -122,6 +122,7 @@ fn take_in(record: Record) {
         parent_evaluation: None,
         budget: None,
         deadline_millis: None,
+        decider: None,
         extra: Extra::default(),
     };
     let (mut records, _) =

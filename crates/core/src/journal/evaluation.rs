@@ -7,6 +7,7 @@ use crate::budget::Limits;
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::EvaluationId;
+use crate::message::PolicyName;
 use crate::object::ObjectRef;
 
 /// A prompt starts to be driven to an answer.
@@ -30,6 +31,9 @@ pub struct EvaluationStarted {
     /// How much active time it has, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_millis: Option<u64>,
+    /// The policy that decides. Only what it says can be an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decider: Option<PolicyName>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -52,6 +56,9 @@ pub struct EvaluationResumed {
     /// A digest of the contract of the prompt that it goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
+    /// The policy that decides from now on, when it is another one or none was named before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decider: Option<PolicyName>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

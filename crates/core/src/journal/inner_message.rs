@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::finish::Finish;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, MessageId};
-use crate::message::{Content, Message, MessageError, RoleHint};
+use crate::message::{Content, Message, MessageError, PolicyName, RoleHint};
 use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
 use crate::session::{Slice, SlicePolicy};
 use crate::time::Timestamp;
@@ -35,6 +35,10 @@ pub struct InnerMessage {
     pub created_at: Timestamp,
     /// What was said.
     pub message: Message,
+    /// Who speaks in parts: it follows from the policy that speaks and the one that decides when the message is recorded
+    /// ([`Role::of_parts`]). Messages of older journals have none, and are read by their hint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// What only the provider that made it understands; on the first message of its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderSidecar>,
@@ -76,6 +80,9 @@ pub struct ProviderSidecar {
     pub extra: Extra,
 }
 
+/// The name under which the rendered prompt speaks.
+const PROMPT: &str = "prompt";
+
 /// Who speaks, in the words of providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -90,19 +97,37 @@ pub enum Role {
     Tool,
 }
 
+impl Role {
+    /// Who speaks in a message of an evaluation in which `decider` decides; `None` for calls and results, whose kind says it. The
+    /// prompt speaks first or not at all. What anybody else says is an observation, in the role of a user. Hints mean nothing here.
+    pub fn of_parts(message: &Message, decider: &PolicyName, sequence: u64) -> Option<Self> {
+        message.parts()?;
+        let is_prompt = sequence == 0 && message.policy.as_str() == PROMPT;
+        Some(match () {
+            () if is_prompt => Self::System,
+            () if message.policy == *decider => Self::Assistant,
+            () => Self::User,
+        })
+    }
+
+    /// Who speaks in parts by their hint alone, which is all that older journals have. Parts without a hint were made by a policy.
+    fn hinted(hint: Option<RoleHint>) -> Self {
+        match hint {
+            Some(RoleHint::System) => Self::System,
+            Some(RoleHint::User) => Self::User,
+            Some(RoleHint::Tool) => Self::Tool,
+            Some(RoleHint::Assistant) | None => Self::Assistant,
+        }
+    }
+}
+
 impl InnerMessage {
-    /// Who speaks: the assistant in calls, the tool in results, and in parts whom the hint names. Parts without a hint were
-    /// made by a policy, so they are the assistant's.
+    /// Who speaks: the assistant in calls, the tool in results, and in parts whoever was recorded.
     pub fn role(&self) -> Role {
         match &self.message.content {
             Content::OptionCall(_) => Role::Assistant,
             Content::OptionResult(_) => Role::Tool,
-            Content::Parts(_) => match self.message.role_hint_for_llm {
-                Some(RoleHint::System) => Role::System,
-                Some(RoleHint::User) => Role::User,
-                Some(RoleHint::Tool) => Role::Tool,
-                Some(RoleHint::Assistant) | None => Role::Assistant,
-            },
+            Content::Parts(_) => self.role.unwrap_or_else(|| Role::hinted(self.message.role_hint_for_llm)),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::journal::{
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, PauseReason, Point, ProgramStarted,
     RequestStarted, TaskFinished, TurnFinished,
 };
+use crate::message::PolicyName;
 
 /// An evaluation of the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Evaluation {
     pub started: Point,
     /// How it was started. An evaluation that was loaded from a snapshot has no such record.
     pub start: Option<Arc<EvaluationStarted>>,
+    /// The policy that decides; none in journals that do not say.
+    pub decider: Option<PolicyName>,
     /// What it may spend.
     pub budget: Option<Limits>,
     /// How much active time it has from `active` on.
@@ -58,6 +61,7 @@ impl Evaluation {
             prompt_key: key.to_owned(),
             started,
             start: None,
+            decider: None,
             budget: None,
             allotted: None,
             active: Duration::ZERO,
@@ -78,12 +82,14 @@ impl Evaluation {
     }
 
     pub(super) fn begin(&mut self, started: &Arc<EvaluationStarted>) {
+        self.decider = started.decider.clone();
         self.budget = started.budget;
         self.allotted = started.deadline_millis.map(Duration::from_millis);
         self.start = Some(started.clone());
     }
 
     pub(super) fn go_on(&mut self, resumed: &EvaluationResumed) {
+        self.decider = resumed.decider.clone().or(self.decider.take());
         self.budget = resumed.budget.or(self.budget);
         if let Some(millis) = resumed.deadline_millis {
             (self.allotted, self.active) = (Some(Duration::from_millis(millis)), Duration::ZERO);

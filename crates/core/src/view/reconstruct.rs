@@ -92,6 +92,7 @@ impl Rebuilt<'_> {
                 prompt_key: self.state.prompt_key.clone(),
                 created_at: said.created_at,
                 message,
+                role: Some(said.role),
                 provider: None,
                 extra: Extra::default(),
             };

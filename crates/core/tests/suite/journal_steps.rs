@@ -145,6 +145,7 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
                 budget,
                 deadline_millis,
                 fingerprint,
+                decider: None,
                 extra,
             });
         }

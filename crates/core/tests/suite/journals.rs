@@ -181,6 +181,7 @@ impl Writer {
             parent_evaluation: None,
             budget: None,
             deadline_millis: None,
+            decider: None,
             extra: Extra::default(),
         });
         let running = Running { id, sequence: 0, turns: 0, pending: Vec::new(), finished: false };
@@ -222,6 +223,7 @@ impl Writer {
             prompt_key: "plan".into(),
             created_at: time(self.records.len() as i64),
             message,
+            role: None,
             provider: None,
             extra: Extra::default(),
         }

@@ -44,6 +44,7 @@ impl Simulation {
             prompt_key: "machine".into(),
             created_at: self.ids.clock().now(),
             message,
+            role: None,
             provider: None,
             extra: Default::default(),
         });

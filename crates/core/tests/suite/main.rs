@@ -11,6 +11,7 @@ mod filesystem;
 mod fold_model;
 mod fold_problems;
 mod fuzz;
+mod hints;
 mod journal;
 mod journal_steps;
 mod journals;

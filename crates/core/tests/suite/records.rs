@@ -9,9 +9,10 @@ use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LeftOut,
     Note, ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted,
-    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, ResourceChanged, Rewound,
+    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, ResourceChanged, Rewound, Role,
     SessionCreated, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
+use backstitch_core::message::PolicyName;
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
 use backstitch_core::time::Timestamp;
@@ -159,6 +160,7 @@ pub(crate) fn inner_message() -> impl Strategy<Value = InnerMessage> {
             extra,
         )| {
             let message_id = MessageId::from(message_id);
+            let role = [None, Some(Role::User), Some(Role::Assistant)][(turn % 3) as usize];
             InnerMessage {
                 message_id,
                 evaluation_id,
@@ -168,6 +170,7 @@ pub(crate) fn inner_message() -> impl Strategy<Value = InnerMessage> {
                 prompt_key,
                 created_at,
                 message,
+                role,
                 provider,
                 extra,
             }
@@ -196,6 +199,7 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
     (evaluation_id(), text(), text(), more, extra()).prop_map(
         |(evaluation_id, prompt_ns, prompt_key, more, extra)| {
             let (fingerprint, parent_evaluation, budget, deadline_millis) = more;
+            let decider = fingerprint.map(|_| PolicyName::new("decider").unwrap());
             EvaluationStarted {
                 evaluation_id,
                 prompt_ns,
@@ -204,6 +208,7 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
                 parent_evaluation,
                 budget,
                 deadline_millis,
+                decider,
                 extra,
             }
         },
@@ -358,7 +363,8 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     let resumed = (evaluation_id(), option::of(text()), option::of(limits()), any::<Option<u64>>(), extra())
         .prop_map(|(evaluation_id, owner, budget, deadline_millis, extra)| {
             let fingerprint = None;
-            EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, extra }
+            let decider = fingerprint.map(|_| PolicyName::new("decider").unwrap());
+            EvaluationResumed { evaluation_id, owner, budget, deadline_millis, fingerprint, decider, extra }
         });
     let causes = [
         ObservationCause::Started,

@@ -193,6 +193,7 @@ fn said(
         prompt_key: "tailor".into(),
         created_at: sample::clock().now(),
         message: builder.to_message().unwrap(),
+        role: None,
         provider: None,
         extra: Extra::default(),
     }

@@ -96,6 +96,7 @@ impl Seen {
                 prompt_key: first.prompt_key.clone(),
                 created_at: first.created_at,
                 message,
+                role: Some(shown.role),
                 provider: None,
                 extra: Extra::default(),
             }));

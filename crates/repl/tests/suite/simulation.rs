@@ -75,6 +75,7 @@ impl Simulation {
             parent_evaluation: None,
             budget: None,
             deadline_millis: None,
+            decider: None,
             extra: Extra::default(),
         };
         let mut simulation = Self {
@@ -124,6 +125,7 @@ impl Simulation {
             prompt_key: "lisp".into(),
             created_at: at(),
             message,
+            role: None,
             provider: None,
             extra: Extra::default(),
         });

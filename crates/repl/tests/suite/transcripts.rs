@@ -45,6 +45,7 @@ impl Writer {
             prompt_key: "sample".into(),
             created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
             message,
+            role: None,
             provider,
             extra: Default::default(),
         }));

@@ -149,6 +149,7 @@ impl Driver {
             parent_evaluation: parent,
             budget: agent.limits(),
             deadline_millis: agent.deadline.map(millis),
+            decider: Some(agent.policy.name().clone()),
             extra: Extra::default(),
         }
     }

@@ -13,7 +13,7 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     Decision, Effect, EvaluationResumed, Files, Outcome, PauseReason, Paused, Resolved,
 };
-use backstitch_core::message::Arguments;
+use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::{Call, CallStatus};
 
@@ -68,6 +68,7 @@ impl Driver {
             budget: options.budget,
             deadline_millis: options.deadline.map(millis),
             fingerprint: self.agent.fingerprint().ok(),
+            decider: self.other_decider(evaluation).await,
             extra: Extra::default(),
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
@@ -79,6 +80,14 @@ impl Driver {
             return Ok(ended);
         }
         self.drive(evaluation).await
+    }
+
+    /// The policy that decides now, where the evaluation names another one or none.
+    async fn other_decider(&self, evaluation: EvaluationId) -> Option<PolicyName> {
+        let state = self.live.state().await;
+        let known = state.view.evaluation(evaluation).and_then(|known| known.decider.as_ref());
+        let decider = self.agent.policy.name();
+        (known != Some(decider)).then(|| decider.clone())
     }
 
     /// An evaluation that came with a snapshot was never started here.

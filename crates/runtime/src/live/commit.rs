@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, InnerMessage, PauseReason, Paused, Position, RecordBody, Rewound};
+use backstitch_core::journal::{
+    Batch, InnerMessage, PauseReason, Paused, Position, RecordBody, Rewound, Role,
+};
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
@@ -356,14 +358,17 @@ impl LiveState {
     ) -> Result<InnerMessage, RuntimeError> {
         let known = self.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
         let session = &self.execution.session;
+        let sequence = known.messages + offset;
+        let decider = known.decider.as_ref();
         Ok(InnerMessage {
             message_id: session.ids().next(),
             evaluation_id: evaluation,
-            sequence: known.messages + offset,
+            sequence,
             turn,
             prompt_ns: known.prompt_ns.clone(),
             prompt_key: known.prompt_key.clone(),
             created_at: self.execution.clock.now(),
+            role: decider.and_then(|decider| Role::of_parts(&message, decider, sequence)),
             message,
             provider: None,
             extra: Extra::default(),

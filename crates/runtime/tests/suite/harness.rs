@@ -82,6 +82,7 @@ impl Harness {
             parent_evaluation: None,
             budget: None,
             deadline_millis: None,
+            decider: None,
             extra: Extra::default(),
         };
         live.record(vec![started.into()]).await.unwrap();

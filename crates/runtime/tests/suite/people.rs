@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::journal::{Effect, PauseReason};
-use backstitch_core::message::PolicyName;
+use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
+use backstitch_core::ports::Answer;
 use backstitch_runtime::{
-    Agent, Ended, HumanPolicy, ResumeOptions, Runtime, SessionOptions, SubAgent, Tools,
+    Agent, Ended, FunctionPolicy, HumanPolicy, ResumeOptions, Runtime, SessionOptions, SubAgent, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -62,4 +63,57 @@ async fn an_agent_asks_a_person_like_any_other_agent() {
             .iter()
             .any(|message| message.tool_call_id().is_some() && message.content() == "blue")
     );
+}
+
+#[tokio::test]
+async fn a_person_answers_the_same_whatever_the_hints_of_messages_say() {
+    for hint in [None, Some(RoleHint::System), Some(RoleHint::Assistant), Some(RoleHint::User)] {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let driver = runtime.create(person(), SessionOptions::default()).await.unwrap();
+        driver.start("which colour?").await.unwrap();
+        let evaluation = driver.session().state().await.view.latest_evaluation().unwrap().evaluation_id;
+        let words = Content::Parts(vec![Part::text("blue it is")].into());
+        let policy = PolicyName::new("user").unwrap();
+        let said = Message { role_hint_for_llm: hint, step_num: Some(1), ..Message::new(policy, words) };
+        driver.session().say(evaluation, 0, vec![said]).await.unwrap();
+        let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+        assert_eq!(answered.text, "blue it is", "{hint:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_policy_says_is_no_answer_and_the_decider_is_asked_after_it() {
+    for hint in [None, Some(RoleHint::Assistant), Some(RoleHint::System), Some(RoleHint::User)] {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), {
+            let is_down = is_down.clone();
+            move |question| {
+                let is_down = is_down.load(Ordering::SeqCst);
+                let heard: Vec<_> = question.shown.iter().map(|message| message.content()).collect();
+                async move {
+                    match is_down {
+                        true => Err("not now".into()),
+                        false => Ok(Answer::text(heard.join(" | "))),
+                    }
+                }
+            }
+        });
+        let agent = Agent::new("tests", "tailor", Arc::new(policy));
+        let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+        driver.start("measure").await.unwrap_err();
+        let evaluation = driver.session().state().await.view.latest_evaluation().unwrap().evaluation_id;
+        let words = Content::Parts(vec![Part::text("observation: 12 degrees")].into());
+        let policy = PolicyName::new("sensor").unwrap();
+        let said = Message { role_hint_for_llm: hint, step_num: Some(1), ..Message::new(policy, words) };
+        driver.session().say(evaluation, 0, vec![said]).await.unwrap();
+        is_down.store(false, Ordering::SeqCst);
+        let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+        assert_eq!(answered.text, "measure | observation: 12 degrees", "{hint:?}");
+        let view = runtime.view(driver.session().id()).await.unwrap();
+        let known = view.latest_evaluation().unwrap();
+        assert_eq!(known.decider.as_ref().map(PolicyName::as_str), Some("tailor"));
+        let transitions = view.transcript().unwrap().transitions(evaluation);
+        assert_eq!(transitions[0].observed.len(), 2, "{hint:?}");
+    }
 }

@@ -381,6 +381,7 @@ async fn a_tool_is_told_what_is_left_of_the_budget() {
         budget: Some(Limits { calls: Some(3), ..Limits::default() }),
         deadline_millis: None,
         fingerprint: None,
+        decider: None,
         extra: Extra::default(),
     };
     harness.live.record(vec![resumed.into()]).await.unwrap();

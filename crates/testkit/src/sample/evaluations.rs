@@ -31,6 +31,7 @@ impl Generator {
             parent_evaluation,
             budget: Some(Limits { total_tokens: Some(1_000_000), ..Limits::default() }),
             deadline_millis: Some(600_000),
+            decider: None,
             extra: Extra::default(),
         });
         let mut system = self.builder("prompt");
@@ -77,6 +78,7 @@ impl Generator {
             prompt_key: PROMPT_KEY.into(),
             created_at: self.clock.now(),
             message,
+            role: None,
             provider,
             extra: Extra::default(),
         };

@@ -196,6 +196,7 @@ impl Generator {
                 budget,
                 deadline_millis,
                 fingerprint,
+                decider: None,
                 extra,
             });
         }

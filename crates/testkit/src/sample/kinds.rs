@@ -61,6 +61,7 @@ pub fn every_kind() -> Journal {
         parent_evaluation: Some(ids.next()),
         budget: Some(Limits { calls: Some(9), ..Limits::default() }),
         deadline_millis: Some(1_000),
+        decider: None,
         extra: extra.clone(),
     };
     let request = RequestStarted {
@@ -144,6 +145,7 @@ pub fn every_kind() -> Journal {
             budget: None,
             deadline_millis: Some(60_000),
             fingerprint: None,
+            decider: None,
             extra: extra.clone(),
         }),
         Batch::at(at).with(Resolved {
@@ -254,6 +256,7 @@ fn said(
         prompt_key: "every-kind".into(),
         created_at: ids.clock().now(),
         message,
+        role: None,
         provider: None,
         extra: unknown(),
     }

@@ -50,6 +50,7 @@ impl Talk {
             prompt_key: "talk".into(),
             created_at: sample::clock().now(),
             message,
+            role: None,
             provider,
             extra: Extra::default(),
         });
