@@ -166,10 +166,10 @@ pub use backstitch_workspace as workspace;
 pub use backstitch_runtime::{
     Agent, Answered, Backoff, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift,
     Driver, Ended, Evaluator, Events, Fidelity, FileCheckpointHandler, FilesRestored, FunctionPolicy,
-    Happening, HumanPolicy, LiveSession, MainLoop, MainLoopError, Mission, Piece, Place, PointSpec, Price,
-    Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime, RuntimeError,
-    SessionOptions, SubAgent, Surroundings, SystemClock, Task, Telemetry, TelemetryEvent, ToolRunner, Tools,
-    Watch, entropy, find_call, load_view, locate, read_records,
+    Happening, HumanPolicy, LiveSession, MainLoop, MainLoopError, Mission, OnTruncation, Piece, Place,
+    PointSpec, Price, Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime,
+    RuntimeError, SessionOptions, SubAgent, Surroundings, SystemClock, Task, Telemetry, TelemetryEvent,
+    ToolRunner, Tools, Watch, entropy, find_call, load_view, locate, read_records,
 };
 
 #[cfg(feature = "agent-file")]

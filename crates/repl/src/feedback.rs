@@ -24,6 +24,13 @@ pub(crate) fn no_program(none: NoProgram) -> String {
     )
 }
 
+/// What is wrong with an answer that reached its token limit.
+pub(crate) fn cut_off() -> String {
+    "the answer reached its token limit before its program was complete, so nothing of it was run. Answer with a shorter \
+     program, and leave the rest to the next one"
+        .to_owned()
+}
+
 /// What is wrong with a value that was returned.
 pub(crate) fn mismatched(signature: &Signature, mismatches: &[Mismatch]) -> String {
     let mut text = format!("what was returned does not fit the signature {}", signature.output);

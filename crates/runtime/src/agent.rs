@@ -14,6 +14,7 @@ use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use backstitch_repl::LispOptions;
 use backstitch_repl::transcript::{Compressed, TranscriptCompression};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::driver::Backoff;
@@ -25,6 +26,26 @@ use crate::sub_agent::SubAgent;
 
 /// How evaluations go unless something else is said: as long as they like, but not in circles.
 const LOOPS: ToolLoops = ToolLoops { max_turns: None, max_repeats: Some(12) };
+
+/// What becomes of an evaluation whose answer reached its token limit before it was complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTruncation {
+    /// It pauses with the reason `truncated`. Resuming it continues the answer, or takes it as it is.
+    #[default]
+    Pause,
+    /// The policy is asked to continue, up to eight times in a row.
+    Continue,
+    /// It fails with the kind `truncated`.
+    Fail,
+}
+
+impl OnTruncation {
+    /// Whether nothing else was decided.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
 
@@ -53,6 +74,8 @@ pub struct Agent {
     pub prices: Prices,
     /// How much active time an evaluation has.
     pub deadline: Option<Duration>,
+    /// What becomes of an evaluation whose answer reached its token limit.
+    pub on_truncation: OnTruncation,
     /// How often, and after which waits, a policy that could not answer is asked again.
     pub backoff: Backoff,
     /// How deep agents that work for agents may be nested, from the one that a person asked: its own are at depth 1.
@@ -94,6 +117,7 @@ impl Agent {
             budget: None,
             prices: Prices::default(),
             deadline: None,
+            on_truncation: OnTruncation::default(),
             backoff: Backoff::default(),
             max_depth: 3,
             output: None,
@@ -144,6 +168,13 @@ impl Agent {
         let Some(lisp) = self.lisp.as_ref().filter(|_| has_agents) else { return self.budget };
         let limits = self.budget.unwrap_or_default();
         Some(Limits { turns: limits.turns.or(Some(lisp.turn_budget)), ..limits })
+    }
+
+    /// Decides in advance what becomes of an answer that reached its token limit.
+    #[must_use]
+    pub fn with_on_truncation(mut self, on_truncation: OnTruncation) -> Self {
+        self.on_truncation = on_truncation;
+        self
     }
 
     /// Says what models cost.

@@ -181,6 +181,28 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
+    /// The answer reached its token limit before it was complete.
+    #[error("the answer reached its token limit: resume continues it, or accepts it as it is")]
+    Truncated {
+        /// What was said of it.
+        text: String,
+        /// The session of the sub-agent whose answer it is, at whatever depth; `None` when it is the session that was driven.
+        session: Option<SessionId>,
+    },
+    /// The evaluation's deadline has passed. It goes on when it is resumed with more time.
+    #[error("the deadline of evaluation {evaluation} has passed: resume it with more time")]
+    DeadlineExceeded {
+        /// The evaluation.
+        evaluation: EvaluationId,
+        /// The session of the sub-agent that ran out of time, at whatever depth; `None` when it is the session that was driven.
+        session: Option<SessionId>,
+    },
+    /// No answer that reached its token limit waits to be accepted.
+    #[error("session {session} has no answer that was cut off, so there is nothing to accept")]
+    NothingToAccept {
+        /// The session.
+        session: SessionId,
+    },
     /// There is no answer.
     #[error("there is no answer: {ended}")]
     NoAnswer {

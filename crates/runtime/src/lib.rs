@@ -28,7 +28,7 @@ mod sub_agent;
 mod telemetry;
 mod watch;
 
-pub use agent::Agent;
+pub use agent::{Agent, OnTruncation};
 pub use clock::SystemClock;
 pub use driver::{Answered, Backoff, Drift, Driver, Ended, Fidelity, Mission, Piece, ResumeOptions};
 pub use entropy::{EntropyError, fresh_ids};

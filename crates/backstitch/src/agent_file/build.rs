@@ -100,6 +100,7 @@ impl AgentDefinition {
         };
         agent.budget = self.budget.limits();
         agent.deadline = self.deadline.map(|deadline| deadline.0);
+        agent.on_truncation = self.on_truncation;
         agent.prices = self.known_prices();
         agent.secrets = secrets;
         let agent = agent.with_definition(self.to_recorded());

@@ -13,6 +13,7 @@ use crate::Script;
 use crate::budget::Limits;
 use crate::journal::Effect;
 use crate::slices::Visibility;
+use backstitch_runtime::OnTruncation;
 
 /// What an agent is: who decides, what it is told, what it may call and within which limits. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +80,9 @@ pub struct AgentDefinition {
     /// After how many answers in a row that make the same calls an evaluation ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_repeats: Option<u64>,
+    /// What becomes of an answer that reached its token limit.
+    #[serde(skip_serializing_if = "OnTruncation::is_default")]
+    pub on_truncation: OnTruncation,
     /// What the answer looks like.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputDefinition>,
@@ -111,6 +115,7 @@ impl Default for AgentDefinition {
             deadline: None,
             max_turns: None,
             max_repeats: None,
+            on_truncation: OnTruncation::default(),
             output: None,
             request: RequestDefinition::default(),
         }

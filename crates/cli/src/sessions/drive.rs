@@ -79,6 +79,9 @@ pub(crate) struct Resume {
     /// machine was restarted since: then the session asks.
     #[arg(long, value_enum)]
     files: Option<Found>,
+    /// Takes an answer that reached its token limit as it is. Without this the model is asked to continue it.
+    #[arg(long)]
+    accept: bool,
     #[command(flatten)]
     moved: MovedTo,
 }
@@ -108,6 +111,7 @@ impl Resume {
             drift,
             budget: self.model.budget.as_ref().and_then(|budget| budget.limits()),
             deadline: self.model.deadline.map(|deadline| deadline.0),
+            accept: self.accept,
             ..ResumeOptions::default()
         };
         let driven = opened.driven(evaluator.evaluate(&built.prompt, session, options)).await;

@@ -86,10 +86,13 @@ fn as_json(session: &LiveSession, ended: &Ended, waits: &[Waiting]) -> Value {
             (line["text"], line["output"]) = (json!(answered.text), json!(answered.output));
             line
         }
-        Ended::Paused { reason, call, detail, session: below, .. } => {
+        Ended::Paused { reason, call, detail, session: below, partial, .. } => {
             let mut line = line(session, "paused", json!(reason), detail.as_str());
             (line["reason"], line["call"], line["detail"]) = (json!(reason), json!(call), json!(detail));
             (line["waits"], line["waiting"]) = (json!(below), waiting::as_json(waits));
+            if let Some(partial) = partial {
+                line["partial"] = json!(partial);
+            }
             line
         }
         Ended::Failed { failure, .. } => {

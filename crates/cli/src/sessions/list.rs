@@ -122,6 +122,8 @@ pub(super) fn reason_word(reason: PauseReason) -> &'static str {
         PauseReason::EffectUnknown => "effect unknown",
         PauseReason::Budget => "budget",
         PauseReason::Asked => "asked",
+        PauseReason::Truncated => "answer cut off",
+        PauseReason::Deadline => "deadline",
         PauseReason::Poisoned => "poisoned",
     }
 }

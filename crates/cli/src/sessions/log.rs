@@ -11,6 +11,7 @@ use serde_json::json;
 use super::Common;
 use super::list::{line, reason_word};
 use super::place::{Place, short};
+use super::show::unfinished;
 use super::waiting::{PendingCall, pending_call};
 
 #[derive(Args)]
@@ -122,8 +123,8 @@ fn tell(record: &Record) -> Option<String> {
                         let arguments = line(&call.arguments.text(), 70);
                         format!("  calls {} {arguments}  [{}]", call.option_name, short(call.invocation_id))
                     }
-                    None if text.is_empty() => return None,
-                    None => format!("turn {}: {text}", message.turn),
+                    None if text.is_empty() && unfinished(message).is_empty() => return None,
+                    None => format!("turn {}: {text}{}", message.turn, unfinished(message)),
                 },
                 Role::System | Role::Tool => return None,
             }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use backstitch::filesystem::format;
-use backstitch::journal::Role;
+use backstitch::journal::{Finish, InnerMessage, Role};
 use backstitch::ports::{ObjectOverlay, Store as _};
 use backstitch::session::Capture;
 use backstitch::view::{CallStatus, Driver, JournalView};
@@ -108,7 +108,7 @@ impl Show {
                         Role::User => "user",
                         Role::Assistant | Role::Tool => "agent",
                     };
-                    println!("{who}: {}", message.content());
+                    println!("{who}: {}{}", message.content(), unfinished(message));
                 }
             }
         }
@@ -147,6 +147,16 @@ impl Show {
             shown["files"] = json!(files(place, view)?);
         }
         Ok(shown)
+    }
+}
+
+/// What is said beside an answer that is not whole.
+pub(super) fn unfinished(message: &InnerMessage) -> &'static str {
+    match message.provider.as_ref().and_then(|sidecar| sidecar.finish.as_ref()) {
+        Some(Finish::Length) => " [cut off by the token limit]",
+        Some(Finish::Filter) => " [withheld by a filter]",
+        Some(Finish::Pause) => " [interrupted by the provider]",
+        _ => "",
     }
 }
 

@@ -164,6 +164,13 @@ pub(super) fn explain(common: &Common, view: &JournalView, all: &[Waiting]) -> V
                 lines.push("keep them as they are; `--files restore` instead puts them back:".to_owned());
                 then = resume(" --files keep");
             }
+            (PauseReason::Truncated, _) => {
+                lines.push(format!("paused: {detail}, so it is not complete. `--accept` takes it as it is; without it the model continues:"));
+            }
+            (PauseReason::Deadline, _) => {
+                lines.push(format!("paused: {detail}. Continue with more time, for instance:"));
+                then = resume(" --deadline 10m");
+            }
             _ => lines.push(format!("paused: {detail}")),
         }
     }

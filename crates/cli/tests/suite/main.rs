@@ -18,3 +18,4 @@ mod stage;
 mod stores;
 mod taking_over;
 mod terminal;
+mod truncated;

@@ -108,6 +108,10 @@ pub enum PauseReason {
     Budget,
     /// Someone asked it to.
     Asked,
+    /// An answer reached its token limit: it is continued, or taken as it is.
+    Truncated,
+    /// The evaluation's deadline has passed: it goes on with more time.
+    Deadline,
     /// Its files could not be put back: nothing goes on until a person has looked.
     Poisoned,
 }
@@ -134,6 +138,8 @@ pub struct Resolved {
 pub enum Decision {
     /// Go on.
     Continue,
+    /// The answer that reached its token limit is taken as it is.
+    Accept,
     /// The call may run.
     Approve,
     /// The call may run with these arguments.

@@ -7,6 +7,7 @@
 
 mod past;
 mod tool_loop;
+mod turn_state;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub use past::Past;
 pub use tool_loop::{ToolLoop, ToolLoops};
+pub use turn_state::{TurnState, answers_of, final_text};
 
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
@@ -178,4 +180,10 @@ pub struct Shown {
 pub trait Machinery: Send + Sync {
     /// The machine of an evaluation.
     fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError>;
+
+    /// Whether an answer that reached its token limit is continued by the next one. Where it is not, its machines ask for a whole
+    /// one themselves.
+    fn continues_answers(&self) -> bool {
+        true
+    }
 }

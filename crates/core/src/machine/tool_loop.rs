@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Action, Ending, Event, Machine, MachineError, Machinery, Past, Wanted};
+use super::{Action, Ending, Event, Machine, MachineError, Machinery, Past, TurnState, Wanted};
 use crate::id::CallId;
 use crate::journal::{InnerMessage, Role};
 use crate::message::Arguments;
@@ -31,8 +31,10 @@ pub struct ToolLoop {
     wanted: Vec<Wanted>,
     /// Calls without a result that somebody was told to run.
     running: HashSet<CallId>,
-    /// Whether the last answer calls nothing, and nobody has said anything since.
+    /// Whether the last answer is final, and nobody has said anything since.
     is_answered: bool,
+    /// The turn whose answer counts as final although it reached its token limit.
+    accepted: Option<u64>,
     output: Option<Value>,
 }
 
@@ -51,7 +53,15 @@ impl ToolLoop {
 
     /// The loop of an evaluation as its transcript left it.
     pub fn rebuilt(max_turns: Option<u64>, messages: &[Arc<InnerMessage>]) -> Self {
-        let mut machine = Self::new(max_turns);
+        Self::rebuilt_accepting(max_turns, messages, None)
+    }
+
+    fn rebuilt_accepting(
+        max_turns: Option<u64>,
+        messages: &[Arc<InnerMessage>],
+        accepted: Option<u64>,
+    ) -> Self {
+        let mut machine = Self { accepted, ..Self::new(max_turns) };
         let mut answers: HashMap<u64, Vec<Arc<InnerMessage>>> = HashMap::new();
         for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
             answers.entry(message.turn).or_default().push(message.clone());
@@ -104,8 +114,10 @@ fn is_same_text(one: &Arguments, other: &Arguments) -> bool {
 impl Machine for ToolLoop {
     fn take_in(&mut self, event: Event) {
         match event {
-            Event::Said(_) => {
+            Event::Said(message) => {
                 self.is_answered = false;
+                // Answers that are continued count as well.
+                self.turns = self.turns.max(message.turn);
                 // What was said may be a reason to call the same again.
                 self.called.clear();
             }
@@ -125,7 +137,11 @@ impl Machine for ToolLoop {
                 });
                 let calls: Vec<Wanted> = calls.collect();
                 self.note_repeats(&calls);
-                self.is_answered = calls.is_empty();
+                self.is_answered = match TurnState::of(&messages) {
+                    TurnState::Whole | TurnState::Empty => true,
+                    TurnState::CutOff => self.accepted == Some(self.turns),
+                    TurnState::Calls | TurnState::Interrupted | TurnState::Withheld => false,
+                };
                 self.wanted.extend(calls);
                 self.output = output;
             }
@@ -176,7 +192,7 @@ pub struct ToolLoops {
 
 impl Machinery for ToolLoops {
     fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
-        let machine = ToolLoop::rebuilt(self.max_turns, &past.messages);
+        let machine = ToolLoop::rebuilt_accepting(self.max_turns, &past.messages, past.evaluation.accepted);
         Ok(Box::new(machine.with_max_repeats(self.max_repeats)))
     }
 }

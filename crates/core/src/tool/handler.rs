@@ -65,7 +65,7 @@ pub struct Tool {
     pub handler: Arc<dyn ToolHandler>,
     /// How an external tool finds out what became of an interrupted call.
     pub reconcile: Option<Reconcile>,
-    /// How an external tool undoes an effect.
+    /// How an external tool undoes an effect: called once by whoever drives the session after a call was decided to count as failed.
     pub compensate: Option<Compensate>,
 }
 

@@ -37,6 +37,8 @@ pub struct Evaluation {
     pub active: Duration,
     /// How many responses it has had.
     pub turns: u64,
+    /// The turn whose answer reached its token limit and was taken as it is, if somebody decided so.
+    pub accepted: Option<u64>,
     /// How many messages it has.
     pub messages: u64,
     /// The request that was started after the last response, if one was.
@@ -66,6 +68,7 @@ impl Evaluation {
             allotted: None,
             active: Duration::ZERO,
             turns: 0,
+            accepted: None,
             messages: 0,
             open_request: None,
             programs: imbl::Vector::new(),

@@ -11,8 +11,8 @@ use super::evaluation::Evaluation;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    EvaluationStarted, Files, InnerMessage, Paused, Place, Point, Position, Record, RecordBody, Resolved,
-    ResourceChanged, place_after, stands_at,
+    Decision, EvaluationStarted, Files, InnerMessage, Paused, Place, Point, Position, Record, RecordBody,
+    Resolved, ResourceChanged, place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
@@ -172,6 +172,12 @@ impl Visible {
             RecordBody::Resolved(resolved) => {
                 let Resolved { call_id, .. } = **resolved;
                 self.forget_pauses(|_, pause| pause.call_id == call_id);
+                if matches!(resolved.decision, Decision::Accept)
+                    && let Some(latest) = self.evaluations.back_mut()
+                {
+                    let latest = Arc::make_mut(latest);
+                    latest.accepted = Some(latest.turns);
+                }
                 if let Some(index) = call_id.and_then(|call| self.call_index.get(&call).copied()) {
                     self.edit_call(index).decision = Some(resolved.clone());
                 }

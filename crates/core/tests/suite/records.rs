@@ -9,8 +9,8 @@ use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LeftOut,
     Note, ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted,
-    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, ResourceChanged, Rewound, Role,
-    SessionCreated, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, ResourceChanged, Rewound,
+    Role, SessionCreated, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::PolicyName;
 use backstitch_core::rng::Seed;

@@ -16,7 +16,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{InnerMessage, ProgramStarted, RecordBody, Role, TurnFinished};
 use backstitch_core::machine::{
-    Action, Ending, Event, Machine, MachineError, Machinery, Past, Shown, Wanted,
+    Action, Ending, Event, Machine, MachineError, Machinery, Past, Shown, TurnState, Wanted,
 };
 use backstitch_core::message::Content;
 use backstitch_core::rng::Seed;
@@ -61,6 +61,11 @@ impl Machinery for LispMachinery {
     fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
         LispMachine::rebuilt(self.0.clone(), past).map(|machine| Box::new(machine) as Box<dyn Machine>)
     }
+
+    fn continues_answers(&self) -> bool {
+        // Half a program and its other half are two answers with two programs.
+        false
+    }
 }
 
 /// An answer of the model whose program has not been started.
@@ -69,6 +74,8 @@ struct Answer {
     origin: Origin,
     text: String,
     at: backstitch_core::time::Timestamp,
+    /// Whether it reached its token limit, and so holds half a program.
+    is_cut_off: bool,
 }
 
 /// Where a machine stands.
@@ -121,6 +128,8 @@ pub struct LispMachine {
     turns: u64,
     /// The turn of the latest thing that was said to the policy.
     said_in: Option<u64>,
+    /// The turn whose program runs although its answer reached the token limit.
+    accepted: Option<u64>,
     phase: Phase,
 }
 
@@ -128,7 +137,8 @@ impl LispMachine {
     fn new(prepared: Arc<Prepared>, evaluation: EvaluationId, seed: Seed) -> Self {
         let seen = Seen::new(&prepared);
         let left = Left::default();
-        Self { prepared, evaluation, seed, seen, left, turns: 0, said_in: None, phase: Phase::Ask }
+        let (turns, said_in, accepted, phase) = (0, None, None, Phase::Ask);
+        Self { prepared, evaluation, seed, seen, left, turns, said_in, accepted, phase }
     }
 
     fn said(&mut self, message: &Arc<InnerMessage>) {
@@ -154,6 +164,12 @@ impl LispMachine {
     fn answered(&mut self, messages: &[Arc<InnerMessage>]) {
         let Some(first) = messages.first() else { return };
         self.turns = self.turns.max(first.turn);
+        let state = TurnState::of(messages);
+        if state == TurnState::Interrupted {
+            self.phase = Phase::Ask;
+            return;
+        }
+        let is_cut_off = state == TurnState::CutOff && self.accepted != Some(first.turn);
         let texts = messages.iter().filter(|message| matches!(message.message.content, Content::Parts(_)));
         let texts: Vec<String> = texts.map(|message| message.content()).collect();
         let calls = messages.iter().filter_map(|message| {
@@ -169,13 +185,20 @@ impl LispMachine {
             })
         });
         let origin = Origin { evaluation: self.evaluation, turn: first.turn, answer: first.message_id };
-        let answer = Answer { origin, text: texts.join("\n"), at: first.created_at };
+        let answer = Answer { origin, text: texts.join("\n"), at: first.created_at, is_cut_off };
         self.phase = Phase::Answered(answer, calls.collect());
     }
 
     /// What is to be done about an answer: its program is found and recorded, before it runs.
     fn begin(&mut self, answer: Answer) -> Option<Action> {
-        match extract(&answer.text) {
+        let found = match answer.is_cut_off {
+            true => Err(TurnError { kind: "truncated".to_owned(), message: feedback::cut_off() }),
+            false => extract(&answer.text).map_err(|none| TurnError {
+                kind: "no_program".to_owned(),
+                message: feedback::no_program(none),
+            }),
+        };
+        match found {
             Ok(source) => {
                 let program = self.program(&answer, source.clone());
                 let run = Run::new(answer.origin, source, Vec::new(), HashMap::new());
@@ -183,8 +206,7 @@ impl LispMachine {
                 self.phase = Phase::Running(Box::new(run), Box::new(program.clone()));
                 Some(Action::Record(vec![program.into()]))
             }
-            Err(none) => {
-                let error = TurnError { kind: "no_program".to_owned(), message: feedback::no_program(none) };
+            Err(error) => {
                 let turn = Turn {
                     number: answer.origin.turn,
                     answer: answer.text,

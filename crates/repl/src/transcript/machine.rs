@@ -30,6 +30,10 @@ impl Machinery for Compressed {
         let history = past.messages.iter().cloned().collect();
         Ok(Box::new(CompressedMachine { machine, history, strategy: self.strategy.clone() }))
     }
+
+    fn continues_answers(&self) -> bool {
+        self.machinery.continues_answers()
+    }
 }
 
 struct CompressedMachine {

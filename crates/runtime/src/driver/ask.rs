@@ -21,7 +21,7 @@ use tracing::Instrument as _;
 use super::Driver;
 use super::drive::{Next, millis};
 use super::hydrate::Held;
-use super::question::{Asking, answers_left, as_said};
+use super::question::{Asking, answers_left};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable, push_changes};
 use crate::policy::WAITS;
@@ -35,6 +35,8 @@ enum Asked {
     OutOfTime,
     /// A person has not answered yet.
     Waits(String),
+    /// A filter withholds the answer: asking again would give the same.
+    Withheld(String),
 }
 
 impl Driver {
@@ -44,7 +46,8 @@ impl Driver {
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         if self.is_out_of_time(evaluation) {
-            return Ok(Next::Finish(out_of_time()));
+            let ended = self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
+            return Ok(Next::End(ended));
         }
         let answers_left = answers_left(&self.live.state().await.view, evaluation);
         let (question, left_out) = self.question(evaluation, machine.show(answers_left)).await?;
@@ -77,15 +80,18 @@ impl Driver {
                 note_finish(&mut answer, described);
                 let output = answer.output.clone();
                 let messages = self.record_answer(evaluation, turn, *answer, reservation).await?;
-                machine.take_in(Event::Answered { messages, output });
-                Ok(Next::GoOn)
+                machine.take_in(Event::Answered { messages: messages.clone(), output });
+                self.settle_answer(evaluation, &messages, machine).await
             }
             Asked::Stopped => {
                 let detail = "it was stopped while it waited for an answer";
                 Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
             }
             Asked::Cancelled => Ok(Next::Finish(Ending::cancelled())),
-            Asked::OutOfTime => Ok(Next::Finish(out_of_time())),
+            Asked::OutOfTime => {
+                Ok(Next::End(self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?))
+            }
+            Asked::Withheld(message) => Ok(Next::Finish(Ending::failed(CONTENT_FILTER, message))),
             Asked::Waits(detail) => {
                 Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
             }
@@ -106,7 +112,7 @@ impl Driver {
         };
         let store = &**self.live.store();
         let transcript = self.hydrated.transcript(store, transcript).await?;
-        let mut shown = shown.unwrap_or_else(|| as_said(&transcript, evaluation));
+        let mut shown = super::question::shown(shown, &transcript, evaluation);
         let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
         let deltas = self.deltas(evaluation, turns + 1);
         let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
@@ -176,6 +182,7 @@ impl Driver {
             answer = self.with_retries(evaluation, question, info) => match answer {
                 Ok(answer) => Ok(Asked::Answered(Box::new(answer))),
                 Err(error) if error.kind == WAITS => Ok(Asked::Waits(error.message)),
+                Err(error) if error.kind == CONTENT_FILTER => Ok(Asked::Withheld(error.message)),
                 Err(error) => Err(error.into()),
             },
             () = out_of_time => Ok(Asked::OutOfTime),
@@ -282,6 +289,8 @@ fn departures(evaluation: EvaluationId, turn: u64, lines: &[String]) -> Note {
     }
 }
 
-pub(super) fn out_of_time() -> Ending {
-    Ending::failed("deadline_exceeded", "the evaluation's deadline has passed")
-}
+/// What a person is told of an evaluation whose deadline has passed.
+pub(super) const OUT_OF_TIME: &str = "the evaluation's deadline has passed";
+
+/// The kind of a policy's error when a filter withholds its answer.
+const CONTENT_FILTER: &str = "content_filter";

@@ -51,8 +51,12 @@ impl Driver {
         if !wishes.cancels.is_empty() || self.cancel.is_cancelled() {
             return Ok(Next::Finish(Ending::cancelled()));
         }
+        let is_decided = waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution);
         for (id, item) in waiting.into_iter().filter(|(id, _)| !wishes.pauses.contains(id)) {
             self.take_in_item(evaluation, id, item, machine).await?;
+        }
+        if is_decided {
+            self.compensate_failed(evaluation).await?;
         }
         if self.stop.is_cancelled() || !wishes.pauses.is_empty() {
             let detail = "someone asked for a pause".to_owned();

@@ -10,7 +10,7 @@ use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, JournalView, Transcript};
 use serde_json::{Map, Value};
 
-use super::ask::out_of_time;
+use super::ask::OUT_OF_TIME;
 use super::drive::Next;
 use super::hydrate::fetch_json;
 use super::program::Made;
@@ -68,6 +68,7 @@ impl Driver {
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         let mut next = Next::GoOn;
+        let mut is_out_of_time = false;
         let (mut wanted_sections, mut reasons) = (Vec::new(), Vec::new());
         for (one, end) in wanted.iter().zip(ends) {
             if let Some(result) = end.message() {
@@ -75,7 +76,7 @@ impl Driver {
             }
             match end {
                 CallEnd::Succeeded(_) | CallEnd::Failed(_) => {}
-                CallEnd::DeadlineExceeded(_) => next = Next::Finish(out_of_time()),
+                CallEnd::DeadlineExceeded(_) => is_out_of_time = true,
                 CallEnd::VisibilityExpansion { sections, reason } => {
                     wanted_sections.extend(sections);
                     reasons.push(reason);
@@ -91,9 +92,14 @@ impl Driver {
                 }
             }
         }
-        // An evaluation that is out of time or was cancelled ends; all else that its calls wait for goes with it.
+        // An evaluation that was cancelled ends, and all that its calls wait for goes with it. One that is out of time pauses:
+        // whatever else is wanted is wanted again once it has more.
         match next {
             Next::GoOn | Next::End(_) if is_cancelled => Ok(Next::Finish(Ending::cancelled())),
+            Next::GoOn | Next::End(_) if is_out_of_time => {
+                let ended = self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
+                Ok(Next::End(ended))
+            }
             Next::GoOn | Next::End(_) if !reasons.is_empty() => {
                 self.expand(evaluation, wanted_sections, reasons.join("; ")).await
             }
@@ -112,6 +118,7 @@ impl Driver {
                 call: None,
                 detail: "it was stopped".to_owned(),
                 session: None,
+                partial: None,
             },
         }
     }

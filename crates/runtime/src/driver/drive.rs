@@ -8,13 +8,13 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, EvaluationStarted, InboxId, PauseReason, Paused, RecordBody};
-use backstitch_core::machine::{Action, Ending, Event, Machine};
+use backstitch_core::machine::{Action, Ending, Event, Machine, final_text};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 use tracing::Instrument as _;
 
-use super::ask::out_of_time;
+use super::ask::OUT_OF_TIME;
 use super::output::Judged;
 use super::{Driver, Ended, Mission};
 use crate::error::RuntimeError;
@@ -199,7 +199,9 @@ impl Driver {
                     machine = back;
                     match wanted {
                         Advance::Action(action) => self.act(evaluation, action, &mut *machine).await?,
-                        Advance::OutOfTime => Next::Finish(out_of_time()),
+                        Advance::OutOfTime => {
+                            Next::End(self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?)
+                        }
                         // Whatever it was stopped for is attended to first.
                         Advance::Interrupted => Next::GoOn,
                     }
@@ -320,12 +322,17 @@ impl Driver {
                 Ok((Commit::now(batch, None), ()))
             })
             .await?;
-        Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None })
+        let partial = match reason {
+            PauseReason::Truncated => Some(self.partial(evaluation).await?),
+            _ => None,
+        };
+        Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None, partial })
     }
 
     /// A pause, as the end of driving. What is waited for in a session that works for a call is about a call of that session.
     pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &Paused) -> Ended {
         let mut detail = pause.detail.clone().unwrap_or_default();
+        let mut partial = None;
         let call = match pause.session {
             Some(child) => match load_view(&**self.live.store(), child, None).await {
                 Ok(view) => {
@@ -334,13 +341,18 @@ impl Driver {
                     if let Some(tool) = own.filter(|own| own.reason == PauseReason::EffectUnknown) {
                         detail = tool.detail.clone().unwrap_or(detail);
                     }
+                    if pause.reason == PauseReason::Truncated
+                        && let (Some(latest), Ok(transcript)) = (view.latest_evaluation(), view.transcript())
+                    {
+                        partial = Some(final_text(&transcript.inner_messages(latest.evaluation_id)));
+                    }
                     own.and_then(|own| own.call_id)
                 }
                 Err(_) => None,
             },
             None => pause.call_id,
         };
-        Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session }
+        Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session, partial }
     }
 }
 

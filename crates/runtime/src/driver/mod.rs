@@ -7,6 +7,8 @@
 mod ask;
 mod attend;
 mod calls;
+mod compensate;
+mod cut_off;
 mod drive;
 mod finish;
 mod follow_up;
@@ -116,6 +118,8 @@ pub struct ResumeOptions {
     pub budget: Option<Limits>,
     /// How much active time it has from now on.
     pub deadline: Option<Duration>,
+    /// Takes an answer that reached its token limit as it is, in place of continuing it.
+    pub accept: bool,
     /// What to do about files that changed meanwhile; without it they are adopted, unless the machine was restarted since: then
     /// nobody knows whether a person changed them or a power loss did, and the session asks.
     pub drift: Option<Drift>,

@@ -1,7 +1,8 @@
 //! How driving a session ends.
 
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason, Role};
+use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason};
+use backstitch_core::machine::final_text;
 use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub enum Ended {
         detail: String,
         /// The session that waits, when it is one that works for the call: what is decided is decided there.
         session: Option<SessionId>,
+        /// What was said of an answer that reached its token limit.
+        partial: Option<String>,
     },
     /// The evaluation failed.
     Failed {
@@ -55,7 +58,7 @@ pub enum Ended {
 pub struct Answered {
     /// The evaluation.
     pub evaluation: EvaluationId,
-    /// What was said last.
+    /// What the last answer says, with the answers before it that it continues.
     pub text: String,
     /// The structured answer, where there is one.
     pub output: Option<Value>,
@@ -80,6 +83,12 @@ impl Ended {
                 session,
                 ..
             } => Err(RuntimeError::ToolIdempotencyError { call, tool, session }),
+            Self::Paused { reason: PauseReason::Truncated, session, partial, .. } => {
+                Err(RuntimeError::Truncated { text: partial.unwrap_or_default(), session })
+            }
+            Self::Paused { reason: PauseReason::Deadline, evaluation, session, .. } => {
+                Err(RuntimeError::DeadlineExceeded { evaluation, session })
+            }
             other => Err(RuntimeError::NoAnswer { ended: Box::new(other) }),
         }
     }
@@ -93,10 +102,8 @@ impl Ended {
     ) -> Self {
         match finished.outcome {
             Outcome::Completed => {
-                let messages = transcript.inner_messages(id);
-                let said = messages.iter().rev().filter(|message| message.role() == Role::Assistant);
-                let text = said.map(|message| message.content()).find(|text| !text.is_empty());
-                Self::Completed(Answered { evaluation: id, text: text.unwrap_or_default(), output })
+                let text = final_text(&transcript.inner_messages(id));
+                Self::Completed(Answered { evaluation: id, text, output })
             }
             Outcome::Failed => {
                 let unknown = || EvaluationFailure {

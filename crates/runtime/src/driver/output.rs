@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Outcome, Role};
-use backstitch_core::machine::Ending;
-use backstitch_core::message::{MessageBuilder, PolicyName, RoleHint};
+use backstitch_core::machine::{Ending, TurnState, answers_of, final_text};
 use backstitch_core::session::{Draft, Session};
 use backstitch_core::view::Transcript;
 
 use super::Driver;
+use super::cut_off::EMPTY;
 use crate::error::RuntimeError;
 
-/// How often an answer that does not fit is asked for again.
+/// How often an answer that does not fit, or that is empty, is asked for again.
 const REPAIRS: usize = 1;
 
 /// What becomes of an evaluation that is about to end.
@@ -28,46 +28,45 @@ pub(super) enum Judged {
 }
 
 impl Driver {
-    /// Checks the answer of an evaluation that is about to end with one.
+    /// Checks the answer of an evaluation that is about to end with one: that it says something, and that it fits.
     pub(super) async fn judge(
         &self,
         evaluation: EvaluationId,
         ending: Ending,
     ) -> Result<Judged, RuntimeError> {
-        let contract = match &self.agent.output {
-            Some(contract) if ending.outcome == Outcome::Completed => contract,
-            _ => return Ok(Judged::Ends(ending)),
-        };
+        if ending.outcome != Outcome::Completed {
+            return Ok(Judged::Ends(ending));
+        }
         let transcript = Transcript::of(&self.live.state().await.execution.session)?;
         let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
         let messages = transcript.inner_messages(evaluation);
-        let answer = messages.iter().rev().find(|message| message.role() == Role::Assistant);
-        let text = answer.map(|message| message.content()).unwrap_or_default();
+        let states: Vec<_> =
+            answers_of(&messages).into_iter().map(|(turn, answer)| (turn, TurnState::of(answer))).collect();
+        let empty = states.iter().rev().take_while(|(_, state)| *state == TurnState::Empty).count();
+        if empty > 0 && ending.output.is_none() {
+            return match empty > REPAIRS {
+                true => {
+                    Ok(Judged::Ends(Ending::failed("empty_answer", "the answer was empty, twice in a row")))
+                }
+                false => self.say_as_runtime(evaluation, EMPTY.to_owned()).await.map(Judged::AsksAgain),
+            };
+        }
+        let Some(contract) = &self.agent.output else { return Ok(Judged::Ends(ending)) };
+        let text = final_text(&messages);
         let problem = match contract.judge(ending.output, &text) {
             Ok(value) => return Ok(Judged::Ends(Ending::completed(Some(value)))),
             Err(problem) => problem,
         };
-        if messages.iter().filter(|message| is_by_runtime(message)).count() >= REPAIRS {
+        // What is said about an answer that was empty or cut off is no complaint about its form.
+        let whole: Vec<_> = states.iter().filter(|(_, state)| *state == TurnState::Whole).collect();
+        let complaints = messages
+            .iter()
+            .filter(|message| is_by_runtime(message) && whole.iter().any(|(turn, _)| *turn == message.turn));
+        if complaints.count() >= REPAIRS {
             return Ok(Judged::Ends(Ending::failed("invalid_output", problem)));
         }
-        self.ask_again(evaluation, &problem).await.map(Judged::AsksAgain)
-    }
-
-    async fn ask_again(
-        &self,
-        evaluation: EvaluationId,
-        problem: &str,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
-        let (ids, turns) = {
-            let state = self.live.state().await;
-            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            (state.execution.session.ids().clone(), known.turns)
-        };
-        let mut builder = MessageBuilder::continue_step(turns + 1, &ids);
-        builder.policy(PolicyName::runtime()).role_hint(RoleHint::User);
-        builder.add_text(format!("{problem}\nAnswer again, with all of it and with nothing but the JSON."));
-        let said = self.live.say(evaluation, turns, vec![builder.to_message()?]).await?;
-        said.into_iter().next().ok_or(RuntimeError::NoEvaluation { evaluation })
+        let told = format!("{problem}\nAnswer again, with all of it and with nothing but the JSON.");
+        self.say_as_runtime(evaluation, told).await.map(Judged::AsksAgain)
     }
 
     /// What the answer of an evaluation changes. One that the reducers of its type refuse is none: the evaluation fails.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::machine::{Past, Shown};
+use backstitch_core::journal::Role;
+use backstitch_core::machine::{Past, Shown, TurnState, answers_of};
 use backstitch_core::ports::{Deltas, MediaBytes, Question, Store};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
@@ -48,9 +49,17 @@ impl Asking {
     }
 }
 
-/// All of an evaluation, as it was said.
-pub(super) fn as_said(transcript: &Transcript, evaluation: EvaluationId) -> Shown {
-    Shown { messages: transcript.inner_messages(evaluation), ..Shown::default() }
+/// What a machine shows, or all of an evaluation as it was said, without answers that say nothing: providers refuse those.
+pub(super) fn shown(shown: Option<Shown>, transcript: &Transcript, evaluation: EvaluationId) -> Shown {
+    let mut shown = shown
+        .unwrap_or_else(|| Shown { messages: transcript.inner_messages(evaluation), ..Shown::default() });
+    let answers = answers_of(&shown.messages).into_iter();
+    let silent = answers.filter(|(_, answer)| TurnState::is_silent(answer.iter().copied()));
+    let silent: Vec<u64> = silent.map(|(turn, _)| turn).collect();
+    if !silent.is_empty() {
+        shown.messages.retain(|message| message.role() != Role::Assistant || !silent.contains(&message.turn));
+    }
+    shown
 }
 
 /// How many answers the budget of an evaluation leaves it.
@@ -71,8 +80,7 @@ pub(crate) async fn question_before(
     let transcript = hydrated.transcript(store, view.transcript()?).await?;
     let past = Past { messages: transcript.inner_messages(evaluation), ..Past::of(view, evaluation)? };
     let machine = agent.machinery().rebuild(&with_content(store, past).await?)?;
-    let shown = machine.show(answers_left(view, evaluation));
-    let shown = shown.unwrap_or_else(|| as_said(&transcript, evaluation));
+    let shown = shown(machine.show(answers_left(view, evaluation)), &transcript, evaluation);
     let media = hydrated.media(Held::In(store), &shown.messages).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);

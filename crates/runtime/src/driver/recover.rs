@@ -13,6 +13,7 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     Decision, Effect, EvaluationResumed, Files, Outcome, PauseReason, Paused, Resolved,
 };
+use backstitch_core::machine::TurnState;
 use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::{Call, CallStatus};
@@ -58,6 +59,7 @@ impl Driver {
         }
         self.check_fidelity(evaluation, options.fidelity).await?;
         self.hear_decisions().await?;
+        self.check_accept(evaluation, &options).await?;
         if let Some(ended) = self.waits(evaluation, &options).await? {
             return Ok(ended);
         }
@@ -74,8 +76,17 @@ impl Driver {
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
         self.set_deadline(evaluation).await;
         let fidelity = options.fidelity;
-        *self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner) =
-            ResumeOptions { fidelity, drift: options.drift, ..ResumeOptions::default() };
+        *self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner) = ResumeOptions {
+            fidelity,
+            drift: options.drift,
+            accept: options.accept,
+            ..ResumeOptions::default()
+        };
+        self.compensate_failed(evaluation).await?;
+        match options.accept {
+            true => self.accept(evaluation).await?,
+            false => self.continue_cut_off(evaluation).await?,
+        }
         if let Some(ended) = self.recover(evaluation, drift).await? {
             return Ok(ended);
         }
@@ -163,10 +174,18 @@ impl Driver {
             let goes_on = match pause.reason {
                 // What is waited for elsewhere is decided there.
                 _ if let Some(child) = pause.session => {
-                    let more = pause.reason == PauseReason::Budget && options.budget.is_some();
+                    let more = match pause.reason {
+                        PauseReason::Budget => options.budget.is_some(),
+                        PauseReason::Deadline => options.deadline.is_some(),
+                        _ => false,
+                    };
                     more || !still_waits(&self.live, child).await?
                 }
-                PauseReason::Asked => true,
+                // To resume it is the answer.
+                PauseReason::Asked | PauseReason::Truncated => true,
+                PauseReason::Deadline => {
+                    is_cancelled || options.deadline.is_some() || self.has_time(evaluation).await
+                }
                 PauseReason::Budget => {
                     is_cancelled || options.budget.is_some() || self.has_budget(evaluation).await
                 }
@@ -190,6 +209,49 @@ impl Driver {
             self.live.record_when(vec![resolved.into()], Durable::WithNext).await?;
         }
         Ok(None)
+    }
+
+    async fn has_time(&self, evaluation: EvaluationId) -> bool {
+        let state = self.live.state().await;
+        let known = state.view.evaluation(evaluation);
+        known.is_none_or(|known| known.time_left().is_none_or(|left| !left.is_zero()))
+    }
+
+    /// Refuses to accept what was not cut off, here or in a session that works for a call.
+    async fn check_accept(
+        &self,
+        evaluation: EvaluationId,
+        options: &ResumeOptions,
+    ) -> Result<(), RuntimeError> {
+        if !options.accept {
+            return Ok(());
+        }
+        let is_elsewhere = self
+            .live
+            .state()
+            .await
+            .view
+            .pauses()
+            .any(|pause| pause.reason == PauseReason::Truncated && pause.session.is_some());
+        let has_text = self.cut_off(evaluation).await?.is_some_and(|answer| !TurnState::is_silent(&answer));
+        match is_elsewhere || has_text {
+            true => Ok(()),
+            false => Err(RuntimeError::NothingToAccept { session: self.live.id() }),
+        }
+    }
+
+    /// Records that an answer that was cut off is taken as it is.
+    async fn accept(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        if self.cut_off(evaluation).await?.is_none() {
+            return Ok(());
+        }
+        let resolved = Resolved {
+            call_id: None,
+            decision: Decision::Accept,
+            by: Some(self.live.lease().owner.to_string()),
+            extra: Extra::default(),
+        };
+        self.live.record_when(vec![resolved.into()], Durable::WithNext).await
     }
 
     async fn has_budget(&self, evaluation: EvaluationId) -> bool {

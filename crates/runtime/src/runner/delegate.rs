@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::crash_point;
+use backstitch_core::journal::PauseReason;
 use backstitch_core::message::Retry;
 use backstitch_core::tool::{Tool, ToolResult};
 use serde_json::{Map, Value};
@@ -157,7 +158,6 @@ impl ToolRunner {
             biased;
             ended = &mut driving => return (ended, None),
             () = cancelled => Stop::Cancelled,
-            () = after(self.time_left(started)) => Stop::Deadline,
             () = after(started.tool.spec.timeout) => Stop::Timeout,
         };
         child.cancel();
@@ -183,6 +183,11 @@ impl ToolRunner {
             (Ok(Ended::Completed(answered)), _) => {
                 let draft = self.live.state().await.execution.session.draft();
                 return self.answered(started, hold, result_of(answered), draft).await;
+            }
+            // Its own time is over, and its caller has more: the call fails as one that took too long.
+            (Ok(Ended::Paused { reason: PauseReason::Deadline, .. }), None) if !child.has_callers_time() => {
+                let message = format!("{name} did not answer within its time");
+                Failure::by_runtime("deadline_exceeded", message, Retry::Refused)
             }
             (Ok(Ended::Paused { reason, detail, session, .. }), None) => {
                 let session = session.unwrap_or(child.id());

@@ -29,6 +29,8 @@ pub(crate) struct Child {
     driver: Driver,
     allotment: Option<Limits>,
     time_left: Option<Duration>,
+    /// Whether its time is over when that of its caller is, and not before.
+    is_callers_time: bool,
 }
 
 /// What a child is made with.
@@ -54,6 +56,7 @@ impl Child {
     pub(crate) async fn take_up(lent: Lent<'_>) -> Result<Self, RuntimeError> {
         let Lent { parent, call, session, mut agent, allotment, time_left, .. } = lent;
         agent.budget = allotment.or(agent.limits());
+        let is_callers_time = time_left.is_some_and(|left| agent.deadline.is_none_or(|own| left <= own));
         agent.deadline = shorter(agent.deadline, time_left);
         let set_up = agent.clone();
         let live = match open(parent, session, (lent.workspace, lent.resources), &set_up).await {
@@ -77,7 +80,7 @@ impl Child {
         crash_point!("child.created");
         let driver = Driver::with_telemetry(live.clone(), agent, lent.telemetry);
         let driver = driver.stopped_by(lent.stop).told_to(lent.teller);
-        Ok(Self { live, driver, allotment, time_left })
+        Ok(Self { live, driver, allotment, time_left, is_callers_time })
     }
 
     /// Drives the agent to its answer, or to a pause: from its beginning, or from where it was interrupted.
@@ -94,7 +97,9 @@ impl Child {
                     let least = state.view.spent_by(latest).plus(least);
                     let has_budget = latest.budget.is_none_or(|budget| budget.check(least).is_ok());
                     let is_finished = latest.finished.is_some();
-                    (latest.evaluation_id, has_budget, latest.time_left(), is_finished)
+                    let mut reasons = state.view.pauses().map(|pause| (pause.reason, pause.session));
+                    let is_truncated = reasons.any(|(reason, _)| reason == PauseReason::Truncated);
+                    (latest.evaluation_id, has_budget, latest.time_left(), is_truncated, is_finished)
                 })
             };
             if matches!(latest, Some((.., true))) {
@@ -103,13 +108,18 @@ impl Child {
             }
             let mut ended = match latest {
                 None => self.driver.start(mission).await?,
-                Some((evaluation, has_budget, time_left, _)) => {
+                Some((evaluation, has_budget, time_left, is_truncated, _)) => {
                     let options = ResumeOptions {
                         // The call is answered by what it asked for, and not by what was sent to the session since.
                         evaluation: Some(evaluation),
                         // A person may have given it more than its call holds back: that stands as long as it lasts.
                         budget: self.allotment.filter(|_| !has_budget),
-                        deadline: self.time_left.and(shorter(time_left, self.time_left)),
+                        deadline: match time_left {
+                            // It ran out of time with its caller, who has more now.
+                            Some(left) if left.is_zero() => self.time_left,
+                            left => self.time_left.and(shorter(left, self.time_left)),
+                        },
+                        accept: resume.accept && is_truncated,
                         ..resume
                     };
                     self.driver.resume(options).await?
@@ -127,6 +137,11 @@ impl Child {
     /// The session.
     pub(crate) fn id(&self) -> SessionId {
         self.live.id()
+    }
+
+    /// Whether its time is over when that of its caller is, and not before.
+    pub(crate) fn has_callers_time(&self) -> bool {
+        self.is_callers_time
     }
 
     /// Ends its evaluation at once.
@@ -227,7 +242,9 @@ pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Re
 pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     let store = &**parent.store();
     let view = load_view(store, session, None).await?;
-    if !view.pauses().any(|pause| pause.reason != PauseReason::Asked) {
+    // What only has to be resumed goes on with its caller.
+    let is_decided = |reason| matches!(reason, PauseReason::Asked | PauseReason::Truncated);
+    if view.pauses().all(|pause| is_decided(pause.reason)) {
         return Ok(false);
     }
     let waiting = store.inbox(session).await.map_err(RuntimeError::Store)?;

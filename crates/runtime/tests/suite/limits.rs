@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::journal::{Effect, PauseReason};
-use backstitch_runtime::{Ended, Price, Prices, ResumeOptions, Runtime, SessionOptions};
+use backstitch_runtime::{Ended, Price, Prices, ResumeOptions, Runtime, RuntimeError, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
@@ -108,15 +108,18 @@ async fn an_agent_that_goes_in_circles_is_stopped_unless_it_may() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_the_evaluation() {
+async fn a_deadline_pauses_the_evaluation_and_more_time_lets_it_go_on() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let mut slow = reply("late", &[]);
-    slow.delay_ms = Some(10_000);
+    slow.delay_ms = Some(300);
     let agent = scripted(vec![slow]).with_deadline(Duration::from_millis(50));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
-    assert!(
-        matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "deadline_exceeded"),
-        "{ended:?}"
-    );
+    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
+    assert!(matches!(ended.answer(), Err(RuntimeError::DeadlineExceeded { session: None, .. })));
+    // It goes on waiting without more time, and with more it goes on.
+    let ended = driver.resume(ResumeOptions::default()).await.unwrap();
+    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
+    let more = ResumeOptions { deadline: Some(Duration::from_secs(60)), ..ResumeOptions::default() };
+    assert_eq!(driver.resume(more).await.unwrap().answer().unwrap().text, "late");
 }

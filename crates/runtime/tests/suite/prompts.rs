@@ -293,7 +293,7 @@ async fn a_resumed_evaluation_has_the_tools_that_it_was_started_with() {
     };
     assert_eq!(findings(&session).await, 2);
     // A new evaluation is rendered for the session as it is.
-    let last = evaluator(vec![reply("", &[]); 5]);
+    let last = evaluator(vec![reply("told", &[]); 5]);
     last.evaluate(&vanishing(), &session, false).await.unwrap().answer().unwrap();
     let view = runtime.view(session.id()).await.unwrap();
     assert_eq!(said(&view, Role::System), ["## 1. Task\n\nTell."]);

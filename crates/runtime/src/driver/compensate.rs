@@ -1,0 +1,88 @@
+//! Undoing effects of calls that somebody decided to count as failed.
+//!
+//! A decision is made where no tool is at hand, so it is the next driver of the session that calls the `compensate` hook of the
+//! call's tool. That it is about to is recorded before: a hook is called at most once, whatever dies meanwhile. What came of it is
+//! recorded beside the call, and noted for people.
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{Decision, Effect, IdempotencyKey, Note, RecordBody, StepFinished};
+use backstitch_core::tool::Compensate;
+use backstitch_core::view::{Call, CallStatus};
+use serde_json::{Value, json};
+
+use super::Driver;
+use crate::error::RuntimeError;
+
+/// The step that is recorded before a hook is called, and the one that says what came of it.
+const STARTED: &str = "backstitch:compensate:started";
+const ENDED: &str = "backstitch:compensate:ended";
+
+impl Driver {
+    /// Calls the hooks of calls with an effect outside that were decided to count as failed, and whose hooks were not called yet.
+    pub(super) async fn compensate_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        let failed: Vec<(Call, Compensate)> = {
+            let state = self.live.state().await;
+            let of_this = state.view.calls().filter(|call| call.evaluation_id == evaluation);
+            of_this.filter_map(|call| Some((call.clone(), self.owed_hook(call)?))).collect()
+        };
+        for (call, hook) in failed {
+            if call.steps.contains_key(STARTED) {
+                let error = "the process ended while it was compensated";
+                self.compensated(&call, Err(error.to_owned())).await?;
+                continue;
+            }
+            let arguments = self.started_with(&call).await?;
+            let intent = call.intent.as_ref().map(|intent| intent.record.idempotency_key.clone());
+            let key = intent.unwrap_or_else(|| IdempotencyKey::new(self.live.id(), call.call_id));
+            self.live.record(vec![step(call.call_id, STARTED, Value::Null)]).await?;
+            // In a task of its own, so that a panic is a failure of the hook and not of the session.
+            let done = match tokio::spawn(hook(key, arguments)).await {
+                Ok(done) => done.map_err(|error| error.to_string()),
+                Err(join) => Err(join.to_string()),
+            };
+            self.compensated(&call, done).await?;
+        }
+        Ok(())
+    }
+
+    /// The hook of a call, if its effect is to be undone and that was not done yet.
+    fn owed_hook(&self, call: &Call) -> Option<Compensate> {
+        let is_failed = call.status() == CallStatus::Failed
+            && matches!(
+                call.decision.as_ref().map(|resolved| &resolved.decision),
+                Some(Decision::Fail { .. })
+            );
+        let tool = self.agent.tools.get(&call.name)?;
+        let effect = call.intent.as_ref().map_or(tool.spec.effect, |intent| intent.record.effect);
+        let is_owed = is_failed
+            && effect == Effect::External
+            && call.session().is_none()
+            && !call.steps.contains_key(ENDED);
+        tool.compensate.clone().filter(|_| is_owed)
+    }
+
+    async fn compensated(&self, call: &Call, done: Result<(), String>) -> Result<(), RuntimeError> {
+        let (name, id) = (&call.name, call.call_id);
+        let text = match &done {
+            Ok(()) => format!("{name} (call {id}) was compensated"),
+            Err(error) => format!("{name} (call {id}) could not be compensated: {error}"),
+        };
+        if done.is_err() {
+            tracing::warn!(call = %id, "{text}");
+        }
+        let note = Note {
+            topic: "compensate".to_owned(),
+            text,
+            data: json!({ "call_id": id, "error": done.as_ref().err() }),
+            data_object: None,
+            extra: Extra::default(),
+        };
+        let ended = step(id, ENDED, json!({ "error": done.err() }));
+        self.live.record(vec![ended, note.into()]).await
+    }
+}
+
+fn step(call_id: CallId, name: &str, value: Value) -> RecordBody {
+    StepFinished { call_id, name: name.to_owned(), value, extra: Extra::default() }.into()
+}

@@ -1,0 +1,150 @@
+//! Answers that are not whole: cut off by the token limit, interrupted by the provider, withheld, or empty.
+//!
+//! None of them ends an evaluation as if it were an answer. One that was cut off pauses the evaluation, unless the agent says
+//! otherwise; one that was interrupted is continued at once; one that was withheld ends the evaluation as failed; an empty one is
+//! asked for once more. All of them are recorded, and what is done about them follows from the journal.
+
+use std::sync::Arc;
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{InboxKind, InnerMessage, PauseReason};
+use backstitch_core::machine::{Ending, Event, Machine, TurnState, answers_of, final_text};
+use backstitch_core::message::{MessageBuilder, PolicyName, RoleHint};
+use backstitch_core::view::Transcript;
+
+use super::Driver;
+use super::drive::Next;
+use crate::agent::OnTruncation;
+use crate::error::RuntimeError;
+
+/// How many answers in a row are continued without anybody being asked.
+const MOST_CONTINUED: usize = 8;
+
+/// What a policy is told about an answer that was cut off in the middle.
+const CONTINUE: &str = "Your last answer reached its token limit and was cut off. Continue exactly where it stopped, and repeat \
+                        nothing of it.";
+
+/// What a policy is told about an answer that was cut off before it said anything.
+const CUT_OFF_EARLY: &str = "Your last answer reached its token limit before it said anything. Answer again, with less thought \
+                             before the answer.";
+
+/// What a policy is told about an empty answer.
+pub(super) const EMPTY: &str = "Your last answer was empty. Answer now.";
+
+/// What a person is told about an answer that was cut off.
+const REACHED_LIMIT: &str = "the answer reached its token limit";
+
+impl Driver {
+    /// What becomes of the evaluation after an answer that was just recorded.
+    pub(super) async fn settle_answer(
+        &self,
+        evaluation: EvaluationId,
+        answer: &[Arc<InnerMessage>],
+        machine: &mut dyn Machine,
+    ) -> Result<Next, RuntimeError> {
+        match TurnState::of(answer) {
+            TurnState::Whole | TurnState::Empty | TurnState::Calls => Ok(Next::GoOn),
+            TurnState::Withheld => {
+                Ok(Next::Finish(Ending::failed("content_filter", "the answer was withheld by a filter")))
+            }
+            TurnState::Interrupted if self.continued_in_a_row(evaluation).await? > MOST_CONTINUED => {
+                let message = format!("the provider interrupted {MOST_CONTINUED} answers in a row");
+                Ok(Next::Finish(Ending::failed("interrupted", message)))
+            }
+            TurnState::Interrupted => Ok(Next::GoOn),
+            TurnState::CutOff => match self.agent.on_truncation {
+                OnTruncation::Fail => Ok(Next::Finish(Ending::failed("truncated", REACHED_LIMIT))),
+                OnTruncation::Continue if self.continued_in_a_row(evaluation).await? <= MOST_CONTINUED => {
+                    if let Some(said) = self.ask_to_continue(evaluation, answer).await? {
+                        machine.take_in(Event::Said(said));
+                    }
+                    Ok(Next::GoOn)
+                }
+                OnTruncation::Continue | OnTruncation::Pause => {
+                    let ended = self.pause_for(evaluation, PauseReason::Truncated, REACHED_LIMIT).await?;
+                    Ok(Next::End(ended))
+                }
+            },
+        }
+    }
+
+    /// Asks the policy to continue an answer, unless its machine asks for another one itself.
+    async fn ask_to_continue(
+        &self,
+        evaluation: EvaluationId,
+        answer: &[Arc<InnerMessage>],
+    ) -> Result<Option<Arc<InnerMessage>>, RuntimeError> {
+        if !self.agent.machinery().continues_answers() {
+            return Ok(None);
+        }
+        let text = if TurnState::is_silent(answer) { CUT_OFF_EARLY } else { CONTINUE };
+        self.say_as_runtime(evaluation, text.to_owned()).await.map(Some)
+    }
+
+    /// Continues an answer that was cut off before the evaluation was resumed. Whoever has sent a message says how to go on.
+    pub(super) async fn continue_cut_off(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        let Some(answer) = self.cut_off(evaluation).await? else { return Ok(()) };
+        if !self.inbox().await?.iter().any(|(_, item)| item.kind == InboxKind::Message) {
+            self.ask_to_continue(evaluation, &answer).await?;
+        }
+        Ok(())
+    }
+
+    /// The last answer of an evaluation, if it was cut off, nobody accepted it and nothing was said since.
+    pub(super) async fn cut_off(
+        &self,
+        evaluation: EvaluationId,
+    ) -> Result<Option<Vec<Arc<InnerMessage>>>, RuntimeError> {
+        let (messages, accepted, settled) = {
+            let state = self.live.state().await;
+            let messages = Transcript::of(&state.execution.session)?.inner_messages(evaluation);
+            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+            (messages, known.accepted, known.finished_turns.last().map(|turn| turn.turn))
+        };
+        let answers = answers_of(&messages);
+        let Some((turn, answer)) = answers.last_key_value() else { return Ok(None) };
+        let is_last =
+            messages.last().is_some_and(|last| answer.iter().any(|of| of.message_id == last.message_id));
+        let is_cut_off = TurnState::of(answer.iter().copied()) == TurnState::CutOff;
+        let is_open = is_last && is_cut_off && accepted != Some(*turn) && settled != Some(*turn);
+        Ok(is_open.then(|| answer.iter().map(|message| (*message).clone()).collect()))
+    }
+
+    /// How many answers at the end of an evaluation were cut off or interrupted.
+    async fn continued_in_a_row(&self, evaluation: EvaluationId) -> Result<usize, RuntimeError> {
+        let messages = self.messages_of(evaluation).await?;
+        let answers = answers_of(&messages);
+        let states = answers.values().rev().map(|answer| TurnState::of(answer.iter().copied()));
+        Ok(states.take_while(|state| matches!(state, TurnState::CutOff | TurnState::Interrupted)).count())
+    }
+
+    /// The messages of an evaluation, as the session has them.
+    async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        let state = self.live.state().await;
+        Ok(Transcript::of(&state.execution.session)?.inner_messages(evaluation))
+    }
+
+    /// What was said of an answer that was cut off.
+    pub(super) async fn partial(&self, evaluation: EvaluationId) -> Result<String, RuntimeError> {
+        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
+        let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
+        Ok(final_text(&transcript.inner_messages(evaluation)))
+    }
+
+    /// Says something to the policy in the name of the runtime.
+    pub(super) async fn say_as_runtime(
+        &self,
+        evaluation: EvaluationId,
+        text: String,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let (ids, turns) = {
+            let state = self.live.state().await;
+            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+            (state.execution.session.ids().clone(), known.turns)
+        };
+        let mut builder = MessageBuilder::continue_step(turns.saturating_add(1), &ids);
+        builder.policy(PolicyName::runtime()).role_hint(RoleHint::User).add_text(text);
+        let said = self.live.say(evaluation, turns, vec![builder.to_message()?]).await?;
+        said.into_iter().next().ok_or(RuntimeError::NoEvaluation { evaluation })
+    }
+}
