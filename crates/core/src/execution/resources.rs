@@ -289,6 +289,26 @@ impl Resources {
         commit_all(self.prepare_restore(states)?).map_err(ExecutionStateError::RestoreFailed)
     }
 
+    /// Refuses states that could not be restored: of a resource that is not there, or of one that refuses. Nothing is changed.
+    pub fn check_restore(
+        &self,
+        states: &BTreeMap<String, ResourceSnapshot>,
+    ) -> Result<(), ExecutionStateError> {
+        self.check_known(states)?;
+        self.prepare_restore(states).map(drop)
+    }
+
+    pub(super) fn check_known(
+        &self,
+        states: &BTreeMap<String, ResourceSnapshot>,
+    ) -> Result<(), ExecutionStateError> {
+        let is_known = |name: &str| self.snapshotable_resources().any(|one| one.name() == name);
+        match states.keys().find(|name| !is_known(name)) {
+            Some(resource) => Err(ExecutionStateError::UnknownResource { resource: resource.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// Prepares the restore of all resources whose state is given.
     pub(super) fn prepare_restore(
         &self,

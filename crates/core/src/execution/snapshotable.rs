@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::session::BoxError;
+use crate::session::{BoxError, encode};
 
 /// State that can be captured and restored.
 ///
@@ -104,9 +104,10 @@ impl ResourceSnapshot {
         Self::Live(Arc::new(snapshot))
     }
 
-    /// A state as plain data.
+    /// A state as plain data. What JSON would change is refused: numbers that are not finite, and keys that are not strings.
     pub fn of(state: &impl Serialize) -> Result<Self, BoxError> {
-        Ok(Self::Stored(serde_json::to_value(state)?))
+        let (value, _) = encode::to_json(state)?;
+        Ok(Self::Stored(value))
     }
 
     /// The state in memory, when it is one of this type.

@@ -113,10 +113,7 @@ impl ExecutionState {
     /// poisoned, and every later use of it says so.
     pub fn restore(&mut self, snapshot: &CompositeSnapshot) -> Result<(), ExecutionStateError> {
         self.check_sound()?;
-        let known: Vec<_> = self.resources.snapshotable_resources().map(|one| one.name()).collect();
-        if let Some(resource) = snapshot.resources.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(ExecutionStateError::UnknownResource { resource: resource.clone() });
-        }
+        self.resources.check_known(&snapshot.resources)?;
         let prepared = self.resources.prepare_restore(&snapshot.resources)?;
         // Tried on a clone, which costs nothing, so that a refusal comes before any change.
         let mut session = self.session.clone();

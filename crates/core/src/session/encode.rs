@@ -19,7 +19,7 @@ use serde_json::{Error, Map, Value};
 const MARK: &str = "$some";
 
 /// An item as JSON, and whether it holds a `Some` that is written as `null`.
-pub(super) fn to_json<T: Serialize + ?Sized>(item: &T) -> Result<(Value, bool), Error> {
+pub(crate) fn to_json<T: Serialize + ?Sized>(item: &T) -> Result<(Value, bool), Error> {
     let some_null = Cell::new(false);
     let value = item.serialize(Lossless { marks: false, some_null: &some_null })?;
     Ok((value, some_null.get()))

@@ -26,7 +26,7 @@
 
 mod cell;
 mod draft;
-mod encode;
+pub(crate) mod encode;
 mod error;
 mod items;
 mod observer;

@@ -178,6 +178,14 @@ fn the_first_guard_that_changes_captures_what_a_rollback_restores() {
 }
 
 #[test]
+fn a_state_that_json_would_change_is_refused() {
+    assert!(ResourceSnapshot::of(&1.5).is_ok());
+    for number in [f64::NAN, f64::INFINITY] {
+        assert!(ResourceSnapshot::of(&[number]).is_err(), "{number}");
+    }
+}
+
+#[test]
 fn a_resource_that_cannot_be_captured_cannot_be_changed() {
     let resources = resources();
     add(&writing(&resources), "torn");

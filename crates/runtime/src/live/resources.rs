@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use backstitch_core::execution::{ExecutionStateError, ResourceSnapshot, Resources, SnapshotableResource};
-use backstitch_core::journal::{Batch, Origin, RecordBody, ResourceChanged};
+use backstitch_core::journal::{Batch, ObservationCause, Origin, RecordBody, ResourceChanged};
 use backstitch_core::session::BoxError;
 use backstitch_core::storable;
 use backstitch_core::time::Timestamp;
@@ -17,7 +17,7 @@ use backstitch_core::tool::with_causes;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
-use super::{LiveSession, LiveState, give_back, load_view};
+use super::{Commit, LiveSession, LiveState, give_back, load_view};
 use crate::driver::read_json;
 use crate::error::RuntimeError;
 
@@ -140,6 +140,36 @@ impl LiveSession {
         known.extend(restored);
         self.state.lock().await.resources = known;
         Ok(())
+    }
+
+    /// Makes resources and files of a new session what a snapshot holds, and records that. Both were recorded as they were before.
+    pub(crate) async fn adopt_parts(
+        &self,
+        states: BTreeMap<String, ResourceSnapshot>,
+    ) -> Result<(), RuntimeError> {
+        let alone = self.files.write().await;
+        let resources = self.resources.clone();
+        let restored = tokio::task::spawn_blocking(move || resources.restore(&states)).await;
+        if let Err(error) = restored.map_err(|_| RuntimeError::ShuttingDown)? {
+            return Err(self.poison_for(&error, "a snapshot could not be restored").await);
+        }
+        drop(alone);
+        let captured = CapturedResource::all(&self.resources)?;
+        self.commit(|state| {
+            let now = self.clock.now();
+            let mut batch = Batch::at(now);
+            captured.iter().for_each(|one| one.push_to(&mut batch, now, Some(&state.view)));
+            Ok((Commit::now(batch, None), ()))
+        })
+        .await?;
+        self.note_resources(&captured).await;
+        let known = self.state().await.view.files().map(|files| files.root);
+        match self.look_at_files().await? {
+            Some(found) if Some(found.root) != known => {
+                self.observe_files(found, ObservationCause::Restored).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Stops everything, because resources are not what they have to be.

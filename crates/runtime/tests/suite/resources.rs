@@ -5,18 +5,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use backstitch_core::execution::{
-    PreparedRestore, ResourceSnapshot, Resources, SnapshotPhase, Snapshotable, snapshots_equivalent,
+    CompositeSnapshot, ExecutionStateError, PreparedRestore, ResourceSnapshot, Resources, SnapshotMetadata,
+    SnapshotPhase, Snapshotable, snapshots_equivalent,
 };
 use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::IdStream;
 use backstitch_core::journal::{Effect, PauseReason, RecordBody};
-use backstitch_core::ports::{Claim, Owner, Workspace};
+use backstitch_core::ports::{Claim, Owner, Store as _, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::BoxError;
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{ResourceUse, Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
-    CallEnd, CallRequest, Fork, LiveSession, PointSpec, RuntimeError, Surroundings, ToolRunner, Tools,
+    CallEnd, CallRequest, Fork, LiveSession, PointSpec, Runtime, RuntimeError, SessionOptions, Surroundings,
+    ToolRunner, Tools,
 };
 use backstitch_store::MemoryStore;
 use backstitch_testkit::tool::{Act, Counter, Outcome, Script, ToolCaller as _, tools};
@@ -26,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::callers::{Caller, Place, Way, open};
 use crate::findings::Finding;
 use crate::harness::Harness;
+use crate::tailor::scripted;
 
 /// What the counter of a session says.
 async fn number(live: &LiveSession) -> u64 {
@@ -413,6 +416,51 @@ fn boundaries_beside_a_running_call_hold_what_is_committed() {
         assert_eq!(checkpoint.pre_snapshot.metadata.phase, SnapshotPhase::PreTool);
         assert_eq!(checkpoint.pre_snapshot.metadata.tag, Some(format!("pre:{}", thinking.call_id)));
     });
+}
+
+#[tokio::test]
+async fn a_snapshot_of_everything_is_adopted_with_its_resources_and_files() {
+    let store = Arc::new(MemoryStore::new());
+    let files = |store: &Arc<MemoryStore>| -> Arc<dyn Workspace> {
+        Arc::new(MemoryWorkspace::new(Arc::new(MemoryFilesystem::new()), store.clone()))
+    };
+    let resources = Counter::default().resources();
+    let harness = Harness::with_resources(store.clone(), tools(), Some(files(&store)), resources).await;
+    let acts = [Act::Append("plan".into()), Act::Write("file.txt".into(), "original".into()), Act::Count(7)];
+    harness.run("act", script(acts, Outcome::Success)).await;
+    let text = harness.live.state().await.execution.snapshot(SnapshotMetadata::tag("export")).unwrap();
+    let snapshot = CompositeSnapshot::from_json(&text.to_json().unwrap()).unwrap();
+
+    let options = |store| {
+        let resources = Counter::at(99).resources();
+        SessionOptions { resources, ..SessionOptions::with_workspace(files(store)) }
+    };
+    let runtime = Runtime::new(store.clone());
+    let driver = runtime.adopt_state(scripted(Vec::new()), &snapshot, options(&store)).await.unwrap();
+    let live = driver.session();
+    assert_eq!((number(live).await, recorded(live).await), (7, json!(7)));
+    let path = backstitch_core::filesystem::FilePath::new("file.txt").unwrap();
+    assert_eq!(live.workspace().unwrap().filesystem().read_bytes(&path).unwrap(), b"original");
+    let found = live.workspace().unwrap().capture().unwrap().root;
+    assert_eq!(live.state().await.view.files().unwrap().root, found);
+
+    // What does not fit is refused, and no session is left behind.
+    let before = store.sessions().await.unwrap().len();
+    let without = SessionOptions::with_workspace(files(&store));
+    let refused = runtime.adopt_state(scripted(Vec::new()), &snapshot, without).await;
+    let Err(RuntimeError::State(ExecutionStateError::UnknownResource { resource })) = refused else {
+        panic!("it was adopted")
+    };
+    assert_eq!(resource, Counter::NAME);
+    assert_eq!(store.sessions().await.unwrap().len(), before);
+    let other = Arc::new(MemoryStore::new());
+    let elsewhere = Runtime::new(other.clone());
+    let refused = elsewhere.adopt_state(scripted(Vec::new()), &snapshot, options(&other)).await;
+    let Err(RuntimeError::State(ExecutionStateError::Unprepared { resource, .. })) = refused else {
+        panic!("it was adopted")
+    };
+    assert_eq!(resource, "workspace", "its objects are in the other store");
+    assert!(other.sessions().await.unwrap().is_empty());
 }
 
 #[tokio::test]
