@@ -151,8 +151,7 @@ async fn an_empty_answer_is_asked_for_once_more_and_is_shown_to_nobody() {
     let call = Answer::text("I will delete nothing.").call("look", Arguments::none());
     let (agent, asked) = telling(vec![call.clone(), Answer::text(" \n"), Answer::text("A hem.")]);
     assert_eq!(driver(agent).await.1.start("look").await.unwrap().answer().unwrap().text, "A hem.");
-    let asked = asked.lock().unwrap();
-    let shown = &asked.last().unwrap().shown;
+    let shown = asked.lock().unwrap().last().unwrap().shown.clone();
     assert!(shown.iter().all(|message| message.role() != Role::Assistant || message.turn == 1), "{shown:?}");
     assert!(shown.last().unwrap().content().contains("empty"));
 
