@@ -55,7 +55,7 @@ fn pieces(index: usize, (name, arguments): &Called, dialect: Dialect) -> Vec<Val
             let text: Vec<char> = arguments.to_string().chars().collect();
             let cut = text.chunks(dialect.size).map(|piece| Value::from(piece.iter().collect::<String>()));
             // The first piece has the name, and often nothing else.
-            if dialect.size % 2 == 0 {
+            if dialect.size.is_multiple_of(2) {
                 cut.collect()
             } else {
                 std::iter::once("".into()).chain(cut).collect()

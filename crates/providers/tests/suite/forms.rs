@@ -116,9 +116,11 @@ fn nothing_is_null_and_nothing_has_another_type() {
     }
 }
 
+type Change = fn(&mut Value);
+
 #[test]
 fn what_goes_together_goes_together() {
-    let cases: [(Provider, fn(&mut Value)); 10] = [
+    let cases: [(Provider, Change); 10] = [
         (Provider::OpenAiChat, |request| drop(request.as_object_mut().unwrap().remove("stream"))),
         (Provider::OpenAiChat, |request| request["max_tokens"] = 5.into()),
         (Provider::OpenAiChat, |request| {

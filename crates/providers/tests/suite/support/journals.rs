@@ -169,7 +169,7 @@ fn payload(provider: Provider, answer: &[Arc<InnerMessage>]) -> Value {
             if !text.is_empty() {
                 // Compatible servers leave out what the published form has.
                 let mut message = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]});
-                if text.len() % 2 == 0 {
+                if text.len().is_multiple_of(2) {
                     message["id"] = "msg_1".into();
                     message["status"] = "completed".into();
                     message["content"][0]["annotations"] = json!([]);
