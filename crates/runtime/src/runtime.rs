@@ -47,6 +47,9 @@ pub struct SessionOptions {
     pub definition: Option<Value>,
     /// Takes the session from whoever holds it.
     pub take_over: bool,
+    /// Stores a new session together with what it is first asked, in one batch: as long as it cannot be resumed with a mission,
+    /// nothing of it is in the store.
+    pub stored_with_mission: bool,
 }
 
 impl SessionOptions {
@@ -152,7 +155,11 @@ impl Runtime {
         };
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
-        let live = LiveSession::create(surroundings, created, |session| set_up.set_up(session)).await?;
+        let set_up = |session: &mut Session| set_up.set_up(session);
+        let live = match options.stored_with_mission {
+            true => LiveSession::create_with_mission(surroundings, created, set_up).await?,
+            false => LiveSession::create(surroundings, created, set_up).await?,
+        };
         live.take_up_files().await?;
         wait_for_unknown_effects(&live, &agent).await?;
         Ok(self.driver(live, agent))

@@ -126,7 +126,9 @@ impl Driver {
             })
             .await?;
         let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
-        self.live.say_with(evaluation, 0, self.opening(said).await?, objects).await?;
+        let opening = self.opening(said).await?;
+        self.live.is_asked();
+        self.live.say_with(evaluation, 0, opening, objects).await?;
         if let Some(rendered) = rendered {
             self.runner.telemetry().tell(&TelemetryEvent::PromptRendered(Box::new(rendered)));
         }

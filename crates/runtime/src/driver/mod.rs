@@ -99,7 +99,8 @@ pub enum Fidelity {
 /// What to do about files that changed while nobody drove the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {
-    /// They are what a person made of them: the session goes on with them.
+    /// They are what a person made of them: the session continues with them, and nothing is restored. A call that was interrupted
+    /// while it may have been writing does not run again then, but ends with an error that says that its files were kept.
     Adopt,
     /// They are put back to what they were. As found they are kept.
     Restore,

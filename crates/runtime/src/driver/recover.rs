@@ -87,7 +87,7 @@ impl Driver {
             true => self.accept(evaluation).await?,
             false => self.continue_cut_off(evaluation).await?,
         }
-        if let Some(ended) = self.recover(evaluation, drift).await? {
+        if let Some(ended) = self.recover(evaluation, drift, options.drift == Some(Drift::Adopt)).await? {
             return Ok(ended);
         }
         self.drive(evaluation).await
@@ -262,7 +262,15 @@ impl Driver {
     }
 
     /// Treats calls that were started and have no outcome. Gives what the session waits for, if that is needed.
-    async fn recover(&self, evaluation: EvaluationId, drift: Drift) -> Result<Option<Ended>, RuntimeError> {
+    ///
+    /// Where somebody said that files are kept as they are found, nothing is restored: a call that may have been writing them does
+    /// not run again, but ends with an error that says so.
+    async fn recover(
+        &self,
+        evaluation: EvaluationId,
+        drift: Drift,
+        keeps_files: bool,
+    ) -> Result<Option<Ended>, RuntimeError> {
         let open: Vec<Call> = {
             let state = self.live.state().await;
             let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
@@ -273,6 +281,12 @@ impl Driver {
             let state = self.live.state().await;
             open.into_iter().partition(|call| self.continued(&state.view, call).is_some())
         };
+        let (writing, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|call| {
+            keeps_files && call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some())
+        });
+        for call in &writing {
+            self.live.end_keeping_files(call).await?;
+        }
         for call in &open {
             if !self.may_run_again(call).await? {
                 return Ok(Some(self.waiting(evaluation).await));
@@ -289,7 +303,9 @@ impl Driver {
                 _ => not_begun.push(call),
             }
         }
-        if !are_lent && !self.put_back_before(&not_begun, drift).await? {
+        if keeps_files && !are_lent {
+            self.live.adopt_files().await?;
+        } else if !are_lent && !self.put_back_before(&not_begun, drift).await? {
             return Ok(Some(self.waiting(evaluation).await));
         }
         crash_point!("recover.restored");

@@ -4,7 +4,8 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
-    Batch, CallFinished, CallOutcome, Decision, Files, InnerMessage, PauseReason, Resolved, WorkspaceRoot,
+    Batch, CallFinished, CallOutcome, Decision, Effect, Files, InnerMessage, PauseReason, Resolved,
+    WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
 use backstitch_core::object::Object;
@@ -124,6 +125,24 @@ impl LiveSession {
             true => self.restore_resources().await,
             false => Ok(()),
         }
+    }
+
+    /// Ends a call that was interrupted with an error, and leaves the files as they were found.
+    pub(crate) async fn end_keeping_files(&self, call: &Call) -> Result<(), RuntimeError> {
+        let effect = call.intent.as_ref().map_or(Effect::External, |intent| intent.record.effect);
+        let unknown = match effect {
+            Effect::External | Effect::Idempotent => "; whether it had an effect outside is not known",
+            Effect::Pure | Effect::Workspace => "",
+        };
+        let told = format!(
+            "{} was interrupted and is not run again; its files were kept as they were found{unknown}",
+            call.name
+        );
+        let message = self.failure(call, "interrupted", told.clone()).await?;
+        let decision = Decision::Fail { reason: Some(told) };
+        let by = Some(self.lease().owner.to_string());
+        let resolved = Resolved { call_id: Some(call.call_id), decision, by, extra: Extra::default() };
+        self.end_call(call, resolved, message, (CallOutcome::Failed, None, None), Vec::new()).await
     }
 
     /// Puts the files back to before a call. Gives what was found, which is durable before.

@@ -119,9 +119,6 @@ impl LiveSession {
         place: Place,
         reason: Option<String>,
     ) -> Result<Rewind, RuntimeError> {
-        if place.cut == view.head() && (place.files == view.files() || self.workspace().is_none()) {
-            return Err(RuntimeError::NothingToRewind { session: self.id() });
-        }
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         check_kept(&**self.store(), place.files).await?;
         let files = place.files.filter(|_| self.workspace().is_some());
@@ -129,6 +126,11 @@ impl LiveSession {
             Some(files) => self.rescue(files).await?,
             None => (None, Vec::new()),
         };
+        // What the journal knows of the files need not be what they are: those of a call that was stopped are put back.
+        let is_there = place.files == view.files() || self.workspace().is_none();
+        if place.cut == view.head() && is_there && rescue.is_none() {
+            return Err(RuntimeError::NothingToRewind { session: self.id() });
+        }
         let mut more = pauses_for(&**self.store(), &prefix, self.id()).await?;
         // Going back gives up what is held back for calls that have not ended; what was spent for them is spent.
         let own = |call: &&Call| {

@@ -142,6 +142,17 @@ impl LiveSession {
         }
     }
 
+    /// Holds the first batch of a session, and all that follows, until the session is asked something.
+    pub(super) async fn hold_until_asked(&self, first: Batch) {
+        self.until_asked.store(true, Ordering::SeqCst);
+        self.state.lock().await.held.batch = Some((Position::START, first));
+    }
+
+    /// The next commit says what the session is asked: from here on nothing is held for that any more.
+    pub(crate) fn is_asked(&self) {
+        self.until_asked.store(false, Ordering::SeqCst);
+    }
+
     /// Makes durable whatever is held.
     pub async fn flush(&self) -> Result<(), RuntimeError> {
         self.record(Vec::new()).await
@@ -174,6 +185,7 @@ impl LiveSession {
         Commit { batch, prepared, when }: Commit,
         then: Option<Afterwards>,
     ) -> Result<(), RuntimeError> {
+        let when = if self.until_asked.load(Ordering::SeqCst) { Durable::WithNext } else { when };
         let head = state.view.head();
         // Tried on a copy first: what cannot be folded must not be written.
         let (records, _) = batch.clone().into_records(head);

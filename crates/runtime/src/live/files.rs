@@ -122,6 +122,18 @@ impl LiveSession {
     /// and what else changed meanwhile is noted.
     pub(crate) async fn take_up_files(&self) -> Result<(), RuntimeError> {
         let Some(found) = self.bring_back_files().await? else { return Ok(()) };
+        self.note_files(found).await
+    }
+
+    /// Notes what the files are, and leaves them so, whatever that is.
+    pub(crate) async fn adopt_files(&self) -> Result<(), RuntimeError> {
+        match self.look_at_files().await? {
+            Some(found) => self.note_files(found).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn note_files(&self, found: Captured) -> Result<(), RuntimeError> {
         let known = self.state().await.view.files();
         match known {
             Some(known) if known.root == found.root => Ok(()),

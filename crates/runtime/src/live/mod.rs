@@ -78,6 +78,8 @@ pub struct LiveSession {
     state: Arc<Mutex<LiveState>>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
+    /// Whether everything is held until the session is asked something for the first time.
+    until_asked: AtomicBool,
     /// The place after the last record that is in the store.
     durable: watch::Sender<Position>,
     /// Where is told what is not recorded.
@@ -145,6 +147,31 @@ impl LiveSession {
     ) -> Result<Arc<Self>, RuntimeError> {
         let id = created.session_id;
         Self::begin(surroundings, id, |at| Batch::at(at).with(created), set_up).await
+    }
+
+    /// Creates a session that is stored together with the first thing that it is asked.
+    pub(crate) async fn create_with_mission(
+        surroundings: Surroundings,
+        created: SessionCreated,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Result<Arc<Self>, RuntimeError> {
+        let (id, owner) = (created.session_id, surroundings.owner.clone());
+        let lease = surroundings.store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
+        let batch = Batch::at(surroundings.clock.now()).with(created);
+        let (records, _) = batch.clone().into_records(Position::START);
+        let store = surroundings.store.clone();
+        match JournalView::fold(&records) {
+            Ok(view) => {
+                let live = Self::live(surroundings, lease, Claim::IfFree, view, set_up);
+                live.durable.send_replace(Position::START);
+                live.hold_until_asked(batch).await;
+                Ok(live)
+            }
+            Err(error) => {
+                give_back(&*store, lease).await;
+                Err(error.into())
+            }
+        }
     }
 
     /// Creates a session whose first batch is given. A fork's parent has to be in the same store.
@@ -240,6 +267,7 @@ impl LiveSession {
             resources,
             files: Arc::default(),
             files_are_lent: AtomicBool::new(false),
+            until_asked: AtomicBool::new(false),
             durable: watch::Sender::new(view.head()),
             tellings: Tellings::default(),
             state: Arc::new(Mutex::new(LiveState {

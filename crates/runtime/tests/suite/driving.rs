@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use backstitch_core::journal::{Effect, Outcome, RecordBody};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::{Answer, Store as _};
 use backstitch_core::view::{Driver as Presence, SessionStatus};
 use backstitch_runtime::{
     Agent, Fidelity, FunctionPolicy, ResumeOptions, Runtime, RuntimeError, SessionOptions,
@@ -50,6 +50,31 @@ async fn a_mission_is_driven_to_its_answer() {
     let state = driver.session().state().await;
     let clock = driver.session().clock().clone();
     assert_eq!(state.view.content_digest(clock.clone()).unwrap(), view.content_digest(clock).unwrap());
+}
+
+#[tokio::test]
+async fn a_session_that_is_stored_with_its_mission_is_there_with_it_or_not_at_all() {
+    let store = Arc::new(crate::counting::CountingStore::default());
+    let runtime = Runtime::new(store.clone());
+    let (agent, _) = with_keep(two_findings(), Effect::Workspace);
+    let options = || SessionOptions { stored_with_mission: true, ..SessionOptions::default() };
+    let never_asked = runtime.create(agent.clone(), options()).await.unwrap();
+    never_asked.session().release().await.unwrap();
+    assert_eq!((store.appends(), store.sessions().await.unwrap().len()), (0, 0));
+
+    let driver = runtime.create(agent.clone(), options()).await.unwrap();
+    assert_eq!(store.appends(), 0);
+    driver.begin("sew".into(), None).await.unwrap();
+    assert_eq!(store.appends(), 1, "it is one batch");
+    let session = driver.session().id();
+    let view = runtime.view(session).await.unwrap();
+    assert_eq!(view.transcript().unwrap().all().len(), 2, "what it is told and what it is asked");
+    assert_eq!(*driver.session().durable_head().borrow(), view.head());
+    driver.session().release().await.unwrap();
+
+    let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
+    let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
+    assert_eq!(answered.text, "done");
 }
 
 #[tokio::test]
