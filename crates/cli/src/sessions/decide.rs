@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::place::{part_of_id, short};
-use super::travel::opened_or_latest;
+use super::travel::opened_to_decide;
 
 /// What stands in the place of a call for a decision about the session as a whole.
 const WHOLE_SESSION: &str = "-";
@@ -60,13 +60,24 @@ impl Resolve {
         if self.call != WHOLE_SESSION {
             part_of_id(&self.call)?;
         }
-        let live = opened_or_latest(common, Some(&self.session)).await?;
+        let (live, mut restores) = opened_to_decide(common, Some(&self.session)).await?;
         let done = self.decide(&live).await;
         live.release().await?;
         done?;
+        let restored = restores.new_ones().await?;
         match common.json {
-            true => println!("{}", json!({"v": 1, "session": live.id(), "call": self.call, "decided": true})),
+            true => {
+                let restored: Vec<_> = restored.iter().map(|restored| restored.event(common)).collect();
+                println!(
+                    "{}",
+                    json!({
+                        "v": 1, "session": live.id(), "call": self.call, "decided": true, "restored": restored,
+                    })
+                );
+            }
             false => {
+                let lines = restored.iter().flat_map(|restored| restored.lines(common));
+                lines.for_each(|line| println!("{line}"));
                 println!("decided; `{}` continues", common.hint(format_args!("resume {}", short(live.id()))))
             }
         }

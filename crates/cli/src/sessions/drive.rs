@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow};
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::id::SessionId;
+use backstitch::journal::Position;
 use backstitch::ports::Workspace;
 use backstitch::{
     Drift, Ended, Evaluator, Fidelity, LiveSession, ResumeOptions, RuntimeError, SessionOptions, SystemClock,
@@ -20,8 +21,9 @@ use super::Common;
 use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
 use super::ending::{Driven, finish};
 use super::holder::{WhenDriven, set_free};
-use super::live::{Announced, Live};
-use super::place::{Place, short, uncovered};
+use super::live::{Announced, Announcement, Live};
+use super::place::{Place, short, uncovered, uncovered_paths};
+use super::restores::Restores;
 use super::signals::Signals;
 use crate::usage::Usage;
 
@@ -49,16 +51,29 @@ impl Run {
         let common = &common.naming(place.store.path());
         let workspace = place.workspace(&definition, id)?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
+        let options = SessionOptions {
+            workspace: files,
+            id: Some(id),
+            stored_with_mission: true,
+            ..SessionOptions::default()
+        };
         let session = evaluator.create_session(&place.runtime, options).await?;
         let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
-        let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
-        live.status(&format!("session {id} ({model})"));
-        if let Some(paths) = workspace.as_deref().and_then(uncovered) {
-            live.status(&format!("not covered, and so neither kept nor put back: {paths}"));
+        // It is announced once its mission is durable, so that what was announced can be resumed.
+        let event = json!({"v": 1, "event": "started", "session": id, "model": model});
+        let mut status = format!("session {id} ({model})");
+        let mut uncovered_event = None;
+        if let Some((workspace, paths)) =
+            workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
+        {
+            status.push_str(&format!("\nnot covered, and so neither kept nor put back: {paths}"));
+            let paths = uncovered_paths(workspace);
+            uncovered_event = Some(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
         }
+        let announced = live.begin_when_asked(Announcement { event, status, more: uncovered_event });
         let driving = evaluator.evaluate(&prompt, &session, false);
-        let driven = stopper.driven(&live, &session, driving).await;
+        let restores = Restores::from(session.store().clone(), id, Position::START);
+        let driven = stopper.driven(common, &live, &session, restores, driving).await;
         announced.close(finish(common, &live, &definition, &session, driven).await)
     }
 }
@@ -114,7 +129,7 @@ impl Resume {
             accept: self.accept,
             ..ResumeOptions::default()
         };
-        let driven = opened.driven(evaluator.evaluate(&built.prompt, session, options)).await;
+        let driven = opened.driven(common, evaluator.evaluate(&built.prompt, session, options)).await;
         if let Err(RuntimeError::ConversationNotFound { session: id }) = &driven.ended {
             session.release().await?;
             let ask = common.hint(format_args!("ask {} TEXT", short(id)));
@@ -163,7 +178,7 @@ impl Ask {
         }
         let prompt = built.asking(&self.text)?;
         let announced = opened.announce("resumed");
-        let driven = opened.driven(evaluator.evaluate(&prompt, session, false)).await;
+        let driven = opened.driven(common, evaluator.evaluate(&prompt, session, false)).await;
         announced.close(opened.finish(common, driven).await)
     }
 }
@@ -215,8 +230,14 @@ impl Opened {
         self.live.begin(json!({"v": 1, "event": event, "session": self.session.id(), "model": model}))
     }
 
-    async fn driven(&self, driving: impl Future<Output = Result<Ended, RuntimeError>>) -> Driven {
-        self.stopper.driven(&self.live, &self.session, driving).await
+    async fn driven(
+        &self,
+        common: &Common,
+        driving: impl Future<Output = Result<Ended, RuntimeError>>,
+    ) -> Driven {
+        let head = self.session.state().await.view.head();
+        let restores = Restores::from(self.session.store().clone(), self.session.id(), head);
+        self.stopper.driven(common, &self.live, &self.session, restores, driving).await
     }
 
     async fn finish(&self, common: &Common, driven: Driven) -> anyhow::Result<ExitCode> {
@@ -251,15 +272,20 @@ impl Stopper {
         Ok(Self { listener, interrupted })
     }
 
+    /// Drives a session, and reports what happens beside it: waits, retries, and files that are put back.
     async fn driven(
         &self,
+        common: &Common,
         live: &Live,
         session: &LiveSession,
+        restores: Restores,
         driving: impl Future<Output = Result<Ended, RuntimeError>>,
     ) -> Driven {
-        let beside = [live.tick(), live.retries(session)];
+        let restores = Arc::new(tokio::sync::Mutex::new(restores));
+        let beside = [live.tick(), live.retries(session), live.restores(common, session, restores.clone())];
         let ended = driving.await;
         beside.iter().for_each(JoinHandle::abort);
+        live.report_restores(common, &mut *restores.lock().await).await;
         Driven { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
     }
 }

@@ -132,6 +132,7 @@ fn kind_of(error: &RuntimeError) -> &str {
     match error {
         RuntimeError::Policy(error) => &error.kind,
         RuntimeError::Store(StoreError::Full { .. }) => "store_full",
+        RuntimeError::Store(StoreError::Replaced { .. }) => "store_replaced",
         RuntimeError::Store(_) => "store",
         RuntimeError::LeaseLost { .. } => "lease_lost",
         RuntimeError::Poisoned { .. } => "poisoned",

@@ -19,9 +19,11 @@ use backstitch::tool::Progress;
 use backstitch::{Agent, Evaluator, Happening, LiveSession, Piece, Retrying, Telemetry, TelemetryEvent};
 use serde_json::{Value, json};
 
+use super::Common;
 use super::ending::{INTERRUPTED, ended, stopped};
 use super::list::line;
 use super::place::short;
+use super::restores::Restores;
 use crate::terminal;
 
 /// How long nothing is said before a sign of life is.
@@ -55,6 +57,18 @@ struct State {
     streamed: Option<u64>,
     /// The session that was announced, as long as its end was not.
     announced: Option<Value>,
+    /// What is announced once the session has its mission.
+    pending: Option<Announcement>,
+}
+
+/// How a session is announced.
+pub(super) struct Announcement {
+    /// For programs.
+    pub(super) event: Value,
+    /// For people.
+    pub(super) status: String,
+    /// More for programs, right after it.
+    pub(super) more: Option<Value>,
 }
 
 /// A run that was announced, and whose end has to be too. One that panics ends when this is dropped.
@@ -93,6 +107,7 @@ impl Live {
             inside_line: false,
             streamed: None,
             announced: None,
+            pending: None,
         };
         Self { mode, state: Arc::new(Mutex::new(state)) }
     }
@@ -188,13 +203,62 @@ impl Live {
 
     /// Announces a session. From here on its end is announced too.
     pub(super) fn begin(&self, event: Value) -> Announced {
+        self.announce(&event);
+        Announced(self.clone())
+    }
+
+    fn announce(&self, event: &Value) {
         let mut state = self.state();
         state.announced = Some(event["session"].clone());
         if self.mode == Mode::Json {
             println!("{event}");
         }
-        drop(state);
+    }
+
+    /// Announces a session as soon as the first thing that it is asked is recorded. One that never gets there is not announced.
+    pub(super) fn begin_when_asked(&self, announcement: Announcement) -> Announced {
+        self.state().pending = Some(announcement);
         Announced(self.clone())
+    }
+
+    fn announce_pending(&self) {
+        let pending = self.state().pending.take();
+        if let Some(Announcement { event, status, more }) = pending {
+            self.announce(&event);
+            status.lines().for_each(|line| self.status(line));
+            if let Some(more) = more {
+                self.event(more);
+            }
+        }
+    }
+
+    /// Reports files that are put back, as soon as that is recorded. Aborting the task ends it.
+    pub(super) fn restores(
+        &self,
+        common: &Common,
+        session: &LiveSession,
+        restores: Arc<tokio::sync::Mutex<Restores>>,
+    ) -> tokio::task::JoinHandle<()> {
+        let (live, common, mut head) = (self.clone(), common.clone(), session.durable_head());
+        tokio::spawn(async move {
+            while head.changed().await.is_ok() {
+                let mut restores = restores.lock().await;
+                live.report_restores(&common, &mut restores).await;
+            }
+        })
+    }
+
+    /// Reports files that were put back since this was last asked.
+    pub(super) async fn report_restores(&self, common: &Common, restores: &mut Restores) {
+        match restores.new_ones().await {
+            Ok(all) => {
+                for restored in all {
+                    self.event(restored.event(common));
+                    restored.lines(common).iter().for_each(|line| self.status(line));
+                }
+            }
+            Err(error) => self.status(&format!("which files were put back cannot be read: {error}")),
+        }
     }
 
     /// Whether a session was announced whose end was not.
@@ -240,6 +304,9 @@ impl Live {
 
     fn message(&self, message: &InnerMessage) {
         if message.role() != Role::Assistant {
+            if message.role() == Role::User {
+                self.announce_pending();
+            }
             return;
         }
         if let Some(call) = message.message.option_call() {

@@ -13,6 +13,7 @@ mod maintain;
 mod place;
 mod quickstart;
 mod request;
+mod restores;
 mod say;
 mod show;
 mod signals;

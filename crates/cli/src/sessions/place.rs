@@ -198,10 +198,14 @@ fn whoami() -> String {
     format!("{user} (process {})", std::process::id())
 }
 
+/// The paths that are neither kept nor put back.
+pub(super) fn uncovered_paths(workspace: &HostWorkspace) -> Vec<String> {
+    workspace.coverage().uncovered().map(|one| one.path).collect()
+}
+
 /// What the files do not cover, in a line; nothing when all is covered that can be.
 pub(super) fn uncovered(workspace: &HostWorkspace) -> Option<String> {
-    let coverage = workspace.coverage();
-    let paths: Vec<_> = coverage.uncovered().map(|one| one.path).collect();
+    let paths = uncovered_paths(workspace);
     let shown = paths.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     match paths.len() {
         0 => None,

@@ -16,6 +16,7 @@ use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
 use super::holder::{WhenDriven, set_free};
 use super::place::{Place, short, uncovered};
+use super::restores::Restores;
 
 #[derive(Args)]
 pub(crate) struct Rewind {
@@ -32,7 +33,7 @@ pub(crate) struct Rewind {
 
 impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let Opened { live, workspace, moved } =
+        let Opened { live, workspace, moved, mut restores } =
             opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
         if let Some(workspace) = workspace.filter(|_| !common.json) {
             warn(&live, &workspace, &self.point).await?;
@@ -42,7 +43,7 @@ impl Rewind {
             live.record(moved).await?;
         }
         live.release().await?;
-        told(common, &live, &done?).await
+        told(common, &mut restores, &live, &done?).await
     }
 }
 
@@ -56,14 +57,14 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let Opened { live, moved, .. } =
+        let Opened { live, moved, mut restores, .. } =
             opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
         let done = live.undo().await;
         if done.is_ok() {
             live.record(moved).await?;
         }
         live.release().await?;
-        told(common, &live, &done?).await
+        told(common, &mut restores, &live, &done?).await
     }
 }
 
@@ -150,11 +151,13 @@ fn beside(parent: &std::path::Path) -> anyhow::Result<PathBuf> {
         .context("there are very many forks here already: say `--workspace DIR`")
 }
 
-pub(super) async fn opened_or_latest(
+/// A session that is held to decide about it, and what reports the files that this puts back.
+pub(super) async fn opened_to_decide(
     common: &Common,
     session: Option<&str>,
-) -> anyhow::Result<Arc<LiveSession>> {
-    Ok(opened_with_files(common, session, None).await?.live)
+) -> anyhow::Result<(Arc<LiveSession>, Restores)> {
+    let Opened { live, restores, .. } = opened_with_files(common, session, None).await?;
+    Ok((live, restores))
 }
 
 /// A session that is held, and that nobody drives.
@@ -163,6 +166,8 @@ struct Opened {
     workspace: Option<Arc<HostWorkspace>>,
     /// What has to be recorded of it, when its files are elsewhere now.
     moved: Vec<RecordBody>,
+    /// Reports what is put back.
+    restores: Restores,
 }
 
 async fn opened_with_files(
@@ -180,7 +185,9 @@ async fn opened_with_files(
     let options = SessionOptions { workspace: files, ..SessionOptions::default() };
     let live = place.runtime.open_idle(session, options).await?;
     let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
-    Ok(Opened { live, workspace, moved })
+    let head = live.state().await.view.head();
+    let restores = Restores::from(live.store().clone(), session, head);
+    Ok(Opened { live, workspace, moved, restores })
 }
 
 /// Says what going back will not put back: what is not covered, and the workspace's own repository.
@@ -199,20 +206,25 @@ async fn warn(live: &LiveSession, workspace: &HostWorkspace, point: &PointSpec) 
     Ok(())
 }
 
-async fn told(common: &Common, live: &LiveSession, done: &backstitch::Rewind) -> anyhow::Result<ExitCode> {
+async fn told(
+    common: &Common,
+    restores: &mut Restores,
+    live: &LiveSession,
+    done: &backstitch::Rewind,
+) -> anyhow::Result<ExitCode> {
     let session = live.id();
+    let restored = restores.new_ones().await?;
     if common.json {
         println!(
             "{}",
             json!({
                 "v": 1, "session": session, "at": done.at, "to": done.to, "root": done.root, "rescue": done.rescue,
+                "restored": restored.iter().map(|restore| restore.event(common)).collect::<Vec<_>>(),
             })
         );
     } else {
         println!("back at {}; `{}` undoes it", done.to, common.hint(format_args!("undo {}", short(session))));
-        if done.rescue.is_some() {
-            println!("the files as they were are kept: rescue:{}", done.at);
-        }
+        restored.iter().flat_map(|restore| restore.lines(common)).for_each(|line| println!("{line}"));
         let next = match live.state().await.view.latest_evaluation() {
             Some(_) => common.hint(format_args!("resume {}", short(session))),
             None => common.hint(format_args!("ask {} TEXT", short(session))),

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use crate::command::Ran;
 use crate::stage::{Stage, interrupt, scripted, wait_until};
 
-/// The commands that were printed.
+/// The commands that were printed at the pause.
 fn printed(ran: &Ran) -> Vec<String> {
-    let lines = ran.errors.lines().filter(|line| line.starts_with("  backstitch "));
+    let lines = ran.errors.lines().skip_while(|line| !line.starts_with("paused: "));
+    let lines = lines.filter(|line| line.starts_with("  backstitch "));
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
@@ -119,4 +120,35 @@ fn what_somebody_asked_for_is_ended_by_the_printed_command() {
     let ran = interrupt(child);
     let line = ran.errors.lines().find_map(|line| line.split('`').nth(1)).unwrap();
     assert_eq!(execute(&stage, line).output, "Done.\n", "{line}");
+}
+#[cfg(target_os = "linux")]
+#[test]
+fn a_poisoned_session_is_ended_by_the_printed_commands() {
+    let immutable = |path: &Path, set: &str| {
+        Command::new("chattr").arg(set).arg(path).output().is_ok_and(|output| output.status.success())
+    };
+    let probe = Stage::new();
+    let file = probe.path("probe");
+    std::fs::write(&file, "").unwrap();
+    if !immutable(&file, "+i") {
+        eprintln!("not tested: files cannot be made immutable here");
+        return;
+    }
+    assert!(immutable(&file, "-i"));
+    let command = "echo kept > stays.txt; chattr +i stays.txt; exit 1";
+    let call = json!({"name": "shell", "arguments": {"command": command, "rollback_on_error": true}});
+    let replies = json!([{"calls": [call]}, {"text": "Done."}]);
+    for more in [&[][..], &["--shell-effect", "workspace"]] {
+        let stage = Stage::new();
+        let first = start(&stage, &replies, more);
+        let again = stage.run(&["resume"]);
+        for ran in [&first, &again] {
+            assert!(ran.errors.contains("could not be put back"), "{ran:?}");
+            assert_eq!(printed(ran).len(), 2, "{ran:?}");
+        }
+        let ended: Vec<_> = printed(&again).iter().map(|line| execute(&stage, line)).collect();
+        immutable(&stage.path("files/stays.txt"), "-i");
+        assert_eq!((ended[1].code, ended[1].output.as_str()), (Some(0), "Done.\n"), "{ended:?}");
+        assert_eq!(stage.file("stays.txt").unwrap(), "kept\n");
+    }
 }

@@ -1,0 +1,107 @@
+//! What was put back, for the person whose edits may have been among it.
+//!
+//! Files are put back when a call fails, is stopped or was cut off by a crash, and what a person changed meanwhile cannot be told from
+//! what the call did. As found the files are kept, in the journal, under `rescue:POSITION`. Each restore is reported at once, with
+//! the files and the one command that gets them back.
+
+use std::sync::Arc;
+
+use backstitch::id::SessionId;
+use backstitch::journal::Position;
+use backstitch::ports::{ChangeKind, Store};
+use backstitch::{FilesRestored, RuntimeError, read_records};
+use serde_json::{Value, json};
+
+use super::Common;
+use super::place::short;
+
+/// So many files are named to a person; programs get all that are recorded.
+const MOST_NAMED: usize = 50;
+
+/// A restore of a session's files.
+pub(super) struct Restore {
+    session: SessionId,
+    restored: FilesRestored,
+}
+
+impl Restore {
+    /// The command that gets the files back, where they are kept as they were found.
+    fn command(&self, common: &Common) -> Option<String> {
+        let point = self.restored.point()?;
+        Some(common.hint(format_args!("rewind {} {point}", short(self.session))))
+    }
+
+    /// For a person.
+    pub(super) fn lines(&self, common: &Common) -> Vec<String> {
+        let FilesRestored { changed, kept, more, .. } = &self.restored;
+        let mut lines = Vec::new();
+        if !changed.is_empty() {
+            lines.push("files were put back, also where somebody else had changed them:".to_owned());
+            let named = changed.iter().take(MOST_NAMED);
+            lines.extend(named.map(|file| format!("  {:<9} {}", word(file.change), file.path)));
+            let unnamed = changed.len().saturating_sub(MOST_NAMED) + more;
+            if unnamed > 0 {
+                lines.push(format!("  and {unnamed} more"));
+            }
+        }
+        lines.extend(
+            kept.iter()
+                .take(MOST_NAMED)
+                .map(|file| format!("left as it is: {} ({})", file.path, file.reason)),
+        );
+        if let (Some(point), Some(command)) = (self.restored.point(), self.command(common)) {
+            lines.push(format!("as they were found they are kept as {point}; this gets them back:"));
+            lines.push(format!("  {command}"));
+        }
+        lines
+    }
+
+    /// For a program.
+    pub(super) fn event(&self, common: &Common) -> Value {
+        let changed = self.restored.changed.iter();
+        let files: Vec<_> =
+            changed.map(|file| json!({"path": file.path, "change": word(file.change)})).collect();
+        let kept: Vec<_> = self.restored.kept.iter().map(|file| &file.path).collect();
+        json!({
+            "v": 1, "event": "restored", "session": self.session,
+            "rescue": self.restored.point().map(|point| point.to_string()), "files": files, "left_alone": kept,
+            "more": self.restored.more, "command": self.command(common),
+        })
+    }
+}
+
+/// What was done to a file.
+fn word(change: ChangeKind) -> &'static str {
+    match change {
+        ChangeKind::Added => "recovered",
+        ChangeKind::Deleted => "removed",
+        ChangeKind::Mode => "mode",
+        _ => "reverted",
+    }
+}
+
+/// Reads the journal of a session for restores.
+pub(super) struct Restores {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    seen: Position,
+}
+
+impl Restores {
+    /// Those from a position on.
+    pub(super) fn from(store: Arc<dyn Store>, session: SessionId, seen: Position) -> Self {
+        Self { store, session, seen }
+    }
+
+    /// Those that were recorded since this was last asked.
+    pub(super) async fn new_ones(&mut self) -> Result<Vec<Restore>, RuntimeError> {
+        let records = match read_records(&*self.store, self.session, self.seen, None).await {
+            // It was never stored.
+            Err(RuntimeError::ConversationNotFound { .. }) => Vec::new(),
+            records => records?,
+        };
+        self.seen = records.last().map_or(self.seen, |record| record.position.next());
+        let restored = records.iter().filter_map(|record| FilesRestored::of(&record.body));
+        Ok(restored.map(|restored| Restore { session: self.session, restored }).collect())
+    }
+}

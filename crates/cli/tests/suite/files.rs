@@ -1,0 +1,205 @@
+//! What becomes of files that a person edits beside an agent: what is put back is named, and can be had again.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::command::Ran;
+use crate::stage::{Stage, interrupt, last_line, scripted, wait_until};
+
+const CALL: &str =
+    "echo call > by_call.txt; touch ../begun; [ -e ../again ] || { touch ../again; sleep 60; }; true";
+
+fn shell(command: &str) -> Value {
+    json!({"name": "shell", "arguments": {"command": command}})
+}
+
+/// What a person does while a call runs, or after it was cut off.
+fn edit(stage: &Stage) {
+    std::fs::write(stage.path("files/thesis.txt"), "mine\n").unwrap();
+    std::fs::write(stage.path("files/notes.txt"), "new\n").unwrap();
+}
+
+fn begun(more: &[&str]) -> (Stage, std::process::Child) {
+    let stage = Stage::new();
+    std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
+    let model = scripted(&stage, &json!([{"calls": [shell(CALL)]}, {"text": "Done."}]));
+    let child = stage.command(&[&["run", "Do it", "--model", &model], more].concat()).spawn().unwrap();
+    wait_until("the call", || stage.path("begun").exists());
+    edit(&stage);
+    (stage, child)
+}
+
+/// The command that gets files back, as it was printed.
+#[track_caller]
+fn rescue_command(printed: &str) -> String {
+    let line = printed.lines().find(|line| line.starts_with("  backstitch rewind ")).map(str::trim);
+    line.unwrap_or_else(|| panic!("no command gets the files back: {printed}")).to_owned()
+}
+
+fn execute(stage: &Stage, line: &str) {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_backstitch"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    let ran = command.args(["-c", line]).current_dir(stage.path("files")).env("PATH", path).output().unwrap();
+    assert!(ran.status.success(), "{line}: {ran:?}");
+}
+
+/// All three files, in the order thesis, notes, by the call.
+fn files(stage: &Stage) -> [Option<String>; 3] {
+    ["thesis.txt", "notes.txt", "by_call.txt"].map(|name| stage.file(name))
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+#[track_caller]
+fn names_what_was_put_back(stage: &Stage, printed: &str) {
+    for line in ["  reverted  thesis.txt\n", "  removed   notes.txt\n", "rescue:"] {
+        assert!(printed.contains(line), "{line:?}: {printed}");
+    }
+    execute(stage, &rescue_command(printed));
+    assert_eq!(files(stage), [some("mine\n"), some("new\n"), some("call\n")], "exactly what was found");
+}
+
+#[test]
+fn a_stop_names_what_it_puts_back() {
+    for more in [&[][..], &["--shell-effect", "workspace"]] {
+        let (stage, child) = begun(more);
+        let ran = interrupt(child);
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        assert_eq!(files(&stage), [some("old\n"), None, None]);
+        names_what_was_put_back(&stage, &ran.errors);
+    }
+}
+
+#[test]
+fn a_stop_names_what_it_puts_back_to_programs() {
+    let (stage, child) = begun(&["--json"]);
+    let ran = interrupt(child);
+    let lines: Vec<Value> = ran.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let restored = lines.iter().find(|line| line["event"] == "restored").unwrap();
+    let expected = json!([
+        {"path": "by_call.txt", "change": "removed"},
+        {"path": "notes.txt", "change": "removed"},
+        {"path": "thesis.txt", "change": "reverted"},
+    ]);
+    assert_eq!(restored["files"], expected, "{restored}");
+    execute(&stage, restored["command"].as_str().unwrap());
+    assert_eq!(files(&stage), [some("mine\n"), some("new\n"), some("call\n")]);
+}
+
+#[test]
+fn a_failed_call_names_what_it_puts_back() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
+    let command =
+        "echo call > by_call.txt; touch ../begun; while [ ! -e ../edited ]; do sleep 0.05; done; exit 1";
+    let call = json!({"name": "shell", "arguments": {"command": command, "rollback_on_error": true}});
+    let model = scripted(&stage, &json!([{"calls": [call]}, {"text": "Done."}]));
+    let child = stage.command(&["run", "Do it", "--model", &model]).spawn().unwrap();
+    wait_until("the call", || stage.path("begun").exists());
+    edit(&stage);
+    std::fs::write(stage.path("edited"), "").unwrap();
+    let ran = crate::stage::ended(child);
+    assert_eq!((ran.code, files(&stage)), (Some(0), [some("old\n"), None, None]), "{ran:?}");
+    names_what_was_put_back(&stage, &ran.errors);
+}
+
+#[test]
+fn a_rewind_names_what_it_puts_back() {
+    let stage = Stage::new();
+    std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
+    let model = scripted(&stage, &json!([{"calls": [shell("echo call > by_call.txt")]}, {"text": "Done."}]));
+    stage.run(&["run", "Do it", "--model", &model]).worked_quietly();
+    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+    edit(&stage);
+    let ran = stage.run(&["rewind", &session, "start"]);
+    assert_eq!(files(&stage), [some("old\n"), None, None]);
+    names_what_was_put_back(&stage, &ran.output);
+    let restored = stage.json(&["undo", &session])["restored"][0].clone();
+    assert!(restored["files"].as_array().is_some_and(|files| !files.is_empty()), "{restored}");
+}
+
+/// A session whose call was cut off by a kill, with edits of a person since.
+fn with_open_call(effect: &[&str]) -> Stage {
+    let (stage, mut child) = begun(effect);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    edit(&stage);
+    stage
+}
+
+/// A session that waits between two calls, with edits of a person since.
+fn without_open_call() -> Stage {
+    let stage = Stage::new();
+    std::fs::write(stage.path("files/thesis.txt"), "old\n").unwrap();
+    let waits = json!({"name": "make_directory", "arguments": {"path": "made"}});
+    let replies =
+        json!([{"calls": [shell("echo call > by_call.txt")]}, {"calls": [waits]}, {"text": "Done."}]);
+    let model = scripted(&stage, &replies);
+    let paused = stage.run(&["run", "Do it", "--model", &model, "--approve", "make_directory", "--json"]);
+    assert_eq!(paused.code, Some(3), "{paused:?}");
+    let paused = last_line(&paused.output);
+    let (session, call) = (paused["session"].as_str().unwrap(), paused["call"].as_str().unwrap());
+    stage.run(&["resolve", session, call, "approve"]).worked();
+    edit(&stage);
+    stage
+}
+
+fn resume(stage: &Stage, files: Option<&str>) -> Ran {
+    let more: &[&str] = match files {
+        Some(files) => &["resume", "--files", files],
+        None => &["resume"],
+    };
+    let ran = stage.run(more);
+    assert_eq!((ran.code, ran.output.as_str()), (Some(0), "Done.\n"), "{files:?}: {ran:?}");
+    ran
+}
+
+#[test]
+fn keep_and_restore_do_what_they_say() {
+    let mine = [some("mine\n"), some("new\n"), some("call\n")];
+    let old = [some("old\n"), None, some("call\n")];
+    // With an open call: it is undone and runs again, unless everything is kept.
+    for (flag, kept) in [(None, false), (Some("restore"), false), (Some("keep"), true)] {
+        let stage = with_open_call(&["--shell-effect", "workspace"]);
+        let ran = resume(&stage, flag);
+        assert_eq!(files(&stage), if kept { mine.clone() } else { old.clone() }, "open call, {flag:?}");
+        let shown = stage.run(&["show"]).worked();
+        assert_eq!(shown.contains("its files were kept as they were found"), kept, "{flag:?}: {shown}");
+        match kept {
+            true => assert!(!ran.errors.contains("rescue:"), "{}", ran.errors),
+            false => names_what_was_put_back(&stage, &ran.errors),
+        }
+    }
+    // Without one: what the call did is recorded, and only the person's edits are in question.
+    for (flag, kept) in [(None, true), (Some("restore"), false), (Some("keep"), true)] {
+        let stage = without_open_call();
+        let ran = resume(&stage, flag);
+        assert_eq!(files(&stage), if kept { mine.clone() } else { old.clone() }, "no open call, {flag:?}");
+        match kept {
+            true => assert!(!ran.errors.contains("rescue:"), "{}", ran.errors),
+            false => names_what_was_put_back(&stage, &ran.errors),
+        }
+    }
+    // An effect outside is not known either way: the call ends with an error, and the files are kept.
+    let stage = with_open_call(&[]);
+    resume(&stage, Some("keep"));
+    assert_eq!(files(&stage), mine);
+    let shown = stage.json(&["show"]).to_string();
+    assert!(shown.contains("whether it had an effect outside is not known"), "{shown}");
+}
+
+#[test]
+fn programs_are_told_what_is_not_covered() {
+    let stage = Stage::new();
+    let fifo = Command::new("mkfifo").arg(stage.path("files/pipe")).status().unwrap();
+    assert!(fifo.success());
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    let ran = stage.run(&["run", "Do it", "--json", "--model", &model]).worked();
+    let lines: Vec<Value> = ran.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["event"], &lines[1]["event"]), (&json!("started"), &json!("uncovered")), "{ran}");
+    assert_eq!(lines[1]["paths"], json!(["pipe"]));
+}
