@@ -112,7 +112,6 @@ pub fn failures_of_any_kind_harm_no_sibling(factory: &dyn CallerFactory) {
     let shown = TestRunner::new(config).run(&turns, |turns| {
         let caller = open(factory);
         let mut stands: Vec<String> = Vec::new();
-        let mut marks: Vec<String> = Vec::new();
         for (number, turn) in turns.iter().enumerate() {
             let mark = |index: usize| format!("mark-{number}-{index}");
             let asked: Vec<Asked> = turn
@@ -152,7 +151,6 @@ pub fn failures_of_any_kind_harm_no_sibling(factory: &dyn CallerFactory) {
                     let is_there = file(&*caller, &mark(index)).is_some();
                     prop_assert_eq!(is_there, succeeded, "{}: {:?}", mark(index), turn);
                 }
-                marks.push(mark(index));
             }
             let mut found = tasks(&*caller);
             found.sort();
