@@ -92,10 +92,7 @@ impl HostWorkspace {
         let mut how = Attempt::default();
         for attempt in 1..=ATTEMPTS {
             how.leaves_contended = attempt == ATTEMPTS;
-            let progress = match &mut progress {
-                Some(progress) => Some(&mut **progress as Progress<'_>),
-                None => None,
-            };
+            let progress = progress.as_mut().map(|progress| &mut **progress as Progress<'_>);
             match self.try_to_put_back(root, coverage, brought, how, &mut restored, progress) {
                 Err(error) if sys::is_full(&error) && !how.makes_room && attempt < ATTEMPTS => {
                     how.makes_room = true;
