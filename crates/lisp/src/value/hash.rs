@@ -46,10 +46,10 @@ impl Hasher {
             }
             // The two zeros are equal. NaN equals nothing, but a set that holds it equals another that does.
             Value::Float(value) => {
-                let value = match *value {
-                    zero if zero == 0.0 => 0.0,
-                    nan if nan.is_nan() => f64::NAN,
-                    other => other,
+                let value = match value {
+                    _ if *value == 0.0 => 0.0,
+                    _ if value.is_nan() => f64::NAN,
+                    other => *other,
                 };
                 self.bytes(5, &value.to_bits().to_le_bytes());
             }

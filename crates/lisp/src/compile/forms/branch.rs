@@ -6,7 +6,7 @@ use crate::compile::node::{Node, NodeKind};
 use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Span};
-use crate::value::Value;
+use crate::value::{Set, Value};
 
 impl Analyser<'_> {
     pub(super) fn form_if(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
@@ -117,7 +117,7 @@ impl Analyser<'_> {
         let value = self.form(value, false)?;
         let slot = self.level().reserve(1)?;
         let mut compiled: Vec<(Vec<Value>, Node)> = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = Set::new();
         let pairs = clauses.chunks_exact(2);
         let default = pairs.remainder().first();
         for pair in pairs {
@@ -132,7 +132,9 @@ impl Analyser<'_> {
                         .at(pair[0].span));
                 }
             }
-            seen.extend(constants.iter().cloned());
+            for constant in &constants {
+                seen.insert(constant.clone());
+            }
             compiled.push((constants, self.form(&pair[1], tail)?));
         }
         let otherwise = match default {
