@@ -41,7 +41,9 @@ impl PolicyName {
         Self(RUNTIME.into())
     }
 
-    /// The name under which what executes options speaks for itself. Not for policies.
+    /// The name under which an executor of options that is not this runtime speaks for itself. Not for policies. The runtime
+    /// reserves the name and never uses it: its own results speak as [`PolicyName::runtime`]. Journals and conversations from
+    /// elsewhere may hold it.
     pub fn executor() -> Self {
         Self(EXECUTOR.into())
     }

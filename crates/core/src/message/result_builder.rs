@@ -14,11 +14,12 @@ use crate::id::CallId;
 use crate::storable;
 
 /// Whether a call that failed may be made again as it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// The same call may succeed later.
     Allowed,
-    /// The same call will fail again.
+    /// The same call will fail again. What is not said otherwise is this.
+    #[default]
     Refused,
 }
 
@@ -83,6 +84,11 @@ impl OptionResultBuilder {
             result = Value::String(result.to_string());
         }
         self.message(|payload| payload.result = Large::Inline(result))
+    }
+
+    /// The call failed, or was never made, and would fail again as it was: [`Self::error`] without the hint that retrying helps.
+    pub fn failure(&self, error_type: impl Into<String>, error_message: impl Into<String>) -> Message {
+        self.error(error_type, error_message, Retry::default())
     }
 
     /// The call failed, or was never made.
