@@ -86,13 +86,14 @@
 //! # };
 //! # let created = SessionCreated {
 //! #     session_id: ids.next(), created_at: ids.clock().now(), origin: Origin::Root, seed: backstitch::rng::Seed::new(1),
-//! #     agent: json!(null), state: Vec::new(), tags: Default::default(), extra: Default::default(),
+//! #     agent: json!(null), state: Vec::new(), adopted: None, tags: Default::default(), extra: Default::default(),
 //! # };
 //! # let live = LiveSession::create(surroundings, created, |_| {}).await?;
 //! # let evaluation: EvaluationId = ids.next();
 //! # live.record(vec![EvaluationStarted {
 //! #     evaluation_id: evaluation, prompt_ns: "docs".into(), prompt_key: "tools".into(), fingerprint: None,
-//! #     parent_evaluation: None, budget: None, deadline_millis: None, decider: None, extra: Default::default(),
+//! #     tools: None, parent_evaluation: None, budget: None, deadline_millis: None, decider: None,
+//! #     extra: Default::default(),
 //! # }.into()]).await?;
 //! # let runner = ToolRunner::new(live.clone(), tools);
 //! # let (live, runner, ids) = (&live, &runner, &ids);

@@ -111,6 +111,7 @@ fn take_in(record: Record) {
         seed: Seed::new(1),
         agent: serde_json::Value::Null,
         state: Vec::new(),
+        adopted: None,
         tags: Default::default(),
         extra: Extra::default(),
     };
@@ -119,6 +120,7 @@ fn take_in(record: Record) {
         prompt_ns: String::new(),
         prompt_key: String::new(),
         fingerprint: None,
+        tools: None,
         parent_evaluation: None,
         budget: None,
         deadline_millis: None,

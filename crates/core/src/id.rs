@@ -88,6 +88,11 @@ id_types! {
 }
 
 impl CallId {
+    /// The id of a call that has another kind of id where it comes from. The same call of the same origin has the same id.
+    pub fn of_foreign(origin: SessionId, id: &str) -> Self {
+        derived(origin.as_uuid(), &format!("foreign call {id}"))
+    }
+
     /// The id of a call that a program makes. It follows from the answer that the program was found in and from what tells the
     /// call from all others of the program, so a program that runs again makes its calls under the same ids.
     pub fn of_program(answer: MessageId, label: &str) -> Self {

@@ -1,5 +1,6 @@
 //! What drives a session: who decides, what may be called, within which limits.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -307,6 +308,12 @@ impl Agent {
             Some(prompt) => prompt.name.clone(),
             None => format!("{}/{}", self.ns, self.key),
         }
+    }
+
+    /// A digest of the contract of each tool, by its name.
+    pub(crate) fn contracts(&self) -> Result<BTreeMap<String, Digest>, serde_json::Error> {
+        let tools = self.tools.iter();
+        tools.map(|tool| Ok((tool.name().to_string(), tool.spec.contract_digest()?))).collect()
     }
 
     /// A digest of what the prompt promises: its text, the contracts of its tools, and its output.

@@ -4,6 +4,7 @@
 //! clocks, and [`entropy`] draws from the operating system what has to be different every time. A [`LiveSession`] is a session
 //! that this process drives, and the [`ToolRunner`] is the one door through which any tool runs on it.
 
+mod adopt;
 mod adopt_state;
 mod agent;
 mod clock;

@@ -9,15 +9,12 @@ use std::sync::Arc;
 use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{
-    Decision, Effect, InboxId, InboxItem, InboxKind, InnerMessage, Origin, Outcome, PauseReason, Paused,
-    RecordBody, Resolved, SessionCreated,
-};
+use backstitch_core::journal::{Decision, InboxId, InboxItem, InboxKind, Outcome, Resolved};
 use backstitch_core::ports::{Claim, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
-use backstitch_core::session::{Session, Snapshot, StoredSlice};
+use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
-use backstitch_core::view::{Checkpoint, ConversationState, JournalView};
+use backstitch_core::view::{Checkpoint, JournalView};
 use serde_json::Value;
 
 use crate::agent::Agent;
@@ -101,6 +98,11 @@ impl Runtime {
         &self.store
     }
 
+    /// Where the time comes from.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// Where telemetry is published.
     pub(crate) fn telemetry(&self) -> &Telemetry {
         &self.telemetry
@@ -108,51 +110,7 @@ impl Runtime {
 
     /// Creates a session.
     pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver, RuntimeError> {
-        self.create_with(agent, options, Vec::new()).await
-    }
-
-    /// Creates a session that goes on from a snapshot, wherever that comes from. Its latest evaluation can be resumed.
-    pub async fn adopt_snapshot(
-        &self,
-        agent: Agent,
-        snapshot: &Snapshot,
-        options: SessionOptions,
-    ) -> Result<Driver, RuntimeError> {
-        self.create_with(agent, options, snapshot.stored_slices()?).await
-    }
-
-    /// Creates a session that goes on from a conversation, wherever that comes from. It can be resumed.
-    pub async fn adopt_conversation(
-        &self,
-        agent: Agent,
-        conversation: &ConversationState,
-        options: SessionOptions,
-    ) -> Result<Driver, RuntimeError> {
-        let slice = StoredSlice::of::<InnerMessage>(&conversation.inner_messages())?;
-        self.create_with(agent, options, vec![slice]).await
-    }
-
-    async fn create_with(
-        &self,
-        agent: Agent,
-        options: SessionOptions,
-        state: Vec<StoredSlice>,
-    ) -> Result<Driver, RuntimeError> {
-        let ids = entropy::fresh_ids(self.clock.clone())?;
-        let seed = match options.seed {
-            Some(seed) => seed,
-            None => entropy::seed()?,
-        };
-        let created = SessionCreated {
-            session_id: options.id.unwrap_or_else(|| ids.next()),
-            created_at: self.clock.now(),
-            origin: Origin::Root,
-            seed,
-            agent: agent.definition.clone(),
-            state,
-            tags: options.tags,
-            extra: Extra::default(),
-        };
+        let created = self.created(&agent, &options, Vec::new())?;
         let surroundings = self.surroundings(options.workspace, options.resources);
         let set_up = agent.clone();
         let set_up = |session: &mut Session| set_up.set_up(session);
@@ -161,7 +119,6 @@ impl Runtime {
             false => LiveSession::create(surroundings, created, set_up).await?,
         };
         live.take_up_files().await?;
-        wait_for_unknown_effects(&live, &agent).await?;
         Ok(self.driver(live, agent))
     }
 
@@ -282,11 +239,15 @@ impl Runtime {
         self.store.send(session, item).await.map_err(RuntimeError::Store)
     }
 
-    fn driver(&self, live: Arc<LiveSession>, agent: Agent) -> Driver {
+    pub(crate) fn driver(&self, live: Arc<LiveSession>, agent: Agent) -> Driver {
         Driver::with_telemetry(live, agent, self.telemetry.clone())
     }
 
-    fn surroundings(&self, workspace: Option<Arc<dyn Workspace>>, resources: Resources) -> Surroundings {
+    pub(crate) fn surroundings(
+        &self,
+        workspace: Option<Arc<dyn Workspace>>,
+        resources: Resources,
+    ) -> Surroundings {
         Surroundings {
             store: self.store.clone(),
             clock: self.clock.clone(),
@@ -301,25 +262,4 @@ impl std::fmt::Debug for Runtime {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Runtime").field("owner", &self.owner).finish_non_exhaustive()
     }
-}
-
-/// Of a session that starts with a conversation from elsewhere, nobody knows whether calls without a result were made. Those that
-/// may have had an effect outside are not made again unasked.
-async fn wait_for_unknown_effects(live: &LiveSession, agent: &Agent) -> Result<(), RuntimeError> {
-    let unknown: Vec<RecordBody> = {
-        let state = live.state().await;
-        let external = state.view.pending_calls().filter(|call| {
-            agent.tools.get(&call.name).is_some_and(|tool| tool.spec.effect == Effect::External)
-        });
-        let paused = external.map(|call| Paused {
-            reason: PauseReason::EffectUnknown,
-            call_id: Some(call.call_id),
-            detail: Some(call.name.clone()),
-            offer: None,
-            session: None,
-            extra: Extra::default(),
-        });
-        paused.map(RecordBody::from).collect()
-    };
-    live.record(unknown).await
 }

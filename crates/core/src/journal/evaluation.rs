@@ -1,5 +1,7 @@
 //! Records of how evaluations begin, go on and end.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,6 +24,9 @@ pub struct EvaluationStarted {
     /// A digest of the prompt's contract: rendered text, tools, output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
+    /// A digest of the contract of each tool that is offered, by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<BTreeMap<String, Digest>>,
     /// The evaluation that this one goes on from, when that one was superseded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_evaluation: Option<EvaluationId>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::finish::Finish;
 use crate::extra::Extra;
-use crate::id::{CallId, EvaluationId, MessageId};
+use crate::id::{CallId, EvaluationId, IdStream, MessageId};
 use crate::message::{Content, Message, MessageError, PolicyName, RoleHint};
 use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
 use crate::session::{Slice, SlicePolicy};
@@ -122,6 +122,56 @@ impl Role {
 }
 
 impl InnerMessage {
+    /// The first message of an evaluation that no prompt drives, with a fresh id and the time of now. Place it with
+    /// [`InnerMessage::at`] and [`InnerMessage::of_prompt`]. In a live session, `LiveSession::say` does all of this.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use backstitch_core::id::{EvaluationId, IdStream, SessionId};
+    /// use backstitch_core::journal::{InnerMessage, inner_message_append};
+    /// use backstitch_core::message::{MessageBuilder, PolicyName};
+    /// use backstitch_core::{session::Session, time::FixedClock};
+    ///
+    /// let mut session = Session::new(SessionId::from_uuid(uuid::Uuid::from_u128(1)), Arc::new(FixedClock::default()));
+    /// // Without this reducer a bare session appends a message again that it has already.
+    /// session.register::<InnerMessage, InnerMessage>(inner_message_append);
+    /// let (ids, evaluation) = (session.ids().clone(), session.ids().next::<EvaluationId>());
+    /// let mut builder = MessageBuilder::continue_step(1, &ids);
+    /// builder.policy(PolicyName::new("user")?).add_text("Mend the hem.");
+    /// let said = InnerMessage::new(evaluation, builder.to_message()?, &ids).of_prompt("shop", "tailor").at(0, 0);
+    /// session.append(said.clone())?;
+    /// session.append(said)?;
+    /// assert_eq!(session.all::<InnerMessage>()?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(evaluation_id: EvaluationId, message: Message, ids: &IdStream) -> Self {
+        Self {
+            message_id: ids.next(),
+            evaluation_id,
+            sequence: 0,
+            turn: 0,
+            prompt_ns: String::new(),
+            prompt_key: String::new(),
+            created_at: ids.clock().now(),
+            message,
+            role: None,
+            provider: None,
+            extra: Extra::default(),
+        }
+    }
+
+    /// The message at this place of its evaluation, in this turn.
+    #[must_use]
+    pub fn at(self, sequence: u64, turn: u64) -> Self {
+        Self { sequence, turn, ..self }
+    }
+
+    /// The message as one of an evaluation that this prompt drives.
+    #[must_use]
+    pub fn of_prompt(self, ns: impl Into<String>, key: impl Into<String>) -> Self {
+        Self { prompt_ns: ns.into(), prompt_key: key.into(), ..self }
+    }
+
     /// Who speaks: the assistant in calls, the tool in results, and in parts whoever was recorded.
     pub fn role(&self) -> Role {
         match &self.message.content {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::inner_message::InnerMessage;
 use super::lifecycle::{Decision, SessionCreated};
+use super::provenance::Provenance;
 use super::record::RecordBody;
 use crate::message::{Content, Message, OptionResult, PolicyName};
 use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
@@ -95,6 +96,40 @@ impl RecordBody {
     }
 }
 
+/// Moves what is too large for a record out of what a record of this kind says.
+macro_rules! spill_as {
+    ($kind:ident, $said:expr, $objects:expr) => {{
+        let mut body = RecordBody::$kind($said.clone());
+        body.spill($objects);
+        if let RecordBody::$kind(spilled) = body {
+            *$said = spilled;
+        }
+    }};
+}
+
+impl Provenance {
+    /// Moves what is too large for a record out into objects.
+    pub fn spill(&mut self, objects: &mut Vec<Object>) {
+        for started in self.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
+            spill_as!(CallStarted, started, objects);
+        }
+        for evaluation in &mut self.evaluations {
+            if let Some(finished) = &mut evaluation.finished {
+                spill_as!(EvaluationFinished, finished, objects);
+            }
+            for program in &mut evaluation.programs {
+                spill_as!(ProgramStarted, program, objects);
+            }
+            for task in &mut evaluation.tasks {
+                spill_as!(TaskFinished, task, objects);
+            }
+            for turn in &mut evaluation.turns {
+                spill_as!(TurnFinished, turn, objects);
+            }
+        }
+    }
+}
+
 /// The object that holds a value, when the value is too large for a record.
 fn large<T: Serialize>(value: &T, objects: &mut Vec<Object>) -> Option<ObjectRef> {
     let text = serde_json::to_string(value).ok().filter(|text| text.len() > INLINE_LIMIT)?;
@@ -132,13 +167,15 @@ fn decided_refs(decision: &Decision) -> Vec<ObjectId> {
     }
 }
 
-/// The objects of the transcript that a session starts from.
+/// The objects of the conversation that a session starts from.
 fn loaded_refs(created: &SessionCreated) -> Vec<ObjectId> {
     let transcripts = created.state.iter().filter(|slice| slice.name == InnerMessage::NAME);
     let messages = transcripts.filter_map(|slice| slice.clone().into_cell().ok()?.items().ok());
+    let carried = created.adopted.iter().flat_map(|adopted| adopted.object_refs());
     messages
         .flat_map(|messages: Items<InnerMessage>| {
             messages.iter().flat_map(|m| m.object_refs()).collect::<Vec<_>>()
         })
+        .chain(carried)
         .collect()
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::WorkspaceRoot;
+use super::provenance::Provenance;
 use super::{Point, Position};
 use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
@@ -33,6 +34,9 @@ pub struct SessionCreated {
     /// What its slices hold at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state: Vec<StoredSlice>,
+    /// What is known of the conversation among them, when the session adopted a snapshot or a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<Box<Provenance>>,
     /// Free labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,

@@ -16,6 +16,7 @@ mod lifecycle;
 mod place;
 mod position;
 mod program;
+mod provenance;
 mod record;
 mod resource;
 
@@ -35,9 +36,10 @@ pub use lifecycle::{
     Decision, Note, ObservationCause, Origin, PauseReason, Paused, Resolved, Rewound, SessionCreated,
     WorkspaceObserved,
 };
+pub use place::{MAX_TURN, SequenceError, inner_message_append};
 pub(crate) use place::{Place, place_after, stands_at};
-pub use place::{SequenceError, inner_message_append};
 pub use position::{Branch, Point, Position};
 pub use program::{ProgramStarted, TaskFinished};
+pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
 pub use record::{Record, RecordBody};
 pub use resource::ResourceChanged;

@@ -31,7 +31,18 @@ pub enum SequenceError {
         /// The place of the message.
         found: u64,
     },
+    /// No conversation has that many turns, so the number is wrong.
+    #[error("a message of evaluation {evaluation} is in turn {turn}; turns are numbered up to {MAX_TURN}")]
+    Turn {
+        /// The evaluation.
+        evaluation: EvaluationId,
+        /// The turn of the message.
+        turn: u64,
+    },
 }
+
+/// The largest number of a turn. A larger one in a journal, a snapshot or a conversation is an error of whoever wrote it.
+pub const MAX_TURN: u64 = 1 << 32;
 
 /// The reducer of the transcript: adds a message where it belongs, at the end.
 ///
@@ -66,6 +77,9 @@ pub(crate) fn place_after(
     there: impl FnOnce() -> Option<Arc<InnerMessage>>,
 ) -> Result<Place, SequenceError> {
     let (evaluation, sequence) = (message.evaluation_id, message.sequence);
+    if message.turn > MAX_TURN {
+        return Err(SequenceError::Turn { evaluation, turn: message.turn });
+    }
     if sequence == length {
         return Ok(Place::Next);
     }

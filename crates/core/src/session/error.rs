@@ -1,8 +1,20 @@
 //! What can go wrong with a session.
 
 use super::slice::{SlicePolicy, UpcastError};
+use crate::id::MessageId;
 use crate::json::LimitExceeded;
+use crate::object::ObjectId;
 use crate::storable::NotStorable;
+use crate::view::FoldProblem;
+
+/// The first of many objects, for a message.
+fn list(objects: &[ObjectId]) -> String {
+    let mut shown: Vec<String> = objects.iter().take(3).map(ObjectId::to_string).collect();
+    if objects.len() > shown.len() {
+        shown.push(format!("and {} more", objects.len() - shown.len()));
+    }
+    shown.join(", ")
+}
 
 /// Any error, as reducers may give it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -135,10 +147,39 @@ pub enum SessionError {
     StalePreparation,
 }
 
-/// A stored snapshot could not be read.
+/// A stored snapshot or conversation could not be read, or no session can start from it. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotRestoreError {
+    /// Items of a slice do not parse as the type that is known here, or were written by a newer program.
+    #[error("slice {slice:?} of the snapshot cannot be read")]
+    Slice {
+        /// The stored name.
+        slice: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<SessionError>,
+    },
+    /// What it says does not make sense: messages are missing or out of place, or records do not belong to them.
+    #[error("what the snapshot holds does not fit together")]
+    Inconsistent(#[source] Box<FoldProblem>),
+    /// It cannot be recorded as the beginning of a session.
+    #[error("the snapshot cannot be recorded")]
+    NotRecordable(#[source] BoxError),
+    /// It refers to content that neither it nor the store holds. Export it with its content.
+    #[error("the snapshot refers to content that neither it nor the store holds: {}", list(objects))]
+    MissingContent {
+        /// The objects.
+        objects: Vec<ObjectId>,
+    },
+    /// The plain fields of a message of a conversation and the messages that it was made from say different things.
+    #[error("the {field} of message {message} is not what the messages say that it was made from")]
+    Disagreement {
+        /// The message.
+        message: MessageId,
+        /// The field.
+        field: &'static str,
+    },
     /// It is too large or too deep.
     #[error("the snapshot exceeds a limit")]
     Limit(#[from] LimitExceeded),

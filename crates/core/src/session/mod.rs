@@ -31,6 +31,7 @@ mod error;
 mod items;
 mod observer;
 mod op;
+mod provenance;
 mod query;
 mod reducer;
 mod registry;
@@ -62,6 +63,7 @@ pub use stored::{SNAPSHOT_VERSION, StoredSlice};
 use crate::id::{IdStream, SessionId};
 use crate::time::{Clock, Timestamp};
 use observer::ErasedObserver;
+pub(crate) use provenance::{Carried, ProvenanceSource};
 use query::Memo;
 use registry::Registry;
 pub(crate) use state::State;
@@ -83,7 +85,8 @@ pub struct SessionInfo {
 
 /// The typed state of an agent.
 ///
-/// A clone has the same reducers, policies and items and goes its own way from there; observers stay with the original.
+/// A clone has the same reducers, policies and items and goes its own way from there; observers, and what is known of the
+/// session's journal, stay with the original.
 pub struct Session {
     info: Arc<SessionInfo>,
     ids: IdStream,
@@ -92,6 +95,8 @@ pub struct Session {
     /// Names this state among all that any session of this process ever had, so that equality is one comparison.
     generation: u64,
     observers: Vec<Arc<dyn ErasedObserver>>,
+    /// What snapshots carry beside slices.
+    carried: Carried,
     memo: Mutex<Memo>,
 }
 
@@ -112,6 +117,7 @@ impl Session {
             state,
             generation: next_generation(),
             observers: Vec::new(),
+            carried: Carried::Nothing,
             memo: Mutex::default(),
         }
     }
@@ -179,6 +185,7 @@ impl Clone for Session {
             state: self.state.clone(),
             generation: self.generation,
             observers: Vec::new(),
+            carried: Carried::Nothing,
             memo: Mutex::default(),
         }
     }

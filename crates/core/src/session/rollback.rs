@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::Session;
 use super::cell::Cell;
-use super::error::{SessionError, SnapshotMismatchError};
+use super::error::{SessionError, SnapshotMismatchError, SnapshotRestoreError};
 use super::slice::SlicePolicy;
 use super::snapshot::Snapshot;
 
@@ -113,6 +113,18 @@ impl Session {
         }
         self.forget_computed();
         self.set_state(state);
+        Ok(())
+    }
+
+    /// Refuses slices whose items do not parse as the types that are registered here.
+    pub fn check_slices(&self) -> Result<(), SnapshotRestoreError> {
+        for (name, cell) in self.state.cells() {
+            let checked = self.registry.decode(name, cell);
+            checked.map_err(|source| SnapshotRestoreError::Slice {
+                slice: name.to_string(),
+                source: Box::new(source),
+            })?;
+        }
         Ok(())
     }
 

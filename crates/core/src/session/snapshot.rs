@@ -10,12 +10,14 @@ use std::sync::Arc;
 use super::cell::Cell;
 use super::error::SessionError;
 use super::items::Items;
+use super::provenance::Carried;
 use super::slice::{Slice, SlicePolicy};
 use super::state::State;
 use super::{Session, SessionInfo};
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::SnapshotId;
+use crate::journal::CarriedObject;
 use crate::time::Timestamp;
 
 /// What a snapshot captures.
@@ -64,6 +66,8 @@ pub struct Snapshot {
     pub(super) state: State,
     /// Policies of slices that a stored snapshot knew of but did not capture.
     pub(super) other_policies: BTreeMap<String, SlicePolicy>,
+    pub(super) carried: Carried,
+    pub(super) objects: Vec<CarriedObject>,
     pub(super) extra: Extra,
 }
 
@@ -83,6 +87,8 @@ impl Session {
             tags: capture.tags,
             state: self.state.clone(),
             other_policies: BTreeMap::new(),
+            carried: self.carried.clone(),
+            objects: Vec::new(),
             extra: Extra::default(),
         }
     }

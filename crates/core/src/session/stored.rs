@@ -14,12 +14,15 @@ use super::SessionInfo;
 use super::cell::{Cell, PlainItem};
 use super::error::{SessionError, SnapshotRestoreError};
 use super::op;
+use super::provenance::Carried;
 use super::slice::{Slice, SlicePolicy};
 use super::snapshot::Snapshot;
 use super::state::State;
 use crate::extra::Extra;
 use crate::id::{SessionId, SnapshotId};
+use crate::journal::{CarriedObject, Provenance};
 use crate::json::JsonLimits;
+use crate::object::ObjectId;
 use crate::storable;
 use crate::time::Timestamp;
 
@@ -110,6 +113,15 @@ struct StoredSnapshot {
     captured: BTreeSet<SlicePolicy>,
     policies: BTreeMap<String, SlicePolicy>,
     slices: Vec<StoredSlice>,
+    /// What the session's journal knew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provenance: Option<Arc<Provenance>>,
+    /// Media that the messages refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    objects: Vec<CarriedObject>,
+    /// What the messages refer to and the snapshot does not hold. It is written for readers, and found out again when read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refers_to: Vec<ObjectId>,
     #[serde(flatten)]
     extra: Extra,
 }
@@ -136,6 +148,10 @@ impl Snapshot {
             captured: self.captured.clone(),
             policies: self.policies().map(|(name, policy)| (name.to_owned(), policy)).collect(),
             slices,
+            provenance: self.provenance(),
+            objects: self.objects.clone(),
+            // Messages that cannot be read here are written as they are.
+            refers_to: self.refers_to().unwrap_or_default(),
             extra: self.extra.clone(),
         };
         serde_json::to_string(&stored)
@@ -192,6 +208,8 @@ impl Snapshot {
             tags: stored.tags,
             state,
             other_policies,
+            carried: stored.provenance.map_or(Carried::Nothing, Carried::Stored),
+            objects: stored.objects,
             extra: stored.extra,
         })
     }

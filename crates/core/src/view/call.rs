@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    CallFinished, CallOutcome, CallStarted, Point, Position, ProcessStarted, Resolved, WorkspaceRoot,
+    CallFinished, CallOutcome, CallStarted, CarriedCall, Effect, Point, Position, ProcessStarted, Resolved,
+    WorkspaceRoot,
 };
 use crate::message::OptionResult;
 use crate::object::ObjectId;
@@ -52,6 +53,8 @@ pub struct Call {
     pub decision: Option<Arc<Resolved>>,
     /// The processes that it started, as long as it is not known that they have ended.
     pub processes: imbl::Vector<Arc<ProcessStarted>>,
+    /// What is known of it from elsewhere, when it was pending in the conversation that the session adopted.
+    pub adopted: Option<Arc<CarriedCall>>,
     /// What its result message says: completed or failed.
     pub(super) result: Option<CallStatus>,
 }
@@ -67,6 +70,7 @@ impl Call {
             steps: imbl::OrdMap::new(),
             decision: None,
             processes: imbl::Vector::new(),
+            adopted: None,
             result: None,
         }
     }
@@ -83,6 +87,23 @@ impl Call {
     /// Whether the call was started and has no outcome: it may have had an effect.
     pub fn is_open(&self) -> bool {
         self.status() == CallStatus::Pending && self.intent.is_some()
+    }
+
+    /// Whether the call has no result and may have had an effect: it was started here, or it was pending in a conversation
+    /// that was adopted, and nobody knows whether it was started elsewhere.
+    pub fn may_have_run(&self) -> bool {
+        self.status() == CallStatus::Pending && (self.intent.is_some() || self.adopted.is_some())
+    }
+
+    /// The latest intent that is known, recorded here or elsewhere.
+    pub fn latest_intent(&self) -> Option<&Arc<CallStarted>> {
+        let here = self.intent.as_ref().map(|intent| &intent.record);
+        here.or_else(|| self.adopted.as_ref()?.started.as_ref())
+    }
+
+    /// What the call may have done to the world, as far as an intent says so.
+    pub fn recorded_effect(&self) -> Option<Effect> {
+        self.latest_intent().map(|intent| intent.effect)
     }
 
     /// The session that works for it, when the option is another agent.

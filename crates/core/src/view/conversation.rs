@@ -10,8 +10,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::transcript::{ToolCallRecord, Transcript};
-use crate::id::{CallId, EvaluationId, MessageId, SnapshotId, derived};
-use crate::journal::{InnerMessage, ProviderSidecar, Role};
+use crate::id::{CallId, EvaluationId, MessageId, SessionId, SnapshotId, derived};
+use crate::journal::{CarriedObject, InnerMessage, Provenance, ProviderSidecar, Role};
+use crate::object::ObjectId;
 use crate::time::Timestamp;
 
 /// One message of a conversation, as providers count them: an assistant's text and calls are one.
@@ -63,6 +64,7 @@ pub struct ConversationTurn {
 
 /// One evaluation as a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct ConversationState {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
@@ -83,6 +85,23 @@ pub struct ConversationState {
     pub created_at: Timestamp,
     /// Names this state of the conversation: the same messages give the same id.
     pub state_id: SnapshotId,
+    /// What the session's journal knows beside the messages. Without it, the evaluation's id stands for the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
+    /// Media that the messages refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<CarriedObject>,
+    /// Content that the messages refer to and the conversation does not hold: it can be adopted only where a store has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refers_to: Vec<ObjectId>,
+}
+
+impl ConversationState {
+    /// Where the conversation comes from. The calls of one that does not say so have keys made from the evaluation's id.
+    pub fn provenance(&self) -> Provenance {
+        let unnamed = || Provenance::of_session(SessionId::from_uuid(*self.evaluation_id.as_uuid()));
+        self.provenance.clone().unwrap_or_else(unnamed)
+    }
 }
 
 impl Transcript {
@@ -99,7 +118,16 @@ impl Transcript {
             unanswered: Vec::new(),
             created_at: first.created_at,
             state_id: derived(last.message_id.as_uuid(), &format!("conversation {}", messages.len())),
+            provenance: self.provenance(evaluation),
+            objects: Vec::new(),
+            refers_to: Vec::new(),
         };
+        let carried = state.provenance.iter().flat_map(Provenance::object_refs);
+        let mut refers_to: Vec<_> =
+            messages.iter().flat_map(|message| message.object_refs()).chain(carried).collect();
+        refers_to.sort();
+        refers_to.dedup();
+        state.refers_to = refers_to;
         let mut rest = messages.as_slice();
         if first.role() == Role::System {
             state.system_message = Some(single(first));
@@ -140,13 +168,12 @@ impl Transcript {
         results.sort_by_key(|result| {
             result.tool_call_id().and_then(|call| order.get(&call)).copied().unwrap_or(usize::MAX)
         });
-        let content = spoken.iter().map(|message| message.content()).filter(|text| !text.is_empty());
         Some(ConversationTurn {
             turn_number: first.turn,
             user_messages,
             provider_payload: spoken.iter().find_map(|message| message.provider.clone()),
             assistant_message: ConversationMessage {
-                content: content.collect::<Vec<_>>().join("\n"),
+                content: spoken_text(&spoken),
                 tool_calls,
                 inner: spoken,
                 ..single(&first)
@@ -156,6 +183,12 @@ impl Transcript {
             created_at: first.created_at,
         })
     }
+}
+
+/// The text of an answer that is several messages.
+pub(super) fn spoken_text(spoken: &[Arc<InnerMessage>]) -> String {
+    let content = spoken.iter().map(|message| message.content()).filter(|text| !text.is_empty());
+    content.collect::<Vec<_>>().join("\n")
 }
 
 fn single(message: &Arc<InnerMessage>) -> ConversationMessage {

@@ -29,6 +29,8 @@ pub struct Evaluation {
     pub start: Option<Arc<EvaluationStarted>>,
     /// The policy that decides; none in journals that do not say.
     pub decider: Option<PolicyName>,
+    /// How it was started elsewhere, when it was adopted with a snapshot or a conversation.
+    pub adopted_start: Option<Arc<EvaluationStarted>>,
     /// What it may spend.
     pub budget: Option<Limits>,
     /// How much active time it has from `active` on.
@@ -64,6 +66,7 @@ impl Evaluation {
             started,
             start: None,
             decider: None,
+            adopted_start: None,
             budget: None,
             allotted: None,
             active: Duration::ZERO,
@@ -82,6 +85,11 @@ impl Evaluation {
     /// How much active time it has left; `None` when it has all the time.
     pub fn time_left(&self) -> Option<Duration> {
         self.allotted.map(|allotted| allotted.saturating_sub(self.active))
+    }
+
+    /// How it was first started, here or elsewhere; `None` when nobody recorded it.
+    pub fn started_with(&self) -> Option<&Arc<EvaluationStarted>> {
+        self.adopted_start.as_ref().or(self.start.as_ref())
     }
 
     pub(super) fn begin(&mut self, started: &Arc<EvaluationStarted>) {

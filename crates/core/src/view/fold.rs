@@ -74,7 +74,7 @@ impl JournalView {
             (Some(_), _) => return Err(at(FoldProblem::NotAFork)),
             (None, _) => Visible::default(),
         };
-        visible.load(created.session_id, &created.state).map_err(at)?;
+        visible.load(created).map_err(at)?;
         Ok(Self {
             created: created.clone(),
             head: Position::START.next(),

@@ -12,11 +12,13 @@
 //! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
 //! | [`Ledger`] | what was spent | `ledger` |
 
+mod adopted;
 mod call;
 mod conversation;
 mod error;
 mod evaluation;
 mod fold;
+mod foreign;
 mod ledger;
 mod lineage;
 mod query;

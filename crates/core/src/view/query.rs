@@ -65,6 +65,7 @@ impl JournalView {
         let ids = IdStream::new(info.id, self.head.number(), clock);
         let mut session = Session::with_state(info, ids, self.visible.state.clone());
         session.register::<InnerMessage, InnerMessage>(inner_message_append);
+        self.attach_to(&mut session);
         session
     }
 
@@ -72,11 +73,12 @@ impl JournalView {
     /// reducers, policies and observers stay.
     pub fn load_into(&self, session: &mut Session) {
         session.adopt(self.visible.state.clone());
+        self.attach_to(session);
     }
 
     /// The transcript.
     pub fn transcript(&self) -> Result<Transcript, SessionError> {
-        self.visible.state.items().map(Transcript::new)
+        Ok(Transcript::carrying(self.visible.state.items()?, self.carried()))
     }
 
     /// The evaluations, in the order in which they started.

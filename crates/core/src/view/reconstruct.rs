@@ -127,7 +127,9 @@ fn plain_messages(said: &ConversationMessage, turn: u64, calls: &[ToolCallRecord
                 (!said.content.is_empty() || calls.is_empty()).then(|| text(RoleHint::Assistant, policy()));
             let calls = calls.iter().map(|call| {
                 let arguments = Arguments::from_text(call.arguments.as_str());
-                let call = OptionCall::new(call.call_id, call.name.as_str(), arguments);
+                let foreign = call.foreign_id.clone();
+                let mut call = OptionCall::new(call.call_id, call.name.as_str(), arguments);
+                call.provider_call_id = foreign;
                 message(RoleHint::Assistant, policy(), Content::OptionCall(call))
             });
             spoken.into_iter().chain(calls).collect()

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::call::CallStatus;
 use crate::id::{CallId, EvaluationId};
-use crate::journal::InnerMessage;
+use crate::journal::{InnerMessage, Provenance};
 use crate::message::OptionCall;
-use crate::session::{Items, Session, SessionError};
+use crate::session::{Carried, Items, Session, SessionError};
 
 /// A call as the assistant made it, with its status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,12 +26,17 @@ pub struct ToolCallRecord {
     /// How far it has come.
     #[serde(default)]
     pub status: CallStatus,
+    /// The id that the call had where the conversation comes from, when that is none of ours. `call_id` is derived from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_id: Option<String>,
 }
 
 /// All messages of a session that are visible.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     messages: Items<InnerMessage>,
+    /// What the journal knows beside the messages, for exports.
+    carried: Carried,
     /// Made at the first question that needs it, and shared by clones.
     index: Arc<OnceLock<Index>>,
 }
@@ -48,12 +53,24 @@ struct Index {
 impl Transcript {
     /// The transcript of a session.
     pub fn of(session: &Session) -> Result<Self, SessionError> {
-        session.all().map(Self::new)
+        Ok(Self::carrying(session.all()?, session.carried().clone()))
     }
 
     /// The transcript that these messages are.
     pub fn new(messages: Items<InnerMessage>) -> Self {
-        Self { messages, index: Arc::default() }
+        Self::carrying(messages, Carried::Nothing)
+    }
+
+    pub(crate) fn carrying(messages: Items<InnerMessage>, carried: Carried) -> Self {
+        Self { messages, carried, index: Arc::default() }
+    }
+
+    /// What is known of an evaluation beside its messages; nothing when the transcript comes from no journal.
+    pub(super) fn provenance(&self, evaluation: EvaluationId) -> Option<Provenance> {
+        let all = Provenance::clone(&*self.carried.provenance()?);
+        let pending = self.pending_tool_calls(evaluation);
+        let is_pending = |call| pending.iter().any(|one| one.call_id == call);
+        Some(all.of_evaluation(evaluation, is_pending))
     }
 
     /// All messages, of all evaluations.
@@ -129,5 +146,6 @@ fn record(call: &OptionCall, status: CallStatus) -> ToolCallRecord {
         name: call.option_name.clone(),
         arguments: call.arguments.text().into_owned(),
         status,
+        foreign_id: None,
     }
 }

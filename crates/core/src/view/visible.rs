@@ -12,10 +12,10 @@ use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
     Decision, EvaluationStarted, Files, InnerMessage, Paused, Place, Point, Position, Record, RecordBody,
-    Resolved, ResourceChanged, place_after, stands_at,
+    Resolved, ResourceChanged, SessionCreated, place_after, stands_at,
 };
 use crate::message::Content;
-use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State, StoredSlice};
+use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State};
 use crate::time::Timestamp;
 
 /// What is visible at one place of a journal.
@@ -61,15 +61,15 @@ impl Visible {
     }
 
     /// Loads the initial state of a session.
-    pub(super) fn load(&mut self, session: SessionId, slices: &[StoredSlice]) -> Result<(), FoldProblem> {
-        for slice in slices {
+    pub(super) fn load(&mut self, created: &SessionCreated) -> Result<(), FoldProblem> {
+        for slice in &created.state {
             if self.state.cell(&slice.name).is_some() {
                 return Err(SnapshotRestoreError::DuplicateSlice { slice: slice.name.clone() }.into());
             }
             let cell = slice.clone().into_cell()?;
             if slice.name == InnerMessage::NAME {
                 let messages: Items<InnerMessage> = cell.items()?;
-                let start = Point { session, position: Position::START };
+                let start = Point { session: created.session_id, position: Position::START };
                 for message in messages.iter() {
                     self.say(start, message)?;
                 }
@@ -77,7 +77,7 @@ impl Visible {
                 self.state.put(slice.name.as_str().into(), Arc::new(cell));
             }
         }
-        Ok(())
+        self.adopt(created)
     }
 
     /// Takes in a record that is not a rewind. After an error everything is as before.
@@ -300,7 +300,10 @@ impl Visible {
         self.evaluations.push_back(Arc::new(evaluation));
     }
 
-    fn edit_evaluation(&mut self, evaluation: EvaluationId) -> Result<&mut Evaluation, FoldProblem> {
+    pub(super) fn edit_evaluation(
+        &mut self,
+        evaluation: EvaluationId,
+    ) -> Result<&mut Evaluation, FoldProblem> {
         let index = self.evaluation_index.get(&evaluation).copied();
         let known = index.and_then(|index| self.evaluations.get_mut(index));
         known.map(Arc::make_mut).ok_or(FoldProblem::UnknownEvaluation { evaluation })
@@ -317,7 +320,7 @@ impl Visible {
         index
     }
 
-    fn edit_call(&mut self, index: usize) -> &mut Call {
+    pub(super) fn edit_call(&mut self, index: usize) -> &mut Call {
         let call = self.calls.get_mut(index).expect("invariant: the index of calls names calls that exist");
         Arc::make_mut(call)
     }

@@ -135,6 +135,7 @@ impl Writer {
             seed: Seed::new(number),
             agent: Value::Null,
             state,
+            adopted: None,
             tags: BTreeMap::new(),
             extra: Extra::default(),
         });
@@ -178,6 +179,7 @@ impl Writer {
             prompt_ns: "demo".into(),
             prompt_key: "plan".into(),
             fingerprint: None,
+            tools: None,
             parent_evaluation: None,
             budget: None,
             deadline_millis: None,

@@ -188,7 +188,7 @@ fn session_created() -> impl Strategy<Value = SessionCreated> {
     (session_id(), time(), origin, any::<u64>(), value(), vec(stored_slice(), 0..3), tags, extra()).prop_map(
         |(session_id, created_at, origin, seed, agent, state, tags, extra)| {
             let (seed, tags): (_, BTreeMap<_, _>) = (Seed::new(seed), tags);
-            SessionCreated { session_id, created_at, origin, seed, agent, state, tags, extra }
+            SessionCreated { session_id, created_at, origin, seed, agent, state, adopted: None, tags, extra }
         },
     )
 }
@@ -205,6 +205,7 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
                 prompt_ns,
                 prompt_key,
                 fingerprint,
+                tools: fingerprint.map(|digest| BTreeMap::from([("mend".to_owned(), digest)])),
                 parent_evaluation,
                 budget,
                 deadline_millis,

@@ -64,6 +64,7 @@ impl Simulation {
             seed: Seed::new(7),
             agent: Json::Null,
             state: Vec::new(),
+            adopted: None,
             tags: BTreeMap::new(),
             extra: Extra::default(),
         };
@@ -72,6 +73,7 @@ impl Simulation {
             prompt_ns: "tests".into(),
             prompt_key: "lisp".into(),
             fingerprint: None,
+            tools: None,
             parent_evaluation: None,
             budget: None,
             deadline_millis: None,

@@ -129,11 +129,10 @@ impl Driver {
             let state = self.live.state().await;
             let known = state.view.call(wanted.call_id);
             let decision = known.and_then(|call| call.decision.clone());
-            let intent = known.and_then(|call| call.intent.as_ref());
-            let attempts = intent.map_or(0, |intent| intent.record.attempt);
-            let intent = intent.map(|intent| intent.record.clone());
+            let intent = known.and_then(|call| call.latest_intent()).cloned();
+            let attempts = intent.as_ref().map_or(0, |intent| intent.attempt);
             let continued = known.and_then(|call| self.continued(&state.view, call));
-            (decision, attempts, known.is_some_and(|call| call.is_open()), intent, continued)
+            (decision, attempts, known.is_some_and(|call| call.may_have_run()), intent, continued)
         };
         let edited = match intent {
             Some(intent) => self.edited(&intent).await?,
@@ -190,10 +189,10 @@ impl Driver {
         is_here.then_some(Continued { session, before })
     }
 
-    /// What an open call was started with.
+    /// What a call that may have run was started with.
     pub(super) async fn started_with(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
-        if let Some(intent) = &call.intent
-            && let Some(edited) = self.edited(&intent.record).await?
+        if let Some(intent) = call.latest_intent()
+            && let Some(edited) = self.edited(intent).await?
         {
             return Ok(edited);
         }

@@ -148,6 +148,7 @@ impl Driver {
             prompt_ns: agent.ns.clone(),
             prompt_key: agent.key.clone(),
             fingerprint: agent.fingerprint().ok(),
+            tools: agent.contracts().ok(),
             parent_evaluation: parent,
             budget: agent.limits(),
             deadline_millis: agent.deadline.map(millis),

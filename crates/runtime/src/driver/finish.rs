@@ -102,7 +102,7 @@ impl Driver {
             if state.view.head().number() < kept.saturating_mul(2) {
                 return;
             }
-            (state.view.head(), state.execution.session.snapshot().to_json())
+            (state.view.head(), state.execution.session.snapshot().with_provenance(None).to_json())
         };
         let Ok(json) = json else { return };
         backstitch_core::crash_point!("snapshot.before");

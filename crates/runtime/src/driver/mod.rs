@@ -4,12 +4,14 @@
 //! in what is said from outside, and stops at an answer, a failure or a pause. Whatever the place at which its process dies,
 //! another driver that opens the session goes on from there: see [`recover`](self::recover).
 
+mod adopted;
 mod ask;
 mod attend;
 mod calls;
 mod compensate;
 mod cut_off;
 mod drive;
+mod fidelity;
 mod finish;
 mod follow_up;
 mod hydrate;
@@ -87,9 +89,10 @@ impl From<String> for Mission {
 /// How far an agent may differ from the one that an evaluation was started with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fidelity {
-    /// Not at all: prompt, tools and output are the same.
+    /// Not at all: system message, tools and output are the same. Refused where nothing is recorded to compare them with.
     Strict,
-    /// The prompt has the same name, and every call without a result can still be made as it was.
+    /// The prompt has the same name, and every call without a result can still be made as it was. The recorded system message
+    /// is sent.
     #[default]
     Compatible,
     /// As far as it likes.

@@ -14,12 +14,12 @@ use backstitch_core::journal::{
     Decision, Effect, EvaluationResumed, Files, Outcome, PauseReason, Paused, Resolved,
 };
 use backstitch_core::machine::TurnState;
-use backstitch_core::message::{Arguments, PolicyName};
+use backstitch_core::message::PolicyName;
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::{Call, CallStatus};
 
 use super::drive::millis;
-use super::{Drift, Driver, Ended, Fidelity, ResumeOptions};
+use super::{Drift, Driver, Ended, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::Durable;
 use crate::sub_agent::{has_files, is_withdrawn, still_waits, withdraw};
@@ -103,12 +103,14 @@ impl Driver {
 
     /// An evaluation that came with a snapshot was never started here.
     async fn take_up(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
-        let state = self.live.state().await;
-        if state.view.evaluation(evaluation).is_some_and(|known| known.start.is_some()) {
-            return Ok(());
-        }
-        drop(state);
-        let started = self.started(evaluation, None);
+        let started = {
+            let state = self.live.state().await;
+            match state.view.evaluation(evaluation) {
+                Some(known) if known.start.is_some() => return Ok(()),
+                Some(known) => self.started_again(known),
+                None => self.started(evaluation, None),
+            }
+        };
         self.live.record_when(vec![started.into()], Durable::WithNext).await
     }
 
@@ -119,46 +121,6 @@ impl Driver {
         let state = self.live.state().await;
         let latest = state.view.latest_evaluation().map(|latest| latest.evaluation_id);
         latest.ok_or(RuntimeError::ConversationNotFound { session: self.live.id() })
-    }
-
-    /// Refuses an agent that cannot go on with what another began.
-    async fn check_fidelity(&self, evaluation: EvaluationId, fidelity: Fidelity) -> Result<(), RuntimeError> {
-        if fidelity == Fidelity::Forced {
-            return Ok(());
-        }
-        let state = self.live.state().await;
-        let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-        let given = format!("{}/{}", self.agent.ns, self.agent.key);
-        let recorded = format!("{}/{}", known.prompt_ns, known.prompt_key);
-        let mismatch = |reason: String| {
-            Err(RuntimeError::PromptMismatch { recorded: recorded.clone(), given: given.clone(), reason })
-        };
-        if recorded != given {
-            return mismatch("it is another prompt".to_owned());
-        }
-        let fingerprint = known.start.as_ref().and_then(|start| start.fingerprint);
-        if fidelity == Fidelity::Strict
-            && fingerprint.is_some()
-            && fingerprint != self.agent.fingerprint().ok()
-        {
-            return mismatch("its text or its tools have changed".to_owned());
-        }
-        let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
-        let open: Vec<Call> = open.cloned().collect();
-        drop(state);
-        for call in &open {
-            let name = &call.name;
-            let Some(tool) = self.agent.tools.get(name) else {
-                return mismatch(format!("a call of {name} is open, and there is no such tool any more"));
-            };
-            let arguments = Arguments::from_object(self.started_with(call).await?);
-            if let Err(problem) = self.runner.accepts(tool, &arguments) {
-                return mismatch(format!(
-                    "a call of {name} is open, and cannot be made as it was: {problem}"
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// What the session waits for, unless that it is resumed is the answer.
@@ -261,6 +223,7 @@ impl Driver {
         })
     }
 
+<<<<<<< HEAD
     /// Treats calls that were started and have no outcome. Gives what the session waits for, if that is needed.
     ///
     /// Where somebody said that files are kept as they are found, nothing is restored: a call that may have been writing them does
@@ -271,10 +234,14 @@ impl Driver {
         drift: Drift,
         keeps_files: bool,
     ) -> Result<Option<Ended>, RuntimeError> {
+=======
+    /// Treats calls that were started, here or elsewhere, and have no outcome. Gives what the session waits for, if that is needed.
+    async fn recover(&self, evaluation: EvaluationId, drift: Drift) -> Result<Option<Ended>, RuntimeError> {
+>>>>>>> 777aebb (adopt: keep the identity of calls, check before storing, carry what is known)
         let open: Vec<Call> = {
             let state = self.live.state().await;
-            let open = state.view.calls().filter(|call| call.is_open() && call.evaluation_id == evaluation);
-            open.cloned().collect()
+            let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
+            open.filter(|call| call.may_have_run()).cloned().collect()
         };
         self.withdraw_failed(evaluation).await?;
         let (continued, open): (Vec<_>, Vec<_>) = {
@@ -330,18 +297,21 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether an open call runs again or has its outcome now. If not, the session waits for a decision.
+    /// Whether a call that may have run runs again or has its outcome now. If not, the session waits for a decision.
     async fn may_run_again(&self, call: &Call) -> Result<bool, RuntimeError> {
-        let Some(intent) = call.intent.as_ref().map(|intent| &intent.record) else { return Ok(true) };
         let decided = call.decision.as_ref().map(|resolved| &resolved.decision);
-        if intent.effect != Effect::External || matches!(decided, Some(Decision::Retry)) {
+        let (effect, key) = {
+            let view = &self.live.state().await.view;
+            (self.effect_of(view.evaluation(call.evaluation_id), call), view.idempotency_key(call.call_id))
+        };
+        if effect != Effect::External || matches!(decided, Some(Decision::Retry)) {
             return Ok(true);
         }
         let tool = self.agent.tools.get(&call.name);
         if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
             let arguments = self.started_with(call).await?;
             let by = Some(call.name.clone());
-            match reconcile(intent.idempotency_key.clone(), arguments).await {
+            match reconcile(key, arguments).await {
                 Ok(Reconciled::Happened(result)) => {
                     let decision = Decision::Happened { result };
                     self.live.resolve(Some(call.call_id), decision, by).await?;

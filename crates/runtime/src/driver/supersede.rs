@@ -80,7 +80,7 @@ impl Driver {
 /// How many evaluations were superseded one after the other before this one.
 fn expansions_before(view: &JournalView, evaluation: EvaluationId) -> usize {
     let parent = |evaluation: EvaluationId| {
-        view.evaluation(evaluation).and_then(|known| known.start.as_ref()?.parent_evaluation)
+        view.evaluation(evaluation).and_then(|known| known.started_with()?.parent_evaluation)
     };
     // One more than is allowed is as good as all of them.
     std::iter::successors(parent(evaluation), |parent_of| parent(*parent_of))

@@ -15,6 +15,7 @@ use backstitch_core::ports::{Policy, Store};
 use backstitch_core::prompt::{BoundPrompt, Rendered, register_slices};
 use backstitch_core::session::Snapshot;
 use backstitch_core::time::Clock;
+use backstitch_core::view::ConversationState;
 use tokio_util::sync::CancellationToken;
 
 pub use again::Requested;
@@ -119,6 +120,16 @@ impl Evaluator {
         Ok(runtime.adopt_snapshot(self.agent.clone(), snapshot, options).await?.session().clone())
     }
 
+    /// Creates a session that goes on from a conversation, wherever that comes from.
+    pub async fn adopt_conversation(
+        &self,
+        runtime: &Runtime,
+        conversation: &ConversationState,
+        options: SessionOptions,
+    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        Ok(runtime.adopt_conversation(self.agent.clone(), conversation, options).await?.session().clone())
+    }
+
     /// Drives a prompt to its answer, or to a pause: from the beginning, or from where its evaluation was interrupted.
     pub async fn evaluate(
         &self,
@@ -184,7 +195,7 @@ impl Evaluator {
             let successor = |of: EvaluationId| {
                 let mut all = state.view.evaluations();
                 all.find(|known| {
-                    known.start.as_ref().is_some_and(|start| start.parent_evaluation == Some(of))
+                    known.started_with().is_some_and(|start| start.parent_evaluation == Some(of))
                 })
             };
             while let Some(next) = successor(evaluation) {

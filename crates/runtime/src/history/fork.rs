@@ -57,6 +57,7 @@ impl LiveSession {
             seed: fork.seed,
             agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
             state: Vec::new(),
+            adopted: None,
             tags: view.created().tags.clone(),
             extra: Extra::default(),
         };

@@ -37,7 +37,7 @@ impl LiveSession {
             return refused("it has its result already");
         }
         let is_unknown = reason == Some(PauseReason::EffectUnknown)
-            || reason.is_none() && known.is_open()
+            || reason.is_none() && known.may_have_run()
             || child.is_some();
         match &decision {
             Decision::Approve | Decision::Edit { .. } | Decision::Deny { .. } if let Some(child) = child => {

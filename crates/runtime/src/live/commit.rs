@@ -356,6 +356,8 @@ impl LiveState {
                 None => unobserved,
             });
         }
+        // Snapshots carry what the journal knows.
+        self.view.attach_to(&mut self.execution.session);
         self.held.afterwards.extend(then);
         Ok(())
     }

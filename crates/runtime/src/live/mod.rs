@@ -9,6 +9,7 @@
 
 mod commit;
 mod detached;
+mod export;
 mod files;
 mod load;
 mod resources;
@@ -101,7 +102,9 @@ pub struct LiveState {
 impl LiveState {
     /// What is in it, for reading.
     fn copy(&self) -> Self {
-        let (view, execution) = (self.view.clone(), self.execution.copy_to_read());
+        let (view, mut execution) = (self.view.clone(), self.execution.copy_to_read());
+        // Snapshots of it carry what the journal knows.
+        view.attach_to(&mut execution.session);
         // Only what is captured needs the states of resources, and that is done where commits are.
         Self { view, execution, resources: BTreeMap::new(), held: commit::Held::default() }
     }

@@ -6,7 +6,7 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
 use backstitch_core::execution::{SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, CallStarted, Effect, IdempotencyKey, PauseReason, RecordBody};
+use backstitch_core::journal::{Batch, CallStarted, Effect, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
 use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext, with_causes};
 use serde_json::{Map, Value};
@@ -77,7 +77,7 @@ impl ToolRunner {
                     arguments: call.edited.then(|| arguments.clone()),
                     arguments_object: None,
                     effect: tool.spec.effect,
-                    idempotency_key: IdempotencyKey::new(live.id(), call.call_id),
+                    idempotency_key: state.view.idempotency_key(call.call_id),
                     attempt: call.attempt,
                     root: before.map(|files| files.root),
                     coverage: before.and_then(|files| files.coverage),

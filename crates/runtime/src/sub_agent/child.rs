@@ -69,6 +69,7 @@ impl Child {
                     seed: Seed::new(seed),
                     agent: agent.definition.clone(),
                     state: Vec::new(),
+                    adopted: None,
                     tags: BTreeMap::new(),
                     extra: Extra::default(),
                 };

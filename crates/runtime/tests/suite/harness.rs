@@ -69,6 +69,7 @@ impl Harness {
             seed: Seed::new(7),
             agent: Value::Null,
             state: Vec::new(),
+            adopted: None,
             tags: BTreeMap::new(),
             extra: Extra::default(),
         };
@@ -79,6 +80,7 @@ impl Harness {
             prompt_ns: "tests".into(),
             prompt_key: "tools".into(),
             fingerprint: None,
+            tools: None,
             parent_evaluation: None,
             budget: None,
             deadline_millis: None,

@@ -1,6 +1,7 @@
 //! Tests of the runtime, in one binary.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod adoption;
 mod asking;
 mod callers;
 mod checkpoints;

@@ -28,6 +28,7 @@ impl Generator {
             prompt_ns: PROMPT_NS.into(),
             prompt_key: PROMPT_KEY.into(),
             fingerprint: Some(Digest::of(b"the tailor's prompt")),
+            tools: None,
             parent_evaluation,
             budget: Some(Limits { total_tokens: Some(1_000_000), ..Limits::default() }),
             deadline_millis: Some(600_000),

@@ -58,6 +58,7 @@ pub fn every_kind() -> Journal {
         prompt_ns: "samples".into(),
         prompt_key: "every-kind".into(),
         fingerprint: Some(Digest::of(b"prompt")),
+        tools: None,
         parent_evaluation: Some(ids.next()),
         budget: Some(Limits { calls: Some(9), ..Limits::default() }),
         deadline_millis: Some(1_000),

@@ -63,6 +63,7 @@ pub fn created(session: SessionId) -> SessionCreated {
         seed: Seed::new(7),
         agent: Value::Null,
         state: Vec::new(),
+        adopted: None,
         tags: BTreeMap::new(),
         extra: Extra::default(),
     }

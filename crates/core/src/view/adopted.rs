@@ -1,0 +1,158 @@
+//! What a session knows of a conversation that it adopted, and what its own snapshots carry.
+//!
+//! Nobody knows of a call that was pending in an export whether it was started after the export was made. It keeps its
+//! identity, and counts as one that may have run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::call::{Call, CallStatus};
+use super::error::FoldProblem;
+use super::evaluation::Evaluation;
+use super::fold::JournalView;
+use super::recorded::Recorded;
+use super::visible::Visible;
+use crate::extra::Extra;
+use crate::id::{CallId, SessionId};
+use crate::journal::{
+    CallStarted, CarriedCall, CarriedEvaluation, EvaluationStarted, IdempotencyKey, Origin, Point, Position, Provenance,
+    SessionCreated,
+};
+use crate::session::{Carried, ProvenanceSource, Session};
+
+impl Visible {
+    /// Takes in what is known of the conversation that a session starts with.
+    pub(super) fn adopt(&mut self, created: &SessionCreated) -> Result<(), FoldProblem> {
+        if matches!(created.origin, Origin::Fork { .. }) {
+            return Ok(());
+        }
+        let adopted = created.adopted.as_deref();
+        for carried in adopted.into_iter().flat_map(|adopted| &adopted.evaluations) {
+            self.edit_evaluation(carried.evaluation_id)?.adopt(carried, created);
+        }
+        // Sessions that were adopted before exports carried their origin have made keys from their own id.
+        let origin = adopted.map_or(created.session_id, |adopted| adopted.session);
+        let known: HashMap<CallId, &CarriedCall> = adopted
+            .into_iter()
+            .flat_map(|adopted| adopted.calls.iter().map(|call| (call.call_id, call)))
+            .collect();
+        let pending: Vec<(usize, CallId)> = self
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| call.status() == CallStatus::Pending)
+            .map(|(index, call)| (index, call.call_id))
+            .collect();
+        for (index, id) in pending {
+            let carried = known.get(&id).map(|call| CarriedCall::clone(call));
+            let carried = carried.unwrap_or_else(|| CarriedCall::new(id, origin));
+            let call = self.edit_call(index);
+            call.steps = carried.steps.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            call.adopted = Some(Arc::new(carried));
+        }
+        Ok(())
+    }
+}
+
+impl Evaluation {
+    fn adopt(&mut self, carried: &CarriedEvaluation, created: &SessionCreated) {
+        self.programs = carried.programs.iter().cloned().collect();
+        self.tasks = carried.tasks.iter().cloned().collect();
+        self.finished_turns = carried.turns.iter().cloned().collect();
+        let point = Point { session: created.session_id, position: Position::START };
+        self.finished =
+            carried.finished.clone().map(|record| Recorded { point, at: created.created_at, record });
+        self.decider = carried.started.as_ref().and_then(|started| started.decider.clone());
+        self.adopted_start = carried.started.clone();
+    }
+}
+
+impl JournalView {
+    /// The key under which a call's effect must happen at most once. A call that was adopted keeps the key that it had.
+    pub fn idempotency_key(&self, call: CallId) -> IdempotencyKey {
+        let adopted = self.call(call).and_then(|known| known.adopted.as_ref());
+        IdempotencyKey::new(adopted.map_or(self.session_id(), |adopted| adopted.origin), call)
+    }
+
+    /// What exports of the session carry beside slices and messages.
+    pub fn provenance(&self) -> Provenance {
+        self.known().provenance()
+    }
+
+    /// What the transcript and snapshots carry.
+    pub(super) fn carried(&self) -> Carried {
+        Carried::Live(Arc::new(self.known()))
+    }
+
+    /// Makes snapshots of a session carry what the journal knows as it is here.
+    pub fn attach_to(&self, session: &mut Session) {
+        session.attach(Arc::new(self.known()));
+    }
+
+    fn known(&self) -> Known {
+        Known {
+            session: self.session_id(),
+            evaluations: self.visible.evaluations.clone(),
+            calls: self.visible.calls.clone(),
+        }
+    }
+}
+
+/// What a journal knows. Making one is cheap: it shares what the view holds.
+struct Known {
+    session: SessionId,
+    evaluations: imbl::Vector<Arc<Evaluation>>,
+    calls: imbl::Vector<Arc<Call>>,
+}
+
+impl ProvenanceSource for Known {
+    fn provenance(&self) -> Provenance {
+        let evaluations = self.evaluations.iter().filter(|evaluation| evaluation.messages > 0);
+        let calls = self.calls.iter().filter(|call| call.status() == CallStatus::Pending);
+        Provenance {
+            session: self.session,
+            evaluations: evaluations.map(|evaluation| carried_evaluation(evaluation)).collect(),
+            calls: calls.filter_map(|call| carried_call(call, self.session)).collect(),
+            extra: Extra::default(),
+        }
+    }
+}
+
+fn carried_evaluation(evaluation: &Evaluation) -> CarriedEvaluation {
+    CarriedEvaluation {
+        evaluation_id: evaluation.evaluation_id,
+        started: evaluation.started_with().map(|started| {
+            // Whoever decides now is who decided last.
+            let decider = evaluation.decider.clone();
+            Arc::new(EvaluationStarted { decider, ..EvaluationStarted::clone(started) })
+        }),
+        finished: evaluation.finished.as_ref().map(|finished| finished.record.clone()),
+        programs: evaluation.programs.iter().cloned().collect(),
+        tasks: evaluation.tasks.iter().cloned().collect(),
+        turns: evaluation.finished_turns.iter().cloned().collect(),
+        extra: Extra::default(),
+    }
+}
+
+fn carried_call(call: &Call, session: SessionId) -> Option<CarriedCall> {
+    if call.intent.is_none() && call.adopted.is_none() {
+        return None;
+    }
+    // Files, budget and the sub-agent's session stay behind.
+    let started = call.intent.as_ref().map(|intent| {
+        Arc::new(CallStarted {
+            root: None,
+            coverage: None,
+            reservation: None,
+            session: None,
+            ..CallStarted::clone(&intent.record)
+        })
+    });
+    Some(CarriedCall {
+        call_id: call.call_id,
+        origin: call.adopted.as_ref().map_or(session, |adopted| adopted.origin),
+        started: started.or_else(|| call.adopted.as_ref()?.started.clone()),
+        steps: call.steps.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        extra: call.adopted.as_ref().map(|adopted| adopted.extra.clone()).unwrap_or_default(),
+    })
+}

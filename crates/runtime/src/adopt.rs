@@ -1,0 +1,210 @@
+//! Adopting: a session that continues from a snapshot or a conversation, wherever that comes from.
+//!
+//! Everything is checked before anything is stored: what was exported has to fold to a session, its slices have to parse as
+//! the types that the agent registers, and the content that it refers to has to come along or to be in the store. Whatever is
+//! wrong with it is a [`SnapshotRestoreError`], and the store is as before.
+//!
+//! Adopting takes files as they are found: an export holds no files. Budget and time of an adopted evaluation are those of the
+//! agent that resumes it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::journal::{
+    Batch, InnerMessage, Origin, Position, Provenance, Record, RecordBody, SessionCreated,
+};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::StoreError;
+use backstitch_core::session::{
+    BoxError, SessionError, Slice as _, Snapshot, SnapshotRestoreError, StoredSlice,
+};
+use backstitch_core::view::{ConversationState, FoldError, FoldProblem, JournalView};
+
+use crate::agent::Agent;
+use crate::driver::Driver;
+use crate::entropy;
+use crate::error::RuntimeError;
+use crate::live::LiveSession;
+use crate::runtime::{Runtime, SessionOptions};
+
+/// What a session starts from.
+struct Export {
+    slices: Vec<StoredSlice>,
+    messages: Vec<Arc<InnerMessage>>,
+    provenance: Provenance,
+    objects: Vec<Object>,
+}
+
+impl Runtime {
+    /// Creates a session that continues from a snapshot, wherever that comes from. Its latest evaluation can be resumed. Calls
+    /// that were pending in it keep their ids and keys; one that may have had an effect outside is not repeated unasked.
+    pub async fn adopt_snapshot(
+        &self,
+        agent: Agent,
+        snapshot: &Snapshot,
+        options: SessionOptions,
+    ) -> Result<Driver, RuntimeError> {
+        let in_slice = |slice: &str, source: SessionError| SnapshotRestoreError::Slice {
+            slice: slice.to_owned(),
+            source: Box::new(source),
+        };
+        let messages = snapshot.all::<InnerMessage>().map_err(|error| in_slice(InnerMessage::NAME, error))?;
+        let slices = snapshot.stored_slices().map_err(|error| in_slice("(snapshot)", error))?;
+        let provenance = match snapshot.provenance() {
+            Some(provenance) => Provenance::clone(&provenance),
+            None => Provenance::of_session(snapshot.session().id),
+        };
+        let export = Export {
+            slices: slices.into_iter().filter(|slice| slice.name != InnerMessage::NAME).collect(),
+            messages: messages.iter().cloned().collect(),
+            provenance,
+            objects: snapshot.objects().iter().map(|object| object.0.clone()).collect(),
+        };
+        self.adopt(agent, export, options).await
+    }
+
+    /// Creates a session that continues from a conversation, wherever that comes from, as [`Runtime::adopt_snapshot`] does. A
+    /// conversation that says nothing of its origin has its evaluation's id in place of a session's. Ids of calls need not be
+    /// UUIDs: others are mapped when the conversation is read.
+    pub async fn adopt_conversation(
+        &self,
+        agent: Agent,
+        conversation: &ConversationState,
+        options: SessionOptions,
+    ) -> Result<Driver, RuntimeError> {
+        conversation.check()?;
+        let export = Export {
+            slices: Vec::new(),
+            messages: conversation.inner_messages(),
+            provenance: conversation.provenance(),
+            objects: conversation.objects.iter().map(|object| object.0.clone()).collect(),
+        };
+        self.adopt(agent, export, options).await
+    }
+
+    async fn adopt(
+        &self,
+        agent: Agent,
+        export: Export,
+        options: SessionOptions,
+    ) -> Result<Driver, RuntimeError> {
+        let Export { slices: mut state, messages, mut provenance, mut objects } = export;
+        let spilled: Vec<Arc<InnerMessage>> = messages
+            .iter()
+            .map(|message| {
+                let mut message = InnerMessage::clone(message);
+                message.spill(&mut objects);
+                Arc::new(message)
+            })
+            .collect();
+        provenance.spill(&mut objects);
+        if !spilled.is_empty() {
+            state.push(StoredSlice::of::<InnerMessage>(&spilled)?);
+        }
+        let created =
+            SessionCreated { adopted: Some(Box::new(provenance)), ..self.created(&agent, &options, state)? };
+        let objects = self.checked(&agent, &created, &spilled, objects).await?;
+        let (id, set_up) = (created.session_id, agent.clone());
+        let surroundings = self.surroundings(options.workspace, options.resources);
+        let first = |at| {
+            let mut batch = Batch::at(at).with(created);
+            for object in objects {
+                batch.add_object(object);
+            }
+            batch
+        };
+        let live = LiveSession::begin(surroundings, id, first, |session| set_up.set_up(session)).await?;
+        live.take_up_files().await?;
+        Ok(self.driver(live, agent))
+    }
+
+    /// The first record of a session of its own.
+    pub(crate) fn created(
+        &self,
+        agent: &Agent,
+        options: &SessionOptions,
+        state: Vec<StoredSlice>,
+    ) -> Result<SessionCreated, RuntimeError> {
+        let seed = match options.seed {
+            Some(seed) => seed,
+            None => entropy::seed()?,
+        };
+        let session_id = match options.id {
+            Some(id) => id,
+            None => entropy::fresh_ids(self.clock().clone())?.next(),
+        };
+        Ok(SessionCreated {
+            session_id,
+            created_at: self.clock().now(),
+            origin: Origin::Root,
+            seed,
+            agent: agent.definition.clone(),
+            state,
+            adopted: None,
+            tags: options.tags.clone(),
+            extra: Extra::default(),
+        })
+    }
+
+    /// Refuses what no session can start from. Returns the objects that have to be stored with it.
+    async fn checked(
+        &self,
+        agent: &Agent,
+        created: &SessionCreated,
+        messages: &[Arc<InnerMessage>],
+        objects: Vec<Object>,
+    ) -> Result<Vec<Object>, RuntimeError> {
+        let view = folded(created)?;
+        let mut session = view.session(self.clock().clone());
+        agent.set_up(&mut session);
+        session.check_slices()?;
+
+        let mut carried: HashMap<ObjectId, Object> =
+            objects.into_iter().map(|object| (object.id(), object)).collect();
+        let (mut known, mut missing) = (HashMap::new(), Vec::new());
+        let mut wanted = RecordBody::from(created.clone()).object_refs();
+        wanted.sort();
+        wanted.dedup();
+        let mut needed = Vec::new();
+        for id in wanted {
+            if let Some(object) = carried.remove(&id) {
+                known.insert(id, object.bytes().clone());
+                needed.push(object);
+                continue;
+            }
+            match self.store().object(id).await {
+                Ok(Some(object)) => drop(known.insert(id, object.bytes().clone())),
+                Ok(None) | Err(StoreError::Pruned { .. } | StoreError::MissingObject { .. }) => {
+                    missing.push(id)
+                }
+                Err(error) => return Err(RuntimeError::Store(error)),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(SnapshotRestoreError::MissingContent { objects: missing }.into());
+        }
+        for message in messages.iter().filter(|message| !message.object_refs().is_empty()) {
+            let hydrated = InnerMessage::clone(message).hydrate(|large| known.get(&large.object).cloned());
+            hydrated.map_err(|error| SnapshotRestoreError::NotRecordable(Box::new(error)))?;
+        }
+        Ok(needed)
+    }
+}
+
+/// The view of a session that starts like this, as another process would read it.
+fn folded(created: &SessionCreated) -> Result<JournalView, SnapshotRestoreError> {
+    let not_recordable = |error: BoxError| SnapshotRestoreError::NotRecordable(error);
+    let record = Record {
+        position: Position::START,
+        at: created.created_at,
+        body: created.clone().into(),
+        extra: Extra::default(),
+    };
+    let text = record.encode().map_err(|error| not_recordable(error.into()))?;
+    let record = Record::decode(Position::START, &text).map_err(|error| not_recordable(error.into()))?;
+    JournalView::fold(&[record]).map_err(|FoldError { problem, .. }| match problem {
+        FoldProblem::InitialState(error) => error,
+        problem => SnapshotRestoreError::Inconsistent(Box::new(problem)),
+    })
+}

@@ -1,0 +1,118 @@
+//! Whether an agent can resume what another one began.
+//!
+//! What an evaluation was started with is recorded: the name of its prompt, a fingerprint, the contract of each tool, and the
+//! system message as it was sent. It is compared in the same way whether the evaluation was started in this session or came
+//! with a snapshot or a conversation.
+
+use std::collections::BTreeMap;
+
+use backstitch_core::digest::Digest;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::Role;
+use backstitch_core::message::Arguments;
+use backstitch_core::view::{Call, Evaluation, Transcript};
+
+use super::adopted::was_not_offered;
+use super::{Driver, Fidelity};
+use crate::error::RuntimeError;
+
+impl Driver {
+    /// Refuses an agent that cannot resume what another one began.
+    pub(super) async fn check_fidelity(
+        &self,
+        evaluation: EvaluationId,
+        fidelity: Fidelity,
+    ) -> Result<(), RuntimeError> {
+        if fidelity == Fidelity::Forced {
+            return Ok(());
+        }
+        let (known, pending) = {
+            let state = self.live.state().await;
+            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+            let pending = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
+            (known.clone(), pending.cloned().collect::<Vec<_>>())
+        };
+        let given = format!("{}/{}", self.agent.ns, self.agent.key);
+        let recorded = format!("{}/{}", known.prompt_ns, known.prompt_key);
+        let mut reason = (recorded != given).then(|| "it is another prompt".to_owned());
+        if reason.is_none() && fidelity == Fidelity::Strict {
+            reason = self.difference(&known).await?;
+        }
+        for call in &pending {
+            if reason.is_none() {
+                reason = self.cannot_be_made(&known, call).await?;
+            }
+        }
+        match reason {
+            Some(reason) => Err(RuntimeError::PromptMismatch { recorded, given, reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// What of the prompt's contract is not as it was when the evaluation started, if anything.
+    async fn difference(&self, known: &Evaluation) -> Result<Option<String>, RuntimeError> {
+        if self.recorded_system(known.evaluation_id).await? != self.agent.system {
+            return Ok(Some("its system message has changed".to_owned()));
+        }
+        let Some(started) = known.started_with() else {
+            return Ok(Some(
+                "nothing is recorded that its tools and its output could be compared with".to_owned(),
+            ));
+        };
+        if let (Some(before), Ok(now)) = (&started.tools, self.agent.contracts())
+            && let Some(changed) = changed_tool(before, &now)
+        {
+            return Ok(Some(changed));
+        }
+        Ok(match started.fingerprint {
+            Some(recorded) if Some(recorded) == self.agent.fingerprint().ok() => None,
+            Some(_) => Some("its text, its tools or its output have changed".to_owned()),
+            None => Some("no fingerprint is recorded that it could be compared with".to_owned()),
+        })
+    }
+
+    /// The system message that an evaluation was started with.
+    async fn recorded_system(&self, evaluation: EvaluationId) -> Result<Option<String>, RuntimeError> {
+        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
+        let first = transcript.inner_messages(evaluation).into_iter().next();
+        let Some(first) = first.filter(|first| first.role() == Role::System) else { return Ok(None) };
+        let first = self.hydrated.message(&**self.live.store(), &first).await?;
+        Ok(Some(first.content()))
+    }
+
+    /// Why a call without a result cannot be made as it was, if it cannot.
+    async fn cannot_be_made(&self, known: &Evaluation, call: &Call) -> Result<Option<String>, RuntimeError> {
+        let name = &call.name;
+        let contracts = known.started_with().and_then(|started| started.tools.as_ref());
+        // A model may call what does not exist, and is told so. Without the contracts of an older journal, that cannot be told
+        // from a tool that is gone, unless the call was started.
+        if was_not_offered(known, name) || (contracts.is_none() && !call.may_have_run()) {
+            return Ok(None);
+        }
+        let Some(tool) = self.agent.tools.get(name) else {
+            return Ok(Some(format!("a call of {name} has no result, and there is no such tool any more")));
+        };
+        let before = contracts.and_then(|contracts| contracts.get(name)).copied();
+        if before.is_some() && before == tool.spec.contract_digest().ok() {
+            return Ok(None);
+        }
+        let arguments = Arguments::from_object(self.started_with(call).await?);
+        let refused = self.runner.accepts(tool, &arguments).err();
+        Ok(refused.map(|problem| {
+            format!("a call of {name} has no result, and cannot be made as it was: {problem}")
+        }))
+    }
+}
+
+/// The first tool that is not as it was.
+fn changed_tool(before: &BTreeMap<String, Digest>, now: &BTreeMap<String, Digest>) -> Option<String> {
+    let changed = before.iter().find_map(|(name, contract)| match now.get(name) {
+        Some(other) if other == contract => None,
+        Some(_) => Some(format!("its tool {name} has changed")),
+        None => Some(format!("its tool {name} is gone")),
+    });
+    changed.or_else(|| {
+        let added = now.keys().find(|name| !before.contains_key(*name))?;
+        Some(format!("it has a new tool {added}"))
+    })
+}

@@ -1,0 +1,143 @@
+//! Exports: snapshots and conversations that bring their content along.
+//!
+//! A session that was opened from a store holds names in place of large content, and media is named always. An export fetches
+//! all of it, so that any store can adopt what comes of it. What is not wanted that large is a plain
+//! [`Session::snapshot`](backstitch_core::session::Session::snapshot), which says what it refers to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{CarriedObject, InnerMessage, Provenance};
+use backstitch_core::object::{Object, ObjectId, ObjectRef};
+use backstitch_core::ports::StoreError;
+use backstitch_core::session::{Items, Snapshot};
+use backstitch_core::view::{ConversationState, Transcript};
+use serde::de::DeserializeOwned;
+
+use super::LiveSession;
+use crate::driver::read_json;
+use crate::error::RuntimeError;
+
+impl LiveSession {
+    /// A snapshot with all content inlined: any store can adopt it, and continue with the same requests.
+    pub async fn export_snapshot(&self) -> Result<Snapshot, RuntimeError> {
+        let (snapshot, transcript) = {
+            let state = self.state().await;
+            let session = &state.execution.session;
+            (session.snapshot(), Transcript::of(session)?)
+        };
+        let mut content = Content { live: self, media: BTreeMap::new() };
+        let messages = content.of_messages(transcript.all()).await?;
+        let provenance = match snapshot.provenance() {
+            Some(known) => Some(content.of_provenance(Provenance::clone(&known)).await?),
+            None => None,
+        };
+        Ok(snapshot.with_content(messages, provenance, content.media.into_values().collect()))
+    }
+
+    /// An evaluation, the latest if none is named, as a conversation with all content inlined; `None` when it has no messages.
+    pub async fn export_conversation(
+        &self,
+        evaluation: Option<EvaluationId>,
+    ) -> Result<Option<ConversationState>, RuntimeError> {
+        let snapshot = self.export_snapshot().await?;
+        let transcript = snapshot.transcript()?;
+        let Some(evaluation) = evaluation.or_else(|| transcript.latest_evaluation_id()) else {
+            return Ok(None);
+        };
+        let Some(mut conversation) = transcript.conversation(evaluation) else { return Ok(None) };
+        let wanted = std::mem::take(&mut conversation.refers_to);
+        let is_wanted = |object: &&CarriedObject| wanted.contains(&object.0.id());
+        conversation.objects = snapshot.objects().iter().filter(is_wanted).cloned().collect();
+        Ok(Some(conversation))
+    }
+}
+
+/// Fetches content, and collects media.
+struct Content<'a> {
+    live: &'a LiveSession,
+    media: BTreeMap<ObjectId, Object>,
+}
+
+impl Content<'_> {
+    async fn object(&self, id: ObjectId) -> Result<Object, RuntimeError> {
+        let missing = RuntimeError::Store(StoreError::MissingObject { object: id });
+        self.live.object(id).await?.ok_or(missing)
+    }
+
+    async fn json<T: DeserializeOwned>(&self, large: ObjectRef) -> Result<T, RuntimeError> {
+        read_json(large, Some(self.object(large.object).await?))
+    }
+
+    async fn of_messages(
+        &mut self,
+        messages: &Items<InnerMessage>,
+    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        let mut whole = Vec::with_capacity(messages.len());
+        for message in messages.iter() {
+            whole.push(self.of_message(message).await?);
+        }
+        Ok(whole)
+    }
+
+    async fn of_message(&mut self, message: &Arc<InnerMessage>) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let wanted = message.object_refs();
+        if wanted.is_empty() {
+            return Ok(message.clone());
+        }
+        let mut found: BTreeMap<ObjectId, Object> = BTreeMap::new();
+        for id in wanted {
+            found.insert(id, self.object(id).await?);
+        }
+        let mut whole = InnerMessage::clone(message);
+        whole.hydrate(|reference| found.get(&reference.object).map(|object| object.bytes().clone()))?;
+        // What is not inlined now is media.
+        for id in whole.object_refs() {
+            self.media.extend(found.remove_entry(&id));
+        }
+        Ok(Arc::new(whole))
+    }
+
+    async fn of_provenance(&self, mut known: Provenance) -> Result<Provenance, RuntimeError> {
+        for started in known.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
+            if let Some(large) = started.arguments_object {
+                let arguments = self.json(large).await?;
+                let started = Arc::make_mut(started);
+                (started.arguments, started.arguments_object) = (Some(arguments), None);
+            }
+        }
+        for evaluation in &mut known.evaluations {
+            if let Some(finished) = &mut evaluation.finished
+                && let Some(large) = finished.output_object
+            {
+                let output = self.json(large).await?;
+                let finished = Arc::make_mut(finished);
+                (finished.output, finished.output_object) = (Some(output), None);
+            }
+            for program in &mut evaluation.programs {
+                if let Some(large) = program.source_object {
+                    let object = self.object(large.object).await?;
+                    let source = String::from_utf8_lossy(object.bytes()).into_owned();
+                    let program = Arc::make_mut(program);
+                    (program.source, program.source_object) = (Some(source), None);
+                }
+            }
+            for task in &mut evaluation.tasks {
+                if let Some(large) = task.value_object {
+                    let value = self.json(large).await?;
+                    let task = Arc::make_mut(task);
+                    (task.value, task.value_object) = (value, None);
+                }
+            }
+            for turn in &mut evaluation.turns {
+                if let Some(large) = turn.data_object {
+                    let data = self.json(large).await?;
+                    let turn = Arc::make_mut(turn);
+                    (turn.data, turn.data_object) = (data, None);
+                }
+            }
+        }
+        Ok(known)
+    }
+}

@@ -1,0 +1,4 @@
+//! Snapshots and conversations, adopted by another session.
+
+mod interrupted;
+mod world;
