@@ -12,6 +12,7 @@ use backstitch_core::view::FoldError;
 use crate::driver::Ended;
 use crate::entropy::EntropyError;
 use crate::evaluate::InvalidSchema;
+use crate::main_loop::CheckpointError;
 use crate::runner::DuplicateTool;
 
 /// A session could not be opened or driven on.
@@ -110,7 +111,10 @@ pub enum RuntimeError {
         /// session that was driven.
         session: Option<SessionId>,
     },
-    /// A snapshot cannot be gone on from.
+    /// A checkpoint could not be saved. Nothing was done after it.
+    #[error(transparent)]
+    Checkpoint(Box<CheckpointError>),
+    /// A snapshot or conversation is damaged: no session can start from it, and none was created.
     #[error(transparent)]
     SnapshotRestore(#[from] SnapshotRestoreError),
     /// A message cannot be built or read.

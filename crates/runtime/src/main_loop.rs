@@ -1,20 +1,24 @@
 //! For people with their own storage: a loop that answers requests, and keeps a snapshot of each while it is on its way.
 //!
 //! A [`MainLoop`] makes a session and an agent for each request. With a [`CheckpointHandler`] it looks first whether an earlier
-//! attempt left a snapshot, goes on from it if so, saves one after each turn, and clears it when there is an answer. Whoever
-//! keeps sessions in a durable store needs none of this.
+//! attempt left a snapshot, resumes from it if so, saves one before each action and after each call, and clears it when there is
+//! an answer. Snapshots are saved with their content inlined, so that they resume in any store. One that cannot be saved stops
+//! the loop before its next action. Whoever keeps sessions in a durable store needs none of this.
+//!
+//! Where a pending call may have had an effect outside, `execute` fails with `ToolIdempotencyError` each time, until the tool's
+//! `reconcile` hook knows better, or somebody decides: adopt the snapshot, resolve the call in that session, and save what
+//! [`LiveSession::export_snapshot`](crate::LiveSession::export_snapshot) returns.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backstitch_core::journal::InnerMessage;
 use backstitch_core::prompt::BoundPrompt;
-use backstitch_core::session::{BoxError, Session, SessionError, Snapshot, SnapshotRestoreError};
+use backstitch_core::session::{SessionError, Snapshot, SnapshotRestoreError};
 
 use crate::agent::Agent;
-use crate::driver::{Answered, Ended, Mission, ResumeOptions};
+use crate::driver::{Answered, Ended, Mission, ResumeOptions, Saver};
 use crate::error::RuntimeError;
 use crate::evaluate::Evaluator;
 use crate::runtime::{Runtime, SessionOptions};
@@ -53,17 +57,17 @@ pub trait MainLoop: Send + Sync {
                 Some(handler) => handler.load(&request).map_err(MainLoopError::Checkpoint)?,
                 None => None,
             };
-            let with_saving = |agent| match &handler {
-                Some(handler) => saving(agent, handler.clone(), request.clone()),
-                None => agent,
-            };
+            let saver = handler.clone().map(|handler| {
+                let request = request.clone();
+                Saver::new(move |snapshot| handler.save(&request, snapshot))
+            });
             let runtime = self.runtime();
             let ended = match self.create_prompt(&request) {
                 Task::Mission(agent, mission) => {
-                    drive(runtime, with_saving(*agent), mission, saved.as_ref(), options).await?
+                    drive(runtime, *agent, mission, saved.as_ref(), options, saver).await?
                 }
                 Task::Prompt(agent, prompt) => {
-                    evaluate(runtime, with_saving(*agent), &prompt, saved.as_ref(), options).await?
+                    evaluate(runtime, *agent, &prompt, saved.as_ref(), options, saver).await?
                 }
             };
             let answered = ended.answer()?;
@@ -103,11 +107,13 @@ async fn drive(
     mission: Mission,
     saved: Option<&Snapshot>,
     options: SessionOptions,
+    saver: Option<Arc<Saver>>,
 ) -> Result<Ended, RuntimeError> {
     let driver = match saved {
         Some(snapshot) => runtime.adopt_snapshot(agent, snapshot, options).await?,
         None => runtime.create(agent, options).await?,
     };
+    let driver = driver.saving(saver);
     let mut ended = match saved {
         Some(_) => driver.resume(ResumeOptions::default()).await,
         None => driver.start(mission).await,
@@ -127,8 +133,9 @@ async fn evaluate(
     prompt: &BoundPrompt,
     saved: Option<&Snapshot>,
     options: SessionOptions,
+    saver: Option<Arc<Saver>>,
 ) -> Result<Ended, RuntimeError> {
-    let evaluator = Evaluator::of(agent).with_telemetry(runtime.telemetry().clone());
+    let evaluator = Evaluator::of(agent).with_telemetry(runtime.telemetry().clone()).saving(saver);
     let session = match saved {
         Some(snapshot) => evaluator.adopt_session(runtime, snapshot, options).await?,
         None => evaluator.create_session(runtime, options).await?,
@@ -144,25 +151,19 @@ async fn evaluate(
 pub enum MainLoopError {
     /// The session could not be driven to an answer.
     #[error(transparent)]
-    Runtime(#[from] RuntimeError),
-    /// A snapshot could not be loaded or cleared.
+    Runtime(RuntimeError),
+    /// A snapshot could not be loaded, saved or cleared.
     #[error(transparent)]
     Checkpoint(CheckpointError),
 }
 
-/// The agent with an observer that saves a snapshot after each turn: when something was said.
-fn saving<R: Send + Sync + 'static>(
-    agent: Agent,
-    handler: Arc<dyn CheckpointHandler<R>>,
-    request: Arc<R>,
-) -> Agent {
-    agent.and_set_up(move |session: &mut Session| {
-        let (handler, request) = (handler.clone(), request.clone());
-        session.observe::<InnerMessage>(move |observation| {
-            let snapshot = observation.session.snapshot();
-            handler.save(&request, &snapshot).map_err(BoxError::from)
-        });
-    })
+impl From<RuntimeError> for MainLoopError {
+    fn from(error: RuntimeError) -> Self {
+        match error {
+            RuntimeError::Checkpoint(error) => Self::Checkpoint(*error),
+            other => Self::Runtime(other),
+        }
+    }
 }
 
 /// Where snapshots of requests are kept.

@@ -200,6 +200,7 @@ impl Driver {
                 Next::GoOn => {
                     let (back, wanted) = self.wanted_by(evaluation, machine).await?;
                     machine = back;
+                    self.save_checkpoint().await?;
                     match wanted {
                         Advance::Action(action) => self.act(evaluation, action, &mut *machine).await?,
                         Advance::OutOfTime => {
@@ -215,10 +216,18 @@ impl Driver {
                 Next::GoOn => {}
                 Next::End(ended) => {
                     self.live.flush().await?;
+                    self.save_checkpoint().await?;
                     return Ok(ended);
                 }
                 Next::Finish(ending) => match self.judge(evaluation, ending).await? {
-                    Judged::Ends(ending) => return self.finish(evaluation, ending).await,
+                    Judged::Ends(ending) => {
+                        let ended = self.finish(evaluation, ending).await?;
+                        // What is answered needs no checkpoint any more.
+                        if !matches!(ended, Ended::Completed(_)) {
+                            self.save_checkpoint().await?;
+                        }
+                        return Ok(ended);
+                    }
                     Judged::AsksAgain(said) => machine.take_in(Event::Said(said)),
                 },
             }

@@ -23,6 +23,7 @@ mod program;
 mod question;
 mod recover;
 mod retry;
+mod save;
 mod supersede;
 mod tell;
 
@@ -39,6 +40,7 @@ pub(crate) use hydrate::read_json;
 pub use outcome::{Answered, Ended};
 pub(crate) use question::question_before;
 pub use retry::Backoff;
+pub(crate) use save::Saver;
 pub use tell::Piece;
 pub(crate) use tell::{OnDelta, Teller};
 
@@ -142,6 +144,8 @@ pub struct Driver {
     resumed_with: Mutex<ResumeOptions>,
     hydrated: hydrate::Hydrated,
     teller: Teller,
+    /// Who saves checkpoints, where they are wanted.
+    saver: Option<Arc<Saver>>,
 }
 
 impl Driver {
@@ -170,6 +174,7 @@ impl Driver {
             resumed_with: Mutex::default(),
             hydrated: hydrate::Hydrated::default(),
             teller,
+            saver: None,
         }
     }
 

@@ -22,7 +22,7 @@ pub use again::Requested;
 pub use contract::{Contract, InvalidSchema};
 
 use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, OnDelta, Piece, ResumeOptions};
+use crate::driver::{Driver, Ended, Mission, OnDelta, Piece, ResumeOptions, Saver};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view};
 use crate::runtime::{Runtime, SessionOptions};
@@ -57,6 +57,7 @@ pub struct Evaluator {
     telemetry: Telemetry,
     stop: CancellationToken,
     on_delta: Option<Arc<OnDelta>>,
+    saver: Option<Arc<Saver>>,
 }
 
 impl Evaluator {
@@ -69,13 +70,25 @@ impl Evaluator {
     /// name and its system message give way to the prompt's.
     pub fn of(agent: Agent) -> Self {
         let agent = agent.and_set_up(register_slices);
-        Self { agent, telemetry: Telemetry::default(), stop: CancellationToken::new(), on_delta: None }
+        Self {
+            agent,
+            telemetry: Telemetry::default(),
+            stop: CancellationToken::new(),
+            on_delta: None,
+            saver: None,
+        }
     }
 
     /// Tells pieces of answers while they come, as [`Driver::on_delta`] does.
     #[must_use]
     pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
         self.on_delta = Some(Arc::new(tell));
+        self
+    }
+
+    /// Saves checkpoints with this, if there is something.
+    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
+        self.saver = saver;
         self
     }
 
@@ -128,6 +141,26 @@ impl Evaluator {
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
         Ok(runtime.adopt_conversation(self.agent.clone(), conversation, options).await?.session().clone())
+    }
+
+    /// Resumes an evaluation from a conversation, in a session of its own, which is returned with what came of it: where the
+    /// session waits for a decision, that is where to decide. A conversation of another prompt is refused, and nothing is stored.
+    pub async fn resume_from(
+        &self,
+        runtime: &Runtime,
+        prompt: &BoundPrompt,
+        conversation: &ConversationState,
+        options: SessionOptions,
+    ) -> Result<(Arc<LiveSession>, Ended), RuntimeError> {
+        let recorded = format!("{}/{}", conversation.prompt_ns, conversation.prompt_key);
+        let given = format!("{}/{}", prompt.prompt().ns(), prompt.prompt().key());
+        if recorded != given {
+            let reason = "it is another prompt".to_owned();
+            return Err(RuntimeError::PromptMismatch { recorded, given, reason });
+        }
+        let session = self.adopt_conversation(runtime, conversation, options).await?;
+        let ended = self.evaluate(prompt, &session, true).await?;
+        Ok((session, ended))
     }
 
     /// Drives a prompt to its answer, or to a pause: from the beginning, or from where its evaluation was interrupted.
@@ -219,7 +252,7 @@ impl Evaluator {
         let rendered = self.rendered(prompt, session, at).await?;
         let agent = self.agent.clone().with_prompt(prompt, rendered)?;
         let driver = Driver::with_telemetry(session.clone(), agent, self.telemetry.clone());
-        let driver = driver.telling(self.on_delta.clone());
+        let driver = driver.telling(self.on_delta.clone()).saving(self.saver.clone());
         // What stops one evaluation must not stop the next.
         Ok(driver.stopped_by(self.stop.child_token()))
     }

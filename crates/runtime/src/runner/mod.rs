@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::agent::Agent;
-use crate::driver::Teller;
+use crate::driver::{Saver, Teller};
 use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::{CapturedResource, LiveSession};
@@ -95,6 +95,8 @@ pub struct ToolRunner {
     caller: Option<Arc<Agent>>,
     /// Who is told what happens in sessions that work for calls.
     teller: Option<Teller>,
+    /// Who saves checkpoints after calls.
+    saver: Option<Arc<Saver>>,
 }
 
 /// One attempt of a call, on its way.
@@ -152,6 +154,7 @@ impl ToolRunner {
             secrets: Secrets::default(),
             caller: None,
             teller: None,
+            saver: None,
         }
     }
 
@@ -211,6 +214,12 @@ impl ToolRunner {
         self
     }
 
+    /// Saves checkpoints after calls.
+    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
+        self.saver = saver;
+        self
+    }
+
     /// The tools.
     pub fn tools(&self) -> &Tools {
         &self.tools
@@ -247,6 +256,9 @@ impl ToolRunner {
         match &end {
             Ok(end) => spans::ended(&span, end, contents),
             Err(_) => spans::failed(&span, "runtime"),
+        }
+        if let (Ok(_), Some(saver)) = (&end, &self.saver) {
+            saver.save_after_call(&self.live).await;
         }
         end
     }

@@ -1,0 +1,78 @@
+//! Saving checkpoints while an evaluation is driven.
+//!
+//! A checkpoint is saved before every action and after every call, so that what an answer wants is saved before it is done, and
+//! what a call did as soon as it is known. Where it cannot be saved, the next action is not taken: whoever asked for
+//! checkpoints has no other durability.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backstitch_core::journal::Position;
+use backstitch_core::session::Snapshot;
+
+use super::Driver;
+use crate::error::RuntimeError;
+use crate::live::LiveSession;
+use crate::main_loop::CheckpointError;
+
+type Save = dyn Fn(&Snapshot) -> Result<(), CheckpointError> + Send + Sync;
+
+/// Saves checkpoints of one session.
+pub(crate) struct Saver {
+    save: Box<Save>,
+    /// The head of the journal that was saved last. Held while one is saved, so that an older one never replaces a newer one.
+    saved: tokio::sync::Mutex<Option<Position>>,
+    failed: Mutex<Option<RuntimeError>>,
+}
+
+impl Saver {
+    pub(crate) fn new(
+        save: impl Fn(&Snapshot) -> Result<(), CheckpointError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            save: Box::new(save),
+            saved: tokio::sync::Mutex::default(),
+            failed: Mutex::default(),
+        })
+    }
+
+    /// Saves the session as it is, unless nothing happened since the last time.
+    async fn save(&self, live: &LiveSession) -> Result<(), RuntimeError> {
+        let mut saved = self.saved.lock().await;
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let head = live.state().await.view.head();
+        if *saved == Some(head) {
+            return Ok(());
+        }
+        let snapshot = live.export_snapshot().await?;
+        (self.save)(&snapshot).map_err(|error| RuntimeError::Checkpoint(Box::new(error)))?;
+        *saved = Some(head);
+        Ok(())
+    }
+
+    /// Saves the session after a call. A failure is returned before the next action, so that no sibling's result is lost.
+    pub(crate) async fn save_after_call(&self, live: &LiveSession) {
+        if let Err(error) = self.save(live).await {
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    }
+}
+
+impl Driver {
+    /// Saves checkpoints with this, if there is something.
+    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
+        self.runner = self.runner.saving(saver.clone());
+        self.saver = saver;
+        self
+    }
+
+    /// Saves a checkpoint, where they are wanted.
+    pub(super) async fn save_checkpoint(&self) -> Result<(), RuntimeError> {
+        match &self.saver {
+            Some(saver) => saver.save(&self.live).await,
+            None => Ok(()),
+        }
+    }
+}
