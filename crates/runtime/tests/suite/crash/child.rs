@@ -10,7 +10,7 @@ use backstitch_testkit::crash::{self, Crash};
 use super::session::{Unseen, to_the_end};
 use super::stage::{Place, Plot, Stage};
 use super::tools::{DIE_IN, STOP_IN};
-use super::{garbage, hammer, history, rivals};
+use super::{adoption, garbage, hammer, history, rivals};
 
 const STAGE: &str = "BACKSTITCH_TEST_STAGE";
 const ROLE: &str = "BACKSTITCH_TEST_ROLE";
@@ -32,11 +32,24 @@ pub(crate) enum Role {
     Hammer,
     /// Collects garbage.
     Collect,
+    /// Plays the session once, and leaves checkpoints.
+    Checkpointed,
+    /// Executes a main loop, which leaves checkpoints.
+    Loop,
 }
 
 impl Role {
-    const ALL: [Self; 7] =
-        [Self::End, Self::Fail, Self::Rewind, Self::Fork, Self::Rival, Self::Hammer, Self::Collect];
+    const ALL: [Self; 9] = [
+        Self::End,
+        Self::Fail,
+        Self::Rewind,
+        Self::Fork,
+        Self::Rival,
+        Self::Hammer,
+        Self::Collect,
+        Self::Checkpointed,
+        Self::Loop,
+    ];
 }
 
 /// Where a process dies, if it does.
@@ -117,6 +130,8 @@ fn plays() {
             Role::Rival => rivals::competes(&stage).await,
             Role::Hammer => hammer::hammers(&stage).await,
             Role::Collect => garbage::collects(&stage),
+            Role::Checkpointed => adoption::plays(&stage).await,
+            Role::Loop => adoption::loops(&stage).await,
         }
     });
     std::fs::write(stage.path("hits"), serde_json::to_vec(&crash::hits()).unwrap()).unwrap();

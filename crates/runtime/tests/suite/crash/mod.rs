@@ -8,6 +8,7 @@
 //! By default each point is tried the first times that it is reached, and the last. `BACKSTITCH_CRASH_HITS=N` tries the first
 //! N, `BACKSTITCH_CRASH_RUNS=N` plays N random sessions, and `BACKSTITCH_HAMMER_SECONDS=N` hammers on a store for N seconds.
 
+mod adoption;
 mod child;
 mod garbage;
 mod hammer;

@@ -84,13 +84,16 @@ pub(super) fn narrator(stage: &Stage) -> Agent {
         reply("pressing", &[write("a/iron.txt"), ("mail", json!({"to": "bob"}))]),
         reply("done", &[]),
     ];
-    counted(stage, scripted(replies).with_tools(tools(stage)))
+    // One of its tools belongs to a section of the prompt.
+    let own = tools(stage).iter().filter(|tool| tool.name().as_str() != "order").cloned().collect::<Vec<_>>();
+    counted(stage, scripted(replies).with_tools(Tools::new(own).unwrap()))
 }
 
-fn prompt() -> BoundPrompt {
+pub(super) fn prompt(stage: &Stage) -> BoundPrompt {
     let iron = Section::new("iron", "Iron").body("It is hot.").summarised("An iron.");
     let room = Section::new("room", "Room").body("There are machines.").summarised("A room.").child(iron);
-    let task = Section::new("task", "Task").body("Mend the $cloth.");
+    let order = tools(stage).get("order").unwrap().clone();
+    let task = Section::new("task", "Task").body("Mend the $cloth.").tool(order);
     let prompt = Prompt::builder("tests", "workshop").section(task).section(room).build().unwrap();
     prompt.bind(&json!({"cloth": "coat"})).unwrap().asking("begin")
 }
@@ -104,16 +107,16 @@ pub(super) async fn evaluated(stage: &Stage, opened: &Opened) -> Result<Ended, R
         }
         other => other?,
     };
-    let mut ended = match evaluator.evaluate(&prompt(), &session, true).await {
+    let mut ended = match evaluator.evaluate(&prompt(stage), &session, true).await {
         Err(RuntimeError::ConversationNotFound { .. }) => {
-            evaluator.evaluate(&prompt(), &session, false).await?
+            evaluator.evaluate(&prompt(stage), &session, false).await?
         }
         other => other?,
     };
     while let Ended::Paused { call: Some(call), detail, .. } = &ended {
         let decision = session::decide(stage, session::id(), *call, detail, session::Unseen::Retry);
         session.resolve(Some(*call), decision, Some("a person".into())).await?;
-        ended = evaluator.evaluate(&prompt(), &session, true).await?;
+        ended = evaluator.evaluate(&prompt(stage), &session, true).await?;
     }
     session.release().await?;
     Ok(ended)
