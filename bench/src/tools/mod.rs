@@ -92,6 +92,7 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
         seed: Seed::new(7),
         agent: Value::Null,
         state,
+        adopted: None,
         tags: BTreeMap::new(),
         extra: Extra::default(),
     };
@@ -102,6 +103,7 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
         prompt_ns: "bench".into(),
         prompt_key: "tools".into(),
         fingerprint: None,
+        tools: None,
         parent_evaluation: None,
         budget: None,
         deadline_millis: None,
