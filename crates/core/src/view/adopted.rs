@@ -15,8 +15,8 @@ use super::visible::Visible;
 use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
 use crate::journal::{
-    CallStarted, CarriedCall, CarriedEvaluation, EvaluationStarted, IdempotencyKey, Origin, Point, Position, Provenance,
-    SessionCreated,
+    CallStarted, CarriedCall, CarriedEvaluation, EvaluationStarted, IdempotencyKey, Origin, Point, Position,
+    Provenance, SessionCreated,
 };
 use crate::session::{Carried, ProvenanceSource, Session};
 

@@ -223,8 +223,7 @@ impl Driver {
         })
     }
 
-<<<<<<< HEAD
-    /// Treats calls that were started and have no outcome. Gives what the session waits for, if that is needed.
+    /// Treats calls that were started, here or elsewhere, and have no outcome. Gives what the session waits for, if that is needed.
     ///
     /// Where somebody said that files are kept as they are found, nothing is restored: a call that may have been writing them does
     /// not run again, but ends with an error that says so.
@@ -234,10 +233,6 @@ impl Driver {
         drift: Drift,
         keeps_files: bool,
     ) -> Result<Option<Ended>, RuntimeError> {
-=======
-    /// Treats calls that were started, here or elsewhere, and have no outcome. Gives what the session waits for, if that is needed.
-    async fn recover(&self, evaluation: EvaluationId, drift: Drift) -> Result<Option<Ended>, RuntimeError> {
->>>>>>> 777aebb (adopt: keep the identity of calls, check before storing, carry what is known)
         let open: Vec<Call> = {
             let state = self.live.state().await;
             let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
