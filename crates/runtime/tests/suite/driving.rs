@@ -78,6 +78,35 @@ async fn a_session_that_is_stored_with_its_mission_is_there_with_it_or_not_at_al
 }
 
 #[tokio::test]
+async fn each_message_is_recorded_with_its_place_its_prompt_its_time_and_an_id() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let (agent, _) = with_keep(two_findings(), Effect::Workspace);
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    let before = driver.session().clock().now();
+    driver.start("sew").await.unwrap().answer().unwrap();
+    let view = runtime.view(driver.session().id()).await.unwrap();
+    let after = driver.session().clock().now();
+    let evaluation = view.latest_evaluation().unwrap().evaluation_id;
+    let transcript = view.transcript().unwrap();
+    let messages = transcript.all();
+
+    let sequences: Vec<_> = messages.iter().map(|message| message.sequence).collect();
+    assert_eq!(sequences, (0..messages.len() as u64).collect::<Vec<_>>());
+    // The system text and the mission, an answer with a call and its result, one with two, and the last.
+    let turns: Vec<_> = messages.iter().map(|message| message.turn).collect();
+    assert_eq!(turns, [0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 3]);
+    let mut ids: Vec<_> = messages.iter().map(|message| message.message_id).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), messages.len(), "no id occurs twice");
+    for message in messages {
+        assert_eq!(message.evaluation_id, evaluation);
+        assert_eq!((&*message.prompt_ns, &*message.prompt_key), ("tests", "tailor"));
+        assert!(before <= message.created_at && message.created_at <= after);
+    }
+}
+
+#[tokio::test]
 async fn a_turn_with_one_call_is_two_batches() {
     let store = Arc::new(crate::counting::CountingStore::default());
     let runtime = Runtime::new(store.clone());
