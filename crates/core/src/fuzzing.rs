@@ -12,12 +12,12 @@ use crate::id::{EvaluationId, SessionId};
 use crate::journal::{Batch, EvaluationStarted, Origin, Position, Record, RecordBody, SessionCreated};
 use crate::json::JsonLimits;
 use crate::rng::Seed;
-use crate::session::{Capture, Session, Snapshot, SnapshotMismatchError};
+use crate::session::{Capture, Session, Snapshot, SnapshotMismatchError, StoredSlice};
 use crate::slices::{
     Plan, PromptExecuted, PromptRendered, ToolInvoked, VisibilityOverrides, WorkspaceDigest,
 };
 use crate::time::{FixedClock, Timestamp};
-use crate::view::{Driver, JournalView};
+use crate::view::{ConversationState, Driver, JournalView};
 
 /// Inputs are small, so that many of them run.
 const LIMITS: JsonLimits = JsonLimits { bytes: 64 * 1024, depth: 80 };
@@ -98,14 +98,36 @@ pub fn record_decoder(bytes: &[u8]) -> bool {
     true
 }
 
+/// Decodes a conversation. What decodes must be stable as JSON, and its messages must be a journal that a session can start from, or
+/// be refused. Returns whether the bytes were a conversation.
+pub fn conversation_decoder(bytes: &[u8]) -> bool {
+    if LIMITS.check(bytes).is_err() {
+        return false;
+    }
+    let Ok(conversation) = serde_json::from_slice::<ConversationState>(bytes) else { return false };
+    let text = serde_json::to_string(&conversation).expect("what was read can be written");
+    let again: ConversationState = serde_json::from_str(&text).expect("what was written can be read");
+    assert_eq!(serde_json::to_string(&again).expect("and written again"), text, "writing is stable");
+
+    let _ = conversation.check();
+    let messages = conversation.inner_messages();
+    assert_eq!(again.inner_messages(), messages, "the messages are the same");
+    if let Ok(state) = StoredSlice::of(&messages) {
+        let created = SessionCreated { state: vec![state], ..created() };
+        let (records, _) = Batch::at(Timestamp::UNIX_EPOCH).with(created).into_records(Position::START);
+        if let Ok(view) = JournalView::fold(&records) {
+            read_everything(&view);
+        }
+    }
+    true
+}
+
 /// The evaluation that stands in the journal which mutated records are added to.
 const EVALUATION: Uuid = Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_0000_0000_0002);
 
-fn take_in(record: Record) {
-    let (session_id, evaluation_id) =
-        (SessionId::from_uuid(Uuid::from_u128(1)), EvaluationId::from(EVALUATION));
-    let created = SessionCreated {
-        session_id,
+fn created() -> SessionCreated {
+    SessionCreated {
+        session_id: SessionId::from_uuid(Uuid::from_u128(1)),
         created_at: Timestamp::UNIX_EPOCH,
         origin: Origin::Root,
         seed: Seed::new(1),
@@ -114,9 +136,12 @@ fn take_in(record: Record) {
         adopted: None,
         tags: Default::default(),
         extra: Extra::default(),
-    };
+    }
+}
+
+fn take_in(record: Record) {
     let started = EvaluationStarted {
-        evaluation_id,
+        evaluation_id: EvaluationId::from(EVALUATION),
         prompt_ns: String::new(),
         prompt_key: String::new(),
         fingerprint: None,
@@ -128,7 +153,7 @@ fn take_in(record: Record) {
         extra: Extra::default(),
     };
     let (mut records, _) =
-        Batch::at(Timestamp::UNIX_EPOCH).with(created).with(started).into_records(Position::START);
+        Batch::at(Timestamp::UNIX_EPOCH).with(created()).with(started).into_records(Position::START);
     let before = JournalView::fold(&records).expect("a session and an evaluation are a journal");
     let mut grown = before.clone();
     let applied = grown.apply(&record);

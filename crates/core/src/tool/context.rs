@@ -294,7 +294,7 @@ impl ToolContext {
             return Ok(serde_json::from_value(value).map_err(misfit)?);
         }
         let value = work.await?;
-        let recorded = serde_json::to_value(&value).map_err(misfit)?;
+        let (recorded, _) = crate::session::encode::to_json(&value).map_err(misfit)?;
         host.record_step(self.call_id(), name.to_owned(), recorded).await.map_err(failed)?;
         Ok(value)
     }

@@ -1,10 +1,13 @@
 //! The decoders against seeded mutations of real encodings. `fuzz/` does the same for as long as somebody lets it.
 
 use backstitch_core::fuzzing;
+use backstitch_core::message::RoleHint;
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::session::Capture;
 use backstitch_core::slices::{Plan, StepStatus, Visibility, VisibilityOverrides, WorkspaceDigest};
+use serde_json::json;
 
+use crate::journals::{Writer, parts, result};
 use crate::record_codec::fixtures;
 use crate::samples::{Deed, Line, note, one_of_each, session, session_id};
 
@@ -12,7 +15,7 @@ use crate::samples::{Deed, Line, note, one_of_each, session, session_id};
 const INPUTS: u32 = 50_000;
 
 /// What often stands, or must not stand, in JSON.
-const TOKENS: [&str; 28] = [
+const TOKENS: [&str; 29] = [
     "null",
     "true",
     "0",
@@ -20,6 +23,7 @@ const TOKENS: [&str; 28] = [
     "2",
     "-1",
     "4294967296",
+    "18446744073709551615",
     "1e400",
     "0.1",
     "\"\"",
@@ -189,6 +193,34 @@ fn the_snapshot_decoder_keeps_its_promises() {
 fn the_record_decoder_keeps_its_promises() {
     let corpus: Vec<_> = fixtures().into_iter().map(|(_, text)| text).collect();
     let accepted = run(2, &corpus, fuzzing::record_decoder);
+    assert!(accepted > INPUTS / 20, "only {accepted} inputs came past the decoder, so little was checked");
+}
+
+fn conversations() -> Vec<String> {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    writer.say(evaluation, parts(RoleHint::System, "be brief"));
+    writer.say(evaluation, parts(RoleHint::User, "hello"));
+    let calls = writer.answer(evaluation, "let me see", &[r#"{ "q": 1 }"#, "[]"]);
+    writer.say(evaluation, result(calls[0], json!("found")));
+    writer.say(evaluation, parts(RoleHint::User, "well?"));
+    let conversation = writer.view().transcript().unwrap().conversation(evaluation).unwrap();
+    // One that holds the messages it was made from, and one from elsewhere, with the plain fields alone.
+    let mut plain = conversation.clone();
+    let turns = plain.turns.iter_mut().flat_map(|turn| {
+        turn.user_messages.iter_mut().chain([&mut turn.assistant_message]).chain(&mut turn.tool_messages)
+    });
+    for message in plain.system_message.iter_mut().chain(turns).chain(&mut plain.unanswered) {
+        message.inner.clear();
+    }
+    let plain = serde_json::to_string(&plain).unwrap();
+    let foreign = plain.replace(&calls[0].to_string(), "call_abc123");
+    vec![serde_json::to_string(&conversation).unwrap(), plain, foreign]
+}
+
+#[test]
+fn the_conversation_decoder_keeps_its_promises() {
+    let accepted = run(3, &conversations(), fuzzing::conversation_decoder);
     assert!(accepted > INPUTS / 20, "only {accepted} inputs came past the decoder, so little was checked");
 }
 

@@ -365,6 +365,20 @@ async fn a_step_is_done_once() {
 }
 
 #[tokio::test]
+async fn a_step_whose_value_json_would_change_is_refused() {
+    let measuring = Tool::builder("measuring", "Measures.").unwrap().workspace(WorkspaceUse::None).handler(
+        |context: ToolContext, (): ()| async move {
+            let mean: f64 = context.step("mean", async { Ok(f64::NAN) }).await?;
+            Ok(ToolResult::ok(format!("{mean}")))
+        },
+    );
+    let harness = Harness::new(vec![measuring]).await;
+    let end = harness.run("measuring", json!({})).await;
+    let CallEnd::Failed(message) = end else { panic!("it was recorded as something else: {end:?}") };
+    assert!(message.content().contains("mean"), "{}", message.content());
+}
+
+#[tokio::test]
 async fn a_tool_is_told_what_is_left_of_the_budget() {
     let asking = Tool::builder("asking", "Asks.").unwrap().workspace(WorkspaceUse::None).handler(
         |context: ToolContext, (): ()| async move {

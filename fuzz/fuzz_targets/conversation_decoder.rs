@@ -1,0 +1,6 @@
+//! `cargo +nightly fuzz run conversation_decoder`
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    backstitch_core::fuzzing::conversation_decoder(bytes);
+});
