@@ -99,7 +99,7 @@ async fn each_message_is_recorded_with_its_place_its_prompt_its_time_and_an_id()
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), messages.len(), "no id occurs twice");
-    for message in messages {
+    for message in messages.iter() {
         assert_eq!(message.evaluation_id, evaluation);
         assert_eq!((&*message.prompt_ns, &*message.prompt_key), ("tests", "tailor"));
         assert!(before <= message.created_at && message.created_at <= after);
