@@ -4,7 +4,7 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
     BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, IdempotencyKey, Outcome,
-    PauseReason, ProcessStarted, StepFinished, WorkspaceRoot,
+    PauseReason, ProcessStarted, ResourceChanged, StepFinished, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, OptionResultBuilder, Retry,
@@ -190,6 +190,10 @@ impl Generator {
             let failed = outcome == CallOutcome::Failed;
             let elapsed_micros = self.rng.below(3_000_000);
             let summary = Some(content::sentence(&mut self.rng, 3));
+            // One successful call in three has changed a resource.
+            if !failed && elapsed_micros % 3 == 0 {
+                self.push(ResourceChanged::new("spool", json!({ "metres": elapsed_micros })));
+            }
             self.push(CallFinished {
                 call_id: payload(&call.message).invocation_id,
                 outcome,
