@@ -14,6 +14,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::{Claim, Fence, Lease, Owner, Process, StoreError};
@@ -22,6 +23,9 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::failed;
 use super::{gc, now, private};
+
+/// How long a lock may outlive its holder.
+const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
 
 /// The locks of a store, and those of them that this value holds.
 pub(super) struct Locks {
@@ -104,6 +108,19 @@ impl Locks {
         }
     }
 
+    /// Waits for the lock of a holder that has ended. One that was killed while it started a child leaves its lock with the child
+    /// until that runs its program. Returns whether the lock is free.
+    fn is_freed(&self, session: SessionId, fence: i64) -> Result<bool, StoreError> {
+        let until = Instant::now() + LONGEST_OUTLIVED;
+        while self.lives(session, fence)? {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(true)
+    }
+
     fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<Held, StoreError> {
         let path = self.path(session, fence);
         let refused = |error: io::Error| match error.kind() {
@@ -181,7 +198,8 @@ pub(super) fn claim(
     let before = latest(connection, session)?;
     let mut fence = 1;
     if let Some(before) = before {
-        let lives = locks.lives(session, before.fence)?;
+        let lives = locks.lives(session, before.fence)?
+            && !(before.process.as_ref().is_some_and(has_ended) && locks.is_freed(session, before.fence)?);
         if let (Some(owner), Claim::IfFree, true) = (before.owner, claim, lives) {
             return Err(StoreError::Held { session, owner, process: before.process });
         }
@@ -208,6 +226,19 @@ pub(super) fn release(connection: &Connection, session: SessionId, fence: Fence)
     let values = params![session.to_string(), fence];
     connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
     Ok(())
+}
+
+/// Whether a process of this machine is there no more.
+#[cfg(unix)]
+fn has_ended(process: &Process) -> bool {
+    let pid = i32::try_from(process.pid).ok().and_then(rustix::process::Pid::from_raw);
+    let gone = pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH));
+    gone && process.host == host()
+}
+
+#[cfg(not(unix))]
+fn has_ended(_: &Process) -> bool {
+    false
 }
 
 #[cfg(unix)]

@@ -191,7 +191,7 @@ impl Generator {
             let elapsed_micros = self.rng.below(3_000_000);
             let summary = Some(content::sentence(&mut self.rng, 3));
             // One successful call in three has changed a resource.
-            if !failed && elapsed_micros % 3 == 0 {
+            if !failed && elapsed_micros.is_multiple_of(3) {
                 self.push(ResourceChanged::new("spool", json!({ "metres": elapsed_micros })));
             }
             self.push(CallFinished {

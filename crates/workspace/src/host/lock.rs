@@ -6,19 +6,28 @@
 //! around. The place is not the store's directory: two stores may lie in two directories one of which is inside of the other.
 //!
 //! No lock is taken on the directory itself, where tools of the user may take theirs.
+//!
+//! A holder that is killed while it starts a child leaves its lock with the child until that runs its program. Whoever finds a
+//! lock of a process that has ended therefore waits a moment for it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use backstitch_core::filesystem::format::names::{decode, encode};
 use backstitch_core::ports::WorkspaceError;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::sys::io_error;
+
+/// How long a lock may outlive its holder.
+const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
 
 /// A directory that is held, until this is dropped.
 ///
@@ -98,7 +107,7 @@ fn check(path: &Path, wanted: &Path) -> Result<(), Refusal> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         // Its holder is gone.
         Ok(()) => return fs::remove_file(path).or(Ok(())),
-        Err(rustix::io::Errno::WOULDBLOCK) => {}
+        Err(Errno::WOULDBLOCK) => {}
         Err(error) => return Err(Refusal::Failed(error.into())),
     }
     let mut text = Vec::new();
@@ -109,8 +118,29 @@ fn check(path: &Path, wanted: &Path) -> Result<(), Refusal> {
     if !directory.starts_with(wanted) && !wanted.starts_with(&directory) {
         return Ok(());
     }
+    if has_ended(held.process) && is_freed(&file) {
+        return fs::remove_file(path).or(Ok(()));
+    }
     let holder = format!("{} (process {})", held.holder, held.process);
     Err(Refusal::Held(WorkspaceError::Held { path: directory.display().to_string(), holder }))
+}
+
+/// Whether there is no process with this id any more.
+fn has_ended(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
+}
+
+/// Waits for a lock whose holder has ended, and takes it. Returns whether it was given.
+fn is_freed(file: &File) -> bool {
+    let until = Instant::now() + LONGEST_OUTLIVED;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return true,
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) => return false,
+        }
+    }
 }
 
 fn write(path: &Path, directory: &Path, holder: &str) -> io::Result<File> {
@@ -144,5 +174,48 @@ fn make_private(path: &Path) -> io::Result<()> {
     match found.is_dir() && own {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lock whose file names this process as its holder.
+    fn held_by(place: &Path, directory: &Path, process: u32) -> File {
+        let lock = Lock::take(place, directory, "A").unwrap();
+        let file = lock.file.try_clone().unwrap();
+        // The lock goes on with the clone, as it does with a child.
+        std::mem::forget(lock);
+        let path = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+        let path = path.into_iter().find(|path| path.extension().is_some_and(|one| one == "lock")).unwrap();
+        let directory = encode(directory.as_os_str().as_bytes());
+        let holder = Holder { directory, holder: "A".to_owned(), process };
+        fs::write(path, serde_json::to_vec(&holder).unwrap()).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_lock_that_outlives_its_holder_is_waited_for() {
+        let above = tempfile::tempdir().unwrap();
+        let (place, directory) = (above.path().join("locks"), above.path().join("work"));
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let file = held_by(&place, &directory, ended.id());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                flock(&file, FlockOperation::Unlock).unwrap();
+            });
+            Lock::take(&place, &directory, "B").unwrap();
+        });
+    }
+
+    #[test]
+    fn a_lock_of_a_process_that_lives_is_not_waited_for() {
+        let above = tempfile::tempdir().unwrap();
+        let (place, directory) = (above.path().join("locks"), above.path().join("work"));
+        let _file = held_by(&place, &directory, std::process::id());
+        assert!(matches!(Lock::take(&place, &directory, "B"), Err(WorkspaceError::Held { .. })));
     }
 }

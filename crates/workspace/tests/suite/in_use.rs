@@ -1,4 +1,5 @@
 //! Files that somebody outside of a call is writing are left alone, and listed.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what is printed is what is tested")]
 
 use std::fs::{self, File};
 use std::io::Write as _;
