@@ -250,3 +250,34 @@ fn host() -> String {
 fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned())
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_outlives_its_holder_is_waited_for() {
+        let above = tempfile::tempdir().unwrap();
+        let locks = Locks::beside(&above.path().join("store.db"));
+        let session = "01890a5d-ac96-774b-bcce-000000000001".parse::<SessionId>().unwrap();
+        let held = locks.take(session, 1, 0).unwrap();
+        assert!(locks.lives(session, 1).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                drop(held);
+            });
+            assert!(locks.is_freed(session, 1).unwrap());
+        });
+    }
+
+    #[test]
+    fn only_a_process_of_this_machine_is_known_to_have_ended() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let process = |host: String, pid| Process { host, pid, since: Timestamp::UNIX_EPOCH };
+        assert!(has_ended(&process(host(), child.id())));
+        assert!(!has_ended(&process("elsewhere".to_owned(), child.id())));
+        assert!(!has_ended(&process(host(), std::process::id())));
+    }
+}
