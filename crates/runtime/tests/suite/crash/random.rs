@@ -26,25 +26,28 @@ fn told(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|told| told.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Lets a process play, and kills it: at a random point, or after a random time.
-fn kill_one(stage: &Stage, rng: &mut Rng) -> String {
+/// Lets a process play, and kills it: at a random point, or after a random time. Returns what was tried, and whether it died of
+/// that: the point may not be reached, and the process may have ended before.
+fn kill_one(stage: &Stage, rng: &mut Rng) -> (String, bool) {
     if rng.below(2) == 0 {
         let crash = Crash::after_points(1 + rng.below(MOST_POINTS));
         let died = stage.play(Role::End, &Death::At(crash));
-        return format!("point {}{}", crash.hit, if died { "" } else { ", not reached" });
+        return (format!("point {}{}", crash.hit, if died { "" } else { ", not reached" }), died);
     }
     let millis = rng.below(MOST_MILLIS);
     let mut child = stage.start(Role::End, &Death::None);
     std::thread::sleep(Duration::from_millis(millis));
     let _ = child.kill();
     let died = stage.died(child.wait().unwrap(), "a process that is killed from outside");
-    format!("{millis} ms{}", if died { "" } else { ", which was too late" })
+    (format!("{millis} ms{}", if died { "" } else { ", which was too late" }), died)
 }
 
 #[tokio::test]
+#[expect(clippy::print_stderr, reason = "long runs report how many processes really died")]
 async fn killed_at_random() {
     let (host, memory) = (Reference::of(Place::Host).await, Reference::of(Place::Memory).await);
     let first = told("BACKSTITCH_CRASH_SEED", 1);
+    let (mut tried, mut died) = (0, 0);
     for seed in first..first + told("BACKSTITCH_CRASH_RUNS", RUNS) {
         let mut rng = Seed::new(seed).rng();
         let (place, reference) = match rng.below(3) {
@@ -54,7 +57,12 @@ async fn killed_at_random() {
         let stage = Stage::new(place);
         let kills = 1 + rng.below(MOST_KILLS);
         let killed: Vec<_> = (0..kills).map(|_| kill_one(&stage, &mut rng)).collect();
+        tried += killed.len();
+        died += killed.iter().filter(|(_, died)| *died).count();
+        let killed: Vec<_> = killed.into_iter().map(|(what, _)| what).collect();
         let what = format!("seed {seed}, files {place:?}, killed after {killed:?}");
         resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
     }
+    eprintln!("{died} of {tried} attempts killed a process");
+    assert!(died > 0, "nobody was killed, so nothing was tried");
 }
