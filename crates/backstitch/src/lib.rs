@@ -141,14 +141,15 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, digest, execution, extra, filesystem, id, journal, json, machine, message, object, ports, prompt,
-    rng, secrets, session, slices, storable, time, tool, view,
+    budget, digest, execution, extra, id, journal, json, machine, message, object, ports, prompt, rng,
+    secrets, session, slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
 pub use backstitch_core::session::Slice;
 pub use backstitch_macros::{Slice, tool};
 
+pub use backstitch_filesystem as filesystem;
 pub use backstitch_lisp as lisp;
 #[cfg(feature = "providers")]
 pub use backstitch_providers as providers;

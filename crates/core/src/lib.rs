@@ -14,7 +14,6 @@ pub mod crash;
 pub mod digest;
 pub mod execution;
 pub mod extra;
-pub mod filesystem;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod id;
@@ -32,4 +31,5 @@ pub mod slices;
 pub mod storable;
 pub mod time;
 pub mod tool;
+pub mod tool_spec;
 pub mod view;

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::filesystem::format::names::{decode, encode, is_path, shown};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Uncovered, UncoveredReason};
+use backstitch_filesystem::format::names::{decode, encode, is_path, shown};
 use serde::{Deserialize, Serialize};
 
 use crate::git_head::GitHead;

@@ -10,10 +10,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cell::{ResourceInUse, ResourceMut, ResourceRef};
-use super::resource_use::ResourceUse;
 use super::resources::{AnyResource, Instances, Made, Resources, Scope, close_all, lock};
 use super::snapshotable::{ResourceSnapshot, Snapshotable};
 use crate::session::BoxError;
+use crate::tool_spec::ResourceUse;
 
 /// A resource could not be given.
 #[derive(Debug, thiserror::Error)]

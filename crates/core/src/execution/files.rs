@@ -1,8 +1,7 @@
 //! Files as a part of execution state.
 //!
-//! A [`MemoryFilesystem`] takes part in snapshots as it is: its files are a value. Any [`Workspace`] does through a
-//! [`WorkspaceResource`], by its root: what the root names and no store holds yet is brought along, so that the snapshot can be
-//! restored wherever the objects of the store can be read.
+//! A [`WorkspaceResource`] makes any [`Workspace`] snapshotable by its root. Objects below the root that no store holds yet are part of
+//! the snapshot, so it can be restored wherever the objects of the store can be read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,38 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
-use crate::filesystem::{MemoryFiles, MemoryFilesystem};
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId, ObjectKind};
 use crate::ports::{Captured, Workspace};
 use crate::session::BoxError;
-
-impl LiveSnapshot for MemoryFiles {
-    fn to_json(&self) -> Result<Value, BoxError> {
-        Ok(serde_json::to_value(self)?)
-    }
-}
-
-impl Snapshotable for MemoryFilesystem {
-    fn snapshot_name(&self) -> &'static str {
-        "filesystem"
-    }
-
-    fn snapshot(&self) -> Result<ResourceSnapshot, BoxError> {
-        Ok(ResourceSnapshot::live(MemoryFilesystem::snapshot(self)))
-    }
-
-    fn prepare_restore(&self, snapshot: &ResourceSnapshot) -> Result<PreparedRestore<Self>, BoxError> {
-        let files = match snapshot.downcast::<MemoryFiles>() {
-            Some(files) => files.clone(),
-            None => serde_json::from_value(snapshot.to_json()?)?,
-        };
-        Ok(PreparedRestore::new(move |here: &mut Self| {
-            here.restore(files);
-            Ok(())
-        }))
-    }
-}
 
 /// The state of the files of a workspace: everything that another process needs besides the objects of the store.
 #[derive(Debug, Clone, PartialEq)]

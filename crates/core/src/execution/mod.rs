@@ -9,7 +9,6 @@ mod checkpoint;
 mod composite;
 mod error;
 mod files;
-mod resource_use;
 mod resources;
 mod snapshotable;
 mod state;
@@ -22,7 +21,6 @@ pub use composite::{
 };
 pub use error::{ExecutionStateError, RestoreFailedError};
 pub use files::{WorkspaceResource, WorkspaceState};
-pub use resource_use::ResourceUse;
 pub use resources::{Resources, ResourcesBuilder, ResourcesError, Scope};
 pub use snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
 pub use state::{ExecutionState, Known};

@@ -15,10 +15,10 @@ use super::call_resources::CallResources;
 use super::cell::{ReadyRestore, ResourceInUse, SnapshotableResource};
 use super::error::{ExecutionStateError, RestoreFailedError};
 use super::files::WorkspaceResource;
-use super::resource_use::ResourceUse;
 use super::snapshotable::{ResourceSnapshot, Snapshotable};
 use crate::ports::Workspace;
 use crate::session::BoxError;
+use crate::tool_spec::ResourceUse;
 
 /// How long a resource lives that is made when it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::filesystem::FilePath;
+use super::FilePath;
 use crate::time::Timestamp;
 
 /// A tree of files below one root.
@@ -205,7 +205,7 @@ pub enum FilesystemError {
     },
     /// The path is no path.
     #[error(transparent)]
-    InvalidPath(#[from] crate::filesystem::InvalidPath),
+    InvalidPath(#[from] super::InvalidPath),
     /// The file is no text.
     #[error("{path}: it is not UTF-8 text; read it as bytes")]
     NotText {

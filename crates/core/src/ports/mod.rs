@@ -4,6 +4,7 @@
 //! passes the same conformance suite. Traits that wait are object-safe and give boxed futures that name no runtime.
 
 mod filesystem;
+mod path;
 mod policy;
 mod process;
 mod store;
@@ -15,6 +16,7 @@ use std::pin::Pin;
 pub use filesystem::{
     Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
 };
+pub use path::{FilePath, InvalidPath};
 pub use policy::{
     Answer, AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyError, Question, RequestInfo, wait_text,
 };

@@ -20,7 +20,7 @@ use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, Pol
 use crate::object::ObjectId;
 use crate::secrets::Secrets;
 use crate::session::{BoxError, Session};
-use crate::tool::ToolSpec;
+use crate::tool_spec::ToolSpec;
 use crate::view::Transcript;
 
 /// What a policy is asked.

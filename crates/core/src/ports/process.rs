@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::filesystem::FilePath;
+use super::FilePath;
 use crate::session::BoxError;
 
 /// A program to run to its end.

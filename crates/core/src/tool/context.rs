@@ -14,8 +14,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::host::{Progress, ToolHost};
-use super::name::ToolName;
-use super::spec::WorkspaceUse;
 use crate::budget::Limits;
 use crate::execution::{CallResources, ResourceError, ResourceMut, ResourceRef, Snapshotable};
 use crate::id::{CallId, EvaluationId, SessionId};
@@ -25,6 +23,8 @@ use crate::rng::Rng;
 use crate::secrets::Secrets;
 use crate::session::{BoxError, Draft};
 use crate::time::{Clock, Timestamp};
+use crate::tool_spec::ToolName;
+use crate::tool_spec::WorkspaceUse;
 
 /// A context could not give what was asked for.
 #[derive(Debug, thiserror::Error)]

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::spec::WorkspaceUse;
-use crate::filesystem::FilePath;
 use crate::ports::{
-    Access, Entry, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
+    Access, Entry, FilePath, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
 };
+use crate::tool_spec::WorkspaceUse;
 
 /// A filesystem that refuses everything once its call has ended, and writes of a call that declared only to read.
 #[derive(Debug)]

@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 
 use super::context::ToolContext;
 use super::error::ToolError;
-use super::name::{InvalidToolName, ToolName};
 use super::result::ToolResult;
-use super::spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
-use crate::execution::ResourceUse;
 use crate::journal::{Effect, IdempotencyKey};
 use crate::message::OptionResult;
 use crate::ports::BoxFuture;
 use crate::session::BoxError;
+use crate::tool_spec::ResourceUse;
+use crate::tool_spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
+use crate::tool_spec::{InvalidToolName, ToolName};
 
 /// What a tool's code answers.
 pub type ToolOutcome = Result<ToolResult, ToolError>;
@@ -246,7 +246,7 @@ fn strict(mut schema: Value) -> Value {
         object.entry("properties").or_insert(Value::Object(Map::new()));
     } else if schema.get("type").is_some_and(|kind| kind == "null") {
         // A tool without parameters may say so with the unit type.
-        return super::spec::no_parameters();
+        return crate::tool_spec::no_parameters();
     }
     schema
 }

@@ -9,9 +9,7 @@ mod error;
 mod guard;
 mod handler;
 mod host;
-mod name;
 mod result;
-mod spec;
 
 pub use context::{ContextError, ContextParts, ToolContext};
 pub use error::{ToolError, with_causes};
@@ -19,8 +17,8 @@ pub use handler::{
     Compensate, Reconcile, Reconciled, Tool, ToolBuilder, ToolHandler, ToolOutcome, schema_of,
 };
 pub use host::{Progress, ToolHost};
-pub use name::{InvalidToolName, ToolName};
 pub use result::{Success, ToolResult, ValueInContext};
-pub use spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
 
-pub use crate::execution::ResourceUse;
+pub use crate::tool_spec::{
+    Approval, InvalidToolName, ResourceUse, ToolExample, ToolName, ToolSpec, WorkspaceUse,
+};

@@ -7,7 +7,6 @@ use backstitch_core::execution::{
     ResourceSnapshot, Resources, SnapshotMetadata, SnapshotPhase, Snapshotable, ToolCheckpoint,
     WorkspaceState, snapshots_equivalent,
 };
-use backstitch_core::filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::CallId;
 use backstitch_core::json::JsonLimits;
 use backstitch_core::object::{Object, ObjectId};
@@ -15,6 +14,7 @@ use backstitch_core::ports::{Filesystem, Objects, Workspace, WriteMode};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{BoxError, Session, Snapshot, SnapshotRestoreError};
 use backstitch_core::time::Clock;
+use backstitch_filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
 use serde_json::json;
 
 use crate::samples::{Deed, Line, Note, clock, items, note, session, session_id};

@@ -101,6 +101,11 @@ fn core_does_no_io() {
 }
 
 #[test]
+fn filesystem_does_no_io() {
+    assert_pure("backstitch-filesystem");
+}
+
+#[test]
 fn lisp_does_no_io() {
     assert_pure("backstitch-lisp");
 }
@@ -117,12 +122,10 @@ fn core_depends_on_what_is_stated_here() {
         &[
             "base64",
             "blake3",
-            "globset",
             "imbl",
             "jiff",
             "rand_chacha",
             "rand_core",
-            "regex",
             "schemars",
             "serde",
             "serde_json",
@@ -132,6 +135,14 @@ fn core_depends_on_what_is_stated_here() {
             "url",
             "uuid",
         ],
+    );
+}
+
+#[test]
+fn filesystem_depends_on_what_is_stated_here() {
+    assert_depends_on(
+        "backstitch-filesystem",
+        &["backstitch-core", "base64", "globset", "imbl", "regex", "serde", "serde_json", "thiserror"],
     );
 }
 

@@ -4,11 +4,12 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use backstitch_core::execution::{
-    CallResources, PreparedRestore, ResourceError, ResourceInUse, ResourceSnapshot, ResourceUse, Resources,
+    CallResources, PreparedRestore, ResourceError, ResourceInUse, ResourceSnapshot, Resources,
     ResourcesError, Snapshotable,
 };
-use backstitch_core::filesystem::MemoryFilesystem;
 use backstitch_core::session::BoxError;
+use backstitch_core::tool::ResourceUse;
+use backstitch_filesystem::MemoryFilesystem;
 
 /// Lines with a name of their own.
 #[derive(Debug, PartialEq)]

@@ -6,10 +6,10 @@
 use std::sync::atomic::Ordering;
 
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::format::{Manifest, empty_tree};
 use backstitch_core::journal::{Batch, Files, ObservationCause, Position, WorkspaceObserved, WorkspaceRoot};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
+use backstitch_filesystem::format::{Manifest, empty_tree};
 
 use super::{Commit, LiveSession};
 use crate::error::RuntimeError;

@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::id::CallId;
 use backstitch_core::ports::{ProcessError, ProcessSpec};
+use backstitch_filesystem::FilePath;
 
 use super::identity::MARK;
 

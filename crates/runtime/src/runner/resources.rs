@@ -4,7 +4,7 @@
 //! records what it has left. What a sub-agent changes is changed by the calls of its own session; for the call that it works for,
 //! all that it was lent may have changed.
 
-use backstitch_core::execution::ResourceUse;
+use backstitch_core::tool::ResourceUse;
 use backstitch_core::tool::Tool;
 
 use super::{Started, ToolRunner};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use backstitch_core::execution::{CompositeSnapshot, SnapshotMetadata};
-use backstitch_core::filesystem::{FileOperations as _, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::CallId;
 use backstitch_core::journal::Effect;
 use backstitch_core::message::OptionResult;
@@ -15,6 +14,7 @@ use backstitch_core::session::{BoxError, Capture, Session, SlicePolicy};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_core::view::CallStatus;
+use backstitch_filesystem::{FileOperations as _, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{CallEnd, CallRequest, RuntimeError, ToolRunner, load_view};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::sample::Task;

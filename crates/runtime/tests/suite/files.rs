@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::journal::{Effect, WorkspaceRoot};
 use backstitch_core::ports::{Filesystem, Recursion, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::CallEnd;
 use backstitch_store::MemoryStore;
 use schemars::JsonSchema;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch_core::filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, Effect, PauseReason};
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{Filesystem as _, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolResult};
+use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{
     Agent, Driver, Ended, PointSpec, Replay, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
 };

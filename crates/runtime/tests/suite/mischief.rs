@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backstitch_core::execution::{SnapshotMetadata, snapshots_equivalent};
-use backstitch_core::filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::{Filesystem, ProcessSpec, Recursion, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
+use backstitch_filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{CallEnd, ToolRunner, Tools};
 use backstitch_store::MemoryStore;
 use rustix::fs::{CWD, RenameFlags, renameat_with};

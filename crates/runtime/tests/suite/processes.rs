@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::id::{CallId, IdStream};
 use backstitch_core::journal::{Effect, ProcessStarted};
 use backstitch_core::ports::{OutputCaps, ProcessExit, ProcessSpec};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_filesystem::FilePath;
 use backstitch_runtime::{CallEnd, ToolRunner, Tools, end_survivors};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -148,9 +148,9 @@ async fn what_cannot_be_run_is_refused() {
 
 #[tokio::test]
 async fn files_in_memory_are_seen_by_no_process() {
-    let files = Arc::new(backstitch_core::filesystem::MemoryFilesystem::new());
+    let files = Arc::new(backstitch_filesystem::MemoryFilesystem::new());
     let store = Arc::new(backstitch_store::MemoryStore::new());
-    let workspace = backstitch_core::filesystem::MemoryWorkspace::new(files, store.clone());
+    let workspace = backstitch_filesystem::MemoryWorkspace::new(files, store.clone());
     let harness = Harness::over(store, vec![shell()], Some(Arc::new(workspace))).await;
     let end = harness.run("shell", json!({"command": "true"})).await;
     assert!(told(&end).contains("not on the disk"), "{end:?}");

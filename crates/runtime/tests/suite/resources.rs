@@ -8,7 +8,6 @@ use backstitch_core::execution::{
     CompositeSnapshot, ExecutionStateError, PreparedRestore, ResourceSnapshot, Resources, SnapshotMetadata,
     SnapshotPhase, Snapshotable, snapshots_equivalent,
 };
-use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::IdStream;
 use backstitch_core::journal::{Effect, PauseReason, RecordBody};
 use backstitch_core::ports::{Claim, Owner, Store as _, Workspace};
@@ -16,6 +15,7 @@ use backstitch_core::rng::Seed;
 use backstitch_core::session::BoxError;
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{ResourceUse, Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{
     CallEnd, CallRequest, Fork, LiveSession, PointSpec, Runtime, RuntimeError, SessionOptions, Surroundings,
     ToolRunner, Tools,
@@ -439,7 +439,7 @@ async fn a_snapshot_of_everything_is_adopted_with_its_resources_and_files() {
     let driver = runtime.adopt_state(scripted(Vec::new()), &snapshot, options(&store)).await.unwrap();
     let live = driver.session();
     assert_eq!((number(live).await, recorded(live).await), (7, json!(7)));
-    let path = backstitch_core::filesystem::FilePath::new("file.txt").unwrap();
+    let path = backstitch_filesystem::FilePath::new("file.txt").unwrap();
     assert_eq!(live.workspace().unwrap().filesystem().read_bytes(&path).unwrap(), b"original");
     let found = live.workspace().unwrap().capture().unwrap().root;
     assert_eq!(live.state().await.view.files().unwrap().root, found);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use backstitch_core::filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::journal::{Effect, PauseReason};
 use backstitch_core::ports::{Filesystem as _, WriteMode};
+use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{Drift, Ended, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools};
 use serde_json::json;
 

@@ -11,11 +11,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use backstitch_core::filesystem::format::decode_tree;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, Position, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Fence, Owner, StoreError, check_batch};
+use backstitch_filesystem::format::decode_tree;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::chain::Checksum;

@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use backstitch_core::filesystem::format::decode_tree;
 use backstitch_core::journal::{RecordBody, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
+use backstitch_filesystem::format::decode_tree;
 use rusqlite::Connection;
 use serde_json::Value;
 

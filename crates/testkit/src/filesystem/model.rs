@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{Filesystem, FilesystemError, Recursion, WriteMode};
+use backstitch_filesystem::FilePath;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

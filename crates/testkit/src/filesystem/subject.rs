@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{Access, Captured, Filesystem, FilesystemLimits, Objects, Workspace, WriteMode};
 use backstitch_core::session::BoxError;
+use backstitch_filesystem::FilePath;
 
 use super::tree::{Leaf, Tree};
 

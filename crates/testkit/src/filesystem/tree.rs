@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use backstitch_core::filesystem::FilePath;
-use backstitch_core::filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{ChangeKind, FileKind, Filesystem, PathChange};
+use backstitch_filesystem::FilePath;
+use backstitch_filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::format::Manifest;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
@@ -20,6 +19,7 @@ use backstitch_core::message::{
 use backstitch_core::object::{Object, ObjectKind};
 use backstitch_core::session::{Slice, StoredOp, StoredSlice};
 use backstitch_core::time::{Clock, Timestamp};
+use backstitch_filesystem::format::Manifest;
 use serde_json::{Value, json};
 
 use super::journal::Journal;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::{BoxFuture, Filesystem, FilesystemError, Recursion, WriteMode};
 use backstitch_core::session::{Draft, Event, Session, SessionError, Slice, SliceOp, SlicePolicy};
 use backstitch_core::tool::{
     ResourceUse, Tool, ToolContext, ToolError, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse,
 };
+use backstitch_filesystem::FilePath;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

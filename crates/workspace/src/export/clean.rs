@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use backstitch_core::filesystem::format::names::{join, shown};
-use backstitch_core::filesystem::format::{
-    MAX_DEPTH, Manifest, Modes, TreeBuilder, TreeEntry, TreeMode, empty_tree, fetch, git_refuses,
-    is_attributes, is_modules, load_tree,
-};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
+use backstitch_filesystem::format::names::{join, shown};
+use backstitch_filesystem::format::{
+    MAX_DEPTH, Manifest, Modes, TreeBuilder, TreeEntry, TreeMode, empty_tree, fetch, git_refuses,
+    is_attributes, is_modules, load_tree,
+};
 
 use super::{LeftOut, LeftOutReason};
 

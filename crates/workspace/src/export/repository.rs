@@ -7,9 +7,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use backstitch_core::filesystem::format::fetch;
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Objects, WorkspaceError};
+use backstitch_filesystem::format::fetch;
 
 use super::ExportError;
 use super::clean::Content;

@@ -18,7 +18,7 @@ use super::index::{Entry, Leaf, LeafFlags, Node, NodeFlags, Omitted};
 use super::sys::Stamp;
 
 const MAGIC: &[u8; 16] = b"backstitch-stat1";
-const MAX_DEPTH: usize = backstitch_core::filesystem::format::MAX_DEPTH + 2;
+const MAX_DEPTH: usize = backstitch_filesystem::format::MAX_DEPTH + 2;
 
 /// What a cache belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use backstitch_core::crash_point;
-use backstitch_core::filesystem::format::empty_tree;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, ObjectOverlay, Rescued, Restored, Uncovered, WorkspaceError};
+use backstitch_filesystem::format::empty_tree;
 
 use super::restore::{Attempt, Progress, Restore};
 use super::scan::{Purpose, Scan, ScanLimits, manifest_of, report};

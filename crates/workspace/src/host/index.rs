@@ -4,10 +4,10 @@
 //! compares stamps and reads only what changed. An entry is a fact about a file at one moment; it is trusted only if the file
 //! could not have changed since without its stamp telling.
 
-use backstitch_core::filesystem::format::TreeMode;
-use backstitch_core::filesystem::format::names::Name;
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
+use backstitch_filesystem::format::TreeMode;
+use backstitch_filesystem::format::names::Name;
 
 use super::sys::Stamp;
 

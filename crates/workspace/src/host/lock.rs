@@ -17,8 +17,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use backstitch_core::filesystem::format::names::{decode, encode};
 use backstitch_core::ports::WorkspaceError;
+use backstitch_filesystem::format::names::{decode, encode};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{AtFlags, unlinkat};
 
-use backstitch_core::filesystem::format::MAX_DEPTH;
-use backstitch_core::filesystem::format::names::push;
+use backstitch_filesystem::format::MAX_DEPTH;
+use backstitch_filesystem::format::names::push;
 
 use super::rules::Rules;
 use super::sys::{self, Kind, Names};

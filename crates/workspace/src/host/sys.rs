@@ -7,8 +7,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use backstitch_core::filesystem::format::names::shown;
 use backstitch_core::ports::WorkspaceError;
+use backstitch_filesystem::format::names::shown;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 
 /// What identifies a state of a file, as far as the system tells without reading it.

@@ -7,14 +7,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use backstitch_core::filesystem::format::{damaged, fetch};
-use backstitch_core::filesystem::{FilePath, format};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
     Access, Captured, Filesystem, ObjectOverlay, Objects, PathChange, Rescued, Restored, Workspace,
     WorkspaceError,
 };
+use backstitch_filesystem::format::{damaged, fetch};
+use backstitch_filesystem::{FilePath, format};
 use rustix::fs::{Mode, OFlags};
 
 use super::cache::{self, Owner};

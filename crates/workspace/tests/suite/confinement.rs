@@ -6,10 +6,10 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{
     Access, Filesystem, FilesystemError, FilesystemLimits, Recursion, Workspace as _, WriteMode,
 };
+use backstitch_filesystem::FilePath;
 use backstitch_workspace::HostFilesystem;
 use proptest::prelude::*;
 

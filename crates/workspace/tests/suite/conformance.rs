@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{Access, Filesystem, Workspace, WriteMode};
+use backstitch_filesystem::FilePath;
 use backstitch_testkit::filesystem::tree::Leaf;
 use backstitch_testkit::filesystem::{Setup, Subject};
 use backstitch_workspace::{HostWorkspace, OpenOptions};

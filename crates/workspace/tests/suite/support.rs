@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{Captured, Objects, UncoveredReason, Workspace as _, WorkspaceError};
 use backstitch_core::session::BoxError;
+use backstitch_filesystem::FilePath;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 use tempfile::TempDir;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backstitch_core::filesystem::{MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::ports::{Owner, Workspace, WorkspaceError};
+use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{Runtime, SessionOptions};
 use backstitch_store::SqliteStore;
 use backstitch_testkit::tool::Counter;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use backstitch_core::crash_point;
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::{ProcessSpec, Recursion, WriteMode};
 use backstitch_core::tool::{ResourceUse, Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_filesystem::FilePath;
 use backstitch_runtime::Tools;
 use backstitch_testkit::crash;
 use backstitch_testkit::tool::Counter;

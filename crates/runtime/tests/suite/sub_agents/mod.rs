@@ -8,11 +8,11 @@ mod waiting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch_core::filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::WriteMode;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
+use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_providers::Reply;
 use backstitch_runtime::{Agent, Driver, Runtime, SessionOptions, SubAgent, Tools, read_records};
 use backstitch_store::MemoryStore;

@@ -1,7 +1,6 @@
 //! A session that works on files, record by record, with the objects that a capture would bring along.
 
 use backstitch_core::extra::Extra;
-use backstitch_core::filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, tree_object};
 use backstitch_core::id::{CallId, IdStream, SessionId};
 use backstitch_core::journal::{
     Batch, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, Origin, Position, Rewound,
@@ -10,6 +9,7 @@ use backstitch_core::journal::{
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{Claim, Lease, Objects as _, Store as _, StoreError};
 use backstitch_core::time::{Clock as _, Timestamp};
+use backstitch_filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, tree_object};
 use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 

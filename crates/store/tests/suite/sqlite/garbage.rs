@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use backstitch_core::filesystem::format::Manifest;
 use backstitch_core::journal::{Batch, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Claim, Objects as _, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
+use backstitch_filesystem::format::Manifest;
 use backstitch_store::{Collect, Retention, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
@@ -30,7 +30,7 @@ pub(super) fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
     while let Some(id) = open.pop() {
         let object = get(id).unwrap().unwrap_or_else(|| panic!("{id} is missing below {root:?}"));
         if object.kind() == ObjectKind::Tree {
-            let entries = backstitch_core::filesystem::format::decode_tree(object.bytes()).unwrap();
+            let entries = backstitch_filesystem::format::decode_tree(object.bytes()).unwrap();
             open.extend(entries.into_iter().map(|entry| entry.object));
         }
     }

@@ -1,7 +1,7 @@
 //! Read-only access and limits.
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{Access, FilesystemError, FilesystemLimits, Recursion, WriteMode};
+use backstitch_filesystem::FilePath;
 
 use super::{Factory, open_limited, open_read_only, path};
 use crate::filesystem::tree::{Leaf, Tree, tree_of};

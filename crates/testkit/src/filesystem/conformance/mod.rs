@@ -17,8 +17,8 @@ pub use operations::*;
 pub use paths::*;
 pub use roots::*;
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{Access, FilesystemLimits};
+use backstitch_filesystem::FilePath;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestRunner};
 

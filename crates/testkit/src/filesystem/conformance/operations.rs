@@ -1,7 +1,7 @@
 //! Each operation, with what it refuses.
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{FileKind, FilesystemError, Recursion, WriteMode};
+use backstitch_filesystem::FilePath;
 
 use super::{Factory, for_all, open, open_empty, path};
 use crate::filesystem::model::{Model, operations};

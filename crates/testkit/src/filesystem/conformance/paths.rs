@@ -1,7 +1,7 @@
 //! Paths that want out, and names that only look as if they did.
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{Recursion, WriteMode};
+use backstitch_filesystem::FilePath;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use backstitch_core::filesystem::FilePath;
-use backstitch_core::filesystem::format::decode_tree;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, Recursion, WorkspaceError, WriteMode};
+use backstitch_filesystem::FilePath;
+use backstitch_filesystem::format::decode_tree;
 
 use super::{Factory, become_tree, for_all, open, path};
 use crate::filesystem::subject::fill;

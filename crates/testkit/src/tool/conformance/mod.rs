@@ -18,8 +18,8 @@ pub use failures::*;
 pub use random::*;
 
 use backstitch_core::execution::snapshots_equivalent;
-use backstitch_core::filesystem::{FileOperations, FilePath};
 use backstitch_core::session::SlicePolicy;
+use backstitch_filesystem::{FileOperations, FilePath};
 
 use super::{Act, CallerFactory, Counter, Ended, Ending, Outcome, Script, ToolCaller, tools};
 use crate::sample::{Remark, Task};

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::FilesystemError;
+use backstitch_filesystem::FilePath;
 use rustix::io::Errno;
 
 use crate::host::sys::{Found, Kind};

@@ -16,12 +16,12 @@ use std::io::Read as _;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::{
     Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WorkspaceError,
     WriteMode,
 };
 use backstitch_core::time::Timestamp;
+use backstitch_filesystem::FilePath;
 use cap_std::fs::Dir;
 
 use super::root;

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use backstitch_core::filesystem::FilePath;
 use backstitch_core::ports::FilesystemError;
+use backstitch_filesystem::FilePath;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat};
 

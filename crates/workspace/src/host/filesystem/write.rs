@@ -5,9 +5,9 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use backstitch_core::filesystem::FilePath;
-use backstitch_core::filesystem::format::MAX_DEPTH;
 use backstitch_core::ports::{FilesystemError, Recursion};
+use backstitch_filesystem::FilePath;
+use backstitch_filesystem::format::MAX_DEPTH;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 

@@ -4,10 +4,10 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use backstitch_core::crash_point;
-use backstitch_core::filesystem::format::fetch;
-use backstitch_core::filesystem::format::names::{join, shown};
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{UncoveredReason, WorkspaceError};
+use backstitch_filesystem::format::fetch;
+use backstitch_filesystem::format::names::{join, shown};
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, unlinkat};
 
 use super::plan::{Plan, Step};

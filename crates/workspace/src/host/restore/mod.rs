@@ -22,10 +22,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use backstitch_core::crash_point;
-use backstitch_core::filesystem::format::names::shown;
-use backstitch_core::filesystem::format::{Overlay, Root};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::ports::{Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError};
+use backstitch_filesystem::format::names::shown;
+use backstitch_filesystem::format::{Overlay, Root};
 
 use super::index::Node;
 use super::open_files::OpenFiles;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use backstitch_core::filesystem::format::names::{Name, join, shown};
-use backstitch_core::filesystem::format::{Folder, Item, MAX_DEPTH, Overlay, fetch};
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{ChangeKind, PathChange, WorkspaceError};
+use backstitch_filesystem::format::names::{Name, join, shown};
+use backstitch_filesystem::format::{Folder, Item, MAX_DEPTH, Overlay, fetch};
 
 use super::Restore;
 use crate::host::index::{Entry, Node, NodeFlags, Omitted};

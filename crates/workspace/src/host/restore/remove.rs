@@ -2,9 +2,9 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use backstitch_core::filesystem::format::MAX_DEPTH;
-use backstitch_core::filesystem::format::names::join;
 use backstitch_core::ports::{ChangeKind, WorkspaceError};
+use backstitch_filesystem::format::MAX_DEPTH;
+use backstitch_filesystem::format::names::join;
 use rustix::fs::{AtFlags, renameat, unlinkat};
 
 use super::RestoreAction;

@@ -1,7 +1,7 @@
 //! What a scan did not cover, as people are told it and as the next call keeps it.
 
-use backstitch_core::filesystem::format::names::{push, shown};
 use backstitch_core::ports::{Uncovered, UncoveredReason};
+use backstitch_filesystem::format::names::{push, shown};
 
 use crate::coverage::Coverage;
 use crate::host::index::{Entry, Node};

@@ -1,9 +1,9 @@
 //! From a directory's entries to its trees.
 
-use backstitch_core::filesystem::format::names::{join, push};
-use backstitch_core::filesystem::format::{Manifest, Modes, Refused, TreeBuilder, TreeMode, git_refuses};
 use backstitch_core::object::Object;
 use backstitch_core::ports::WorkspaceError;
+use backstitch_filesystem::format::names::{join, push};
+use backstitch_filesystem::format::{Manifest, Modes, Refused, TreeBuilder, TreeMode, git_refuses};
 
 use super::{Purpose, Scan};
 use crate::host::index::{Entry, Node, Omitted};

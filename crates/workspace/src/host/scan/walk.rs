@@ -3,10 +3,10 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use backstitch_core::filesystem::format::names::push;
-use backstitch_core::filesystem::format::{MAX_DEPTH, TreeMode, git_refuses};
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
+use backstitch_filesystem::format::names::push;
+use backstitch_filesystem::format::{MAX_DEPTH, TreeMode, git_refuses};
 
 use super::{Purpose, Scan, Stop, leaf};
 use crate::host::index::{Entry, Node, NodeFlags, Omitted};

@@ -1,0 +1,134 @@
+//! What differs between two roots, by path.
+//!
+//! Only trees and manifests are read, and directories that are equal are not entered. Files, links and empty directories are
+//! told; a directory that holds something is told only if its own mode changed.
+
+use std::collections::BTreeSet;
+
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::ports::{ChangeKind, Objects, PathChange, WorkspaceError};
+
+use super::names::{join, shown};
+use super::stored::{Contents, Folder, Item, MAX_DEPTH, Root};
+
+/// Trees can name one directory often, so small objects can stand for more than can be told.
+const MOST_CHANGES: usize = 1024 * 1024;
+
+/// What differs between two roots, in the order of the paths' bytes. Both must be stored with all their trees.
+pub fn diff(
+    objects: &dyn Objects,
+    from: WorkspaceRoot,
+    to: WorkspaceRoot,
+) -> Result<Vec<PathChange>, WorkspaceError> {
+    if from == to {
+        return Ok(Vec::new());
+    }
+    let (from, to) = (Root::load(objects, from)?, Root::load(objects, to)?);
+    let mut diff = Diff { objects, changes: Vec::new() };
+    diff.folders(&[], Some(from.folder()), Some(to.folder()), 0)?;
+    diff.changes.sort_unstable();
+    Ok(told(&diff.changes))
+}
+
+/// Changes as they are told: what went and came at one path, such as a file where an empty directory was, is one change.
+fn told(changes: &[(Vec<u8>, ChangeKind)]) -> Vec<PathChange> {
+    let same_path = changes.chunk_by(|(left, _), (right, _)| left == right);
+    let change = |changes: &[(Vec<u8>, ChangeKind)]| match changes {
+        [(_, change)] => *change,
+        _ => ChangeKind::Modified,
+    };
+    same_path.map(|changes| PathChange { path: shown(&changes[0].0), change: change(changes) }).collect()
+}
+
+struct Diff<'a> {
+    objects: &'a dyn Objects,
+    changes: Vec<(Vec<u8>, ChangeKind)>,
+}
+
+impl Diff<'_> {
+    fn folders(
+        &mut self,
+        path: &[u8],
+        from: Option<Folder<'_>>,
+        to: Option<Folder<'_>>,
+        depth: usize,
+    ) -> Result<(), WorkspaceError> {
+        if from == to {
+            return Ok(());
+        }
+        if depth > MAX_DEPTH {
+            return Err(WorkspaceError::Limit {
+                reason: format!("directories nest deeper than {MAX_DEPTH}"),
+            });
+        }
+        let before = from.map(|folder| folder.load(self.objects)).transpose()?;
+        let after = to.map(|folder| folder.load(self.objects)).transpose()?;
+        let is_empty = |contents: &Option<Contents<'_>>| {
+            contents.as_ref().is_some_and(|contents| contents.entries.is_empty())
+        };
+        match (&before, &after) {
+            (Some(before), Some(after)) if before.mode != after.mode => self.add(path, ChangeKind::Mode)?,
+            (None, Some(_)) if is_empty(&after) => self.add(path, ChangeKind::Added)?,
+            (Some(_), None) if is_empty(&before) => self.add(path, ChangeKind::Deleted)?,
+            _ => {}
+        }
+        let before = before.map(|contents| contents.entries).unwrap_or_default();
+        let after = after.map(|contents| contents.entries).unwrap_or_default();
+        let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        for name in names {
+            self.items(&join(path, name), before.get(name), after.get(name), depth)?;
+        }
+        Ok(())
+    }
+
+    fn items(
+        &mut self,
+        path: &[u8],
+        from: Option<&Item<'_>>,
+        to: Option<&Item<'_>>,
+        depth: usize,
+    ) -> Result<(), WorkspaceError> {
+        if from == to {
+            return Ok(());
+        }
+        if let (Some(Item::Directory(from)), Some(Item::Directory(to))) = (from, to) {
+            return self.folders(path, Some(*from), Some(*to), depth + 1);
+        }
+        let change = match (from, to) {
+            (Some(Item::Directory(_)) | None, Some(Item::File { .. } | Item::Link { .. })) => {
+                ChangeKind::Added
+            }
+            (Some(Item::File { .. } | Item::Link { .. }), Some(Item::Directory(_)) | None) => {
+                ChangeKind::Deleted
+            }
+            (Some(Item::File { id: before, .. }), Some(Item::File { id: after, .. })) if before == after => {
+                ChangeKind::Mode
+            }
+            (Some(Item::File { .. } | Item::Link { .. }), Some(Item::File { .. } | Item::Link { .. })) => {
+                ChangeKind::Modified
+            }
+            (Some(Item::Directory(_)) | None, _) => {
+                self.folders(path, folder(from), None, depth + 1)?;
+                return self.folders(path, None, folder(to), depth + 1);
+            }
+        };
+        self.add(path, change)?;
+        self.folders(path, folder(from), None, depth + 1)?;
+        self.folders(path, None, folder(to), depth + 1)
+    }
+
+    fn add(&mut self, path: &[u8], change: ChangeKind) -> Result<(), WorkspaceError> {
+        if self.changes.len() >= MOST_CHANGES {
+            return Err(WorkspaceError::Limit { reason: format!("more than {MOST_CHANGES} paths differ") });
+        }
+        self.changes.push((path.to_vec(), change));
+        Ok(())
+    }
+}
+
+fn folder<'a>(item: Option<&Item<'a>>) -> Option<Folder<'a>> {
+    match item {
+        Some(Item::Directory(folder)) => Some(*folder),
+        Some(Item::File { .. } | Item::Link { .. }) | None => None,
+    }
+}

@@ -1,0 +1,73 @@
+//! Every object below a root.
+//!
+//! A store that collects what nobody names any more has to know what a root names: trees, blobs, the manifest, and the trees
+//! of what git refuses and of modes.
+
+use std::collections::HashSet;
+
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::object::{ObjectId, ObjectKind};
+use backstitch_core::ports::{Objects, WorkspaceError};
+
+use super::{Manifest, Refused, TreeMode, fetch, load_tree, modes};
+
+/// Adds the ids of all objects below a root to `seen`, and does not enter trees that are in it already.
+///
+/// Trees and manifests are read, blobs are not.
+pub fn reachable(
+    objects: &dyn Objects,
+    root: WorkspaceRoot,
+    seen: &mut HashSet<ObjectId>,
+) -> Result<(), WorkspaceError> {
+    let mut trees = vec![root.tree];
+    if seen.insert(root.manifest) {
+        let manifest = Manifest::load(objects, root.manifest)?;
+        for Refused { mode, object: id } in manifest.refused.values() {
+            match mode {
+                TreeMode::Directory => trees.push(*id),
+                TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(*id)),
+            }
+        }
+        let mut open: Vec<ObjectId> = manifest.modes.into_iter().collect();
+        while let Some(id) = open.pop() {
+            if seen.insert(id) {
+                let (blobs, below) = modes::references(objects, id)?;
+                seen.extend(blobs);
+                open.extend(below);
+            }
+        }
+    }
+    while let Some(id) = trees.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        for entry in load_tree(objects, id)? {
+            match entry.mode {
+                TreeMode::Directory => trees.push(entry.object),
+                TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(entry.object)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a root unless everything that it names is there, and what was decided about its coverage.
+///
+/// Trees and manifests are read; of blobs it is asked whether they are there.
+pub fn check_complete(
+    objects: &dyn Objects,
+    root: WorkspaceRoot,
+    coverage: Option<ObjectId>,
+) -> Result<(), WorkspaceError> {
+    if let Some(coverage) = coverage {
+        fetch(objects, coverage, ObjectKind::Blob)?;
+    }
+    let mut named = HashSet::new();
+    reachable(objects, root, &mut named)?;
+    for object in named {
+        if !objects.contains(object).map_err(WorkspaceError::Objects)? {
+            return Err(WorkspaceError::MissingObject { object });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! Directories in git's object format.
+//!
+//! A tree is a list of entries, each `mode SP name NUL id`, in one order: names are compared as bytes, a directory's as if it
+//! ended in `/`. There is exactly one encoding of a directory, so equal directories have equal ids, and
+//! [`decode_tree`] accepts that encoding only: `encode_tree(decode_tree(bytes)) == bytes` for all bytes that decode.
+//!
+//! Only what a workspace can be made of is known: files, executable files, links and directories. Submodules and the modes
+//! of very old repositories are refused. Which names git itself refuses to check out is not this module's matter; see
+//! [`git_refuses`](super::git_refuses).
+
+use std::collections::BTreeSet;
+
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
+use backstitch_core::ports::{Objects, WorkspaceError};
+
+use super::{damaged, fetch};
+
+/// What an entry of a tree is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TreeMode {
+    /// A file: `100644`.
+    File,
+    /// A file that may be executed: `100755`.
+    Executable,
+    /// A symbolic link, its target being the content: `120000`.
+    Link,
+    /// A directory: `40000`.
+    Directory,
+}
+
+impl TreeMode {
+    /// The mode as git writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "100644",
+            Self::Executable => "100755",
+            Self::Link => "120000",
+            Self::Directory => "40000",
+        }
+    }
+
+    /// The mode that is written so.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        [Self::File, Self::Executable, Self::Link, Self::Directory]
+            .into_iter()
+            .find(|mode| mode.as_str().as_bytes() == text)
+    }
+
+    /// What a file with these permissions is for git.
+    pub fn of_permissions(permissions: u32) -> Self {
+        if permissions & 0o100 == 0 { Self::File } else { Self::Executable }
+    }
+
+    /// The permissions that it stands for, unless the manifest says otherwise.
+    pub fn permissions(self) -> u32 {
+        match self {
+            Self::File => 0o644,
+            Self::Executable | Self::Directory => 0o755,
+            Self::Link => 0o777,
+        }
+    }
+
+    /// The kind of object that such an entry names.
+    pub fn object_kind(self) -> ObjectKind {
+        match self {
+            Self::Directory => ObjectKind::Tree,
+            Self::File | Self::Executable | Self::Link => ObjectKind::Blob,
+        }
+    }
+}
+
+/// A name in a directory, with what it names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TreeEntry {
+    /// The name, in bytes: what git holds need not be text.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub mode: TreeMode,
+    /// Its content.
+    pub object: ObjectId,
+}
+
+/// The entries or the bytes are no tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// The bytes end inside of an entry.
+    #[error("the tree ends in the middle of the entry at byte {at}")]
+    Truncated {
+        /// Where the entry begins.
+        at: usize,
+    },
+    /// An entry has a mode that is not known, or one that is not written as git does.
+    #[error("the entry at byte {at} has a mode that is not known")]
+    Mode {
+        /// Where the entry begins.
+        at: usize,
+    },
+    /// A name is empty, `.` or `..`, or holds a `/` or a zero byte.
+    #[error("{name:?} cannot be a name in a tree")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A name stands there twice.
+    #[error("{name:?} stands in the tree twice")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// The entries are not in git's order.
+    #[error("{name:?} does not stand at its place in the tree")]
+    Order {
+        /// The name.
+        name: String,
+    },
+}
+
+impl TreeEntry {
+    /// What the entry is sorted by.
+    fn key(&self) -> impl Iterator<Item = u8> {
+        let end = (self.mode == TreeMode::Directory).then_some(b'/');
+        self.name.iter().copied().chain(end)
+    }
+}
+
+/// The content of the tree with these entries, which may come in any order.
+pub fn encode_tree(entries: &[TreeEntry]) -> Result<Vec<u8>, TreeError> {
+    let mut sorted: Vec<&TreeEntry> = entries.iter().collect();
+    sorted.sort_by(|left, right| left.key().cmp(right.key()));
+    let mut names = BTreeSet::new();
+    let mut bytes = Vec::with_capacity(entries.iter().map(|entry| entry.name.len() + 28).sum());
+    for entry in sorted {
+        check_name(&entry.name)?;
+        if !names.insert(&entry.name) {
+            return Err(TreeError::Duplicate { name: shown(&entry.name) });
+        }
+        bytes.extend_from_slice(entry.mode.as_str().as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(&entry.name);
+        bytes.push(0);
+        bytes.extend_from_slice(entry.object.as_bytes());
+    }
+    Ok(bytes)
+}
+
+/// The tree with these entries, as an object.
+pub fn tree_object(entries: &[TreeEntry]) -> Result<Object, TreeError> {
+    Ok(Object::new(ObjectKind::Tree, encode_tree(entries)?))
+}
+
+/// The tree with no entries.
+pub fn empty_tree() -> Object {
+    TreeBuilder::default().build()
+}
+
+/// A tree that is being written. Entries come in any order.
+#[derive(Debug, Default)]
+pub struct TreeBuilder {
+    entries: Vec<TreeEntry>,
+}
+
+impl TreeBuilder {
+    /// Adds a name in a directory, which has to be one, and once.
+    pub fn push(&mut self, name: &[u8], mode: TreeMode, object: ObjectId) {
+        self.entries.push(TreeEntry { name: name.to_vec(), mode, object });
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The tree as an object.
+    pub fn build(self) -> Object {
+        tree_object(&self.entries).expect("invariant: names in a directory are names in a tree, each once")
+    }
+}
+
+/// The entries of a stored tree, in git's order.
+pub fn load_tree(objects: &dyn Objects, id: ObjectId) -> Result<Vec<TreeEntry>, WorkspaceError> {
+    let object = fetch(objects, id, ObjectKind::Tree)?;
+    decode_tree(object.bytes()).map_err(|error| damaged(id, error.to_string()))
+}
+
+/// The entries of a tree, in git's order.
+pub fn decode_tree(bytes: &[u8]) -> Result<Vec<TreeEntry>, TreeError> {
+    let mut entries: Vec<TreeEntry> = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let at = bytes.len() - rest.len();
+        let (mode, after_mode) = split(rest, b' ').ok_or(TreeError::Truncated { at })?;
+        let mode = TreeMode::parse(mode).ok_or(TreeError::Mode { at })?;
+        let (name, after_name) = split(after_mode, 0).ok_or(TreeError::Truncated { at })?;
+        let (id, after_id) = after_name.split_first_chunk::<20>().ok_or(TreeError::Truncated { at })?;
+        check_name(name)?;
+        if !names.insert(name) {
+            return Err(TreeError::Duplicate { name: shown(name) });
+        }
+        let entry = TreeEntry { name: name.to_vec(), mode, object: ObjectId::from_bytes(*id) };
+        if entries.last().is_some_and(|last| last.key().cmp(entry.key()).is_ge()) {
+            return Err(TreeError::Order { name: shown(name) });
+        }
+        entries.push(entry);
+        rest = after_id;
+    }
+    Ok(entries)
+}
+
+fn split(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    let position = bytes.iter().position(|byte| *byte == at)?;
+    Some((&bytes[..position], &bytes[position + 1..]))
+}
+
+fn check_name(name: &[u8]) -> Result<(), TreeError> {
+    match name {
+        b"" | b"." | b".." => Err(TreeError::Name { name: shown(name) }),
+        _ if name.contains(&b'/') || name.contains(&0) => Err(TreeError::Name { name: shown(name) }),
+        _ => Ok(()),
+    }
+}
+
+fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, mode: TreeMode) -> TreeEntry {
+        TreeEntry { name: name.into(), mode, object: Object::blob(*b"hello\n").id() }
+    }
+
+    #[test]
+    fn ids_are_those_of_git() {
+        // `git mktree` of the same entries gave these ids.
+        assert_eq!(tree_object(&[]).unwrap().id().to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+        let one = tree_object(&[entry("hello", TreeMode::File)]).unwrap();
+        assert_eq!(one.id().to_string(), "b4d01e9b0c4a9356736dfddf8830ba9a54f5271c");
+    }
+
+    #[test]
+    fn a_directory_is_sorted_as_if_it_ended_in_a_slash() {
+        let files = ["a", "a-", "a.c", "a0"].map(|name| entry(name, TreeMode::File));
+        let names = |entries: &[TreeEntry]| {
+            let decoded = decode_tree(&encode_tree(entries).unwrap()).unwrap();
+            decoded.into_iter().map(|entry| String::from_utf8(entry.name).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&files), ["a", "a-", "a.c", "a0"]);
+        let mut directory = files.clone();
+        directory[0].mode = TreeMode::Directory;
+        assert_eq!(names(&directory), ["a-", "a.c", "a", "a0"]);
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused() {
+        for name in ["", ".", "..", "a/b", "a\0b"] {
+            let result = encode_tree(&[entry(name, TreeMode::File)]);
+            assert!(matches!(result, Err(TreeError::Name { .. })), "{name:?}");
+        }
+        let twice = [entry("a", TreeMode::File), entry("a", TreeMode::Directory)];
+        assert!(matches!(encode_tree(&twice), Err(TreeError::Duplicate { .. })));
+
+        let one = encode_tree(&[entry("b", TreeMode::File)]).unwrap();
+        for end in 1..one.len() {
+            assert!(decode_tree(&one[..end]).is_err(), "{end}");
+        }
+        let unsorted = [&one[..], &encode_tree(&[entry("a", TreeMode::File)]).unwrap()].concat();
+        assert!(matches!(decode_tree(&unsorted), Err(TreeError::Order { .. })));
+        assert!(matches!(decode_tree(&[&one[..], &one].concat()), Err(TreeError::Duplicate { .. })));
+        for mode in ["0100644", "100664", "160000", "040000", ""] {
+            let bytes = [mode.as_bytes(), &one[6..]].concat();
+            assert!(matches!(decode_tree(&bytes), Err(TreeError::Mode { .. })), "{mode}");
+        }
+    }
+}

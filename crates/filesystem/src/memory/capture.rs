@@ -1,0 +1,187 @@
+//! From files in memory to a root and its objects.
+//!
+//! What a directory's tree is called is remembered in the directory, so a capture costs what changed since the last one. A
+//! tree that is stored already is not entered: whoever stored it stored all that is below.
+
+use std::collections::HashSet;
+
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{Objects, WorkspaceError};
+
+use super::MemoryFiles;
+use super::node::{Directory, Node, Summary};
+use crate::format::{Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object};
+
+/// The objects below a root that are not stored yet, as they are found.
+pub(super) struct Capture<'a> {
+    pub(super) objects: &'a dyn Objects,
+    /// What is known to be stored.
+    pub(super) stored: &'a mut HashSet<ObjectId>,
+    pub(super) new: Vec<Object>,
+    given: HashSet<ObjectId>,
+    manifest: Manifest,
+}
+
+/// The name of files, without the objects that are below it.
+pub(super) fn root_of(files: &MemoryFiles) -> WorkspaceRoot {
+    struct Everything;
+    impl Objects for Everything {
+        fn get(&self, _: ObjectId) -> Result<Option<Object>, backstitch_core::session::BoxError> {
+            Ok(None)
+        }
+
+        fn contains(&self, _: ObjectId) -> Result<bool, backstitch_core::session::BoxError> {
+            Ok(true)
+        }
+    }
+    Capture::new(&Everything, &mut HashSet::new())
+        .root(files)
+        .expect("invariant: where everything is stored, nothing can fail")
+}
+
+impl<'a> Capture<'a> {
+    pub(super) fn new(objects: &'a dyn Objects, stored: &'a mut HashSet<ObjectId>) -> Self {
+        Self { objects, stored, new: Vec::new(), given: HashSet::new(), manifest: Manifest::default() }
+    }
+
+    /// The name of these files.
+    pub(super) fn root(&mut self, files: &MemoryFiles) -> Result<WorkspaceRoot, WorkspaceError> {
+        self.manifest = Manifest::default();
+        self.ordinary(&files.root)?;
+        let tree = match summary(&files.root).tree {
+            Some(tree) => tree,
+            // The root is the one directory that git holds even if it is empty.
+            None => self.give(tree_of(&[]))?,
+        };
+        self.exceptions(&files.root, "")?;
+        let manifest = self.give(self.manifest.to_object())?;
+        Ok(WorkspaceRoot { tree, manifest })
+    }
+
+    fn is_stored(&mut self, id: ObjectId) -> Result<bool, WorkspaceError> {
+        if self.stored.contains(&id) {
+            return Ok(true);
+        }
+        let stored = self.objects.contains(id).map_err(WorkspaceError::Objects)?;
+        if stored {
+            self.stored.insert(id);
+        }
+        Ok(stored)
+    }
+
+    fn give(&mut self, object: Object) -> Result<ObjectId, WorkspaceError> {
+        let id = object.id();
+        if self.given.insert(id) && !self.is_stored(id)? {
+            self.new.push(object);
+        }
+        Ok(id)
+    }
+
+    /// Gives what git takes of a directory.
+    fn ordinary(&mut self, directory: &Directory) -> Result<(), WorkspaceError> {
+        let Some(tree) = summary(directory).tree else { return Ok(()) };
+        if self.given.contains(&tree) || self.is_stored(tree)? {
+            return Ok(());
+        }
+        for (name, node) in directory.iter() {
+            match node {
+                _ if is_refused(name, node) => {}
+                Node::File(file) => drop(self.give(file.blob().clone())?),
+                Node::Directory(below) => self.ordinary(below)?,
+            }
+        }
+        self.give(tree_of(&ordinary_entries(directory).0))?;
+        Ok(())
+    }
+
+    /// Finds and gives what git does not take.
+    fn exceptions(&mut self, directory: &Directory, path: &str) -> Result<(), WorkspaceError> {
+        if !summary(directory).exceptional {
+            return Ok(());
+        }
+        for (name, node) in directory.iter() {
+            let path = super::joined(path, name);
+            match node {
+                _ if is_refused(name, node) => {
+                    if let Some(refused) = self.refused(node, &path)? {
+                        self.manifest.refused.insert(path.into_bytes(), refused);
+                    }
+                }
+                Node::File(_) => {}
+                Node::Directory(below) if below.is_empty() => {
+                    self.manifest.empty_directories.insert(path.into_bytes());
+                }
+                Node::Directory(below) => self.exceptions(below, &path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives something with all that is below it, whatever it is called.
+    fn refused(&mut self, node: &Node, path: &str) -> Result<Option<Refused>, WorkspaceError> {
+        let directory = match node {
+            Node::File(file) => {
+                let object = self.give(file.blob().clone())?;
+                return Ok(Some(Refused { mode: file.mode(), object }));
+            }
+            Node::Directory(directory) => directory,
+        };
+        if directory.is_empty() {
+            self.manifest.empty_directories.insert(path.as_bytes().to_vec());
+        }
+        let mut entries = Vec::new();
+        for (name, node) in directory.iter() {
+            if let Some(Refused { mode, object }) = self.refused(node, &super::joined(path, name))? {
+                entries.push(TreeEntry { name: name.as_bytes().to_vec(), mode, object });
+            }
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let object = self.give(tree_of(&entries))?;
+        Ok(Some(Refused { mode: TreeMode::Directory, object }))
+    }
+}
+
+/// What there is below a directory, as git sees it.
+pub(super) fn summary(directory: &Directory) -> Summary {
+    directory.summary(|| {
+        let (entries, exceptional) = ordinary_entries(directory);
+        let tree = (!entries.is_empty()).then(|| tree_of(&entries).id());
+        Summary { tree, exceptional }
+    })
+}
+
+/// The entries that git takes, and whether there are others, here or below.
+fn ordinary_entries(directory: &Directory) -> (Vec<TreeEntry>, bool) {
+    let (mut entries, mut exceptional) = (Vec::new(), false);
+    for (name, node) in directory.iter() {
+        let (mode, object) = match node {
+            _ if is_refused(name, node) => (TreeMode::File, None),
+            Node::File(file) => (file.mode(), Some(file.blob().id())),
+            Node::Directory(below) => {
+                let summary = summary(below);
+                exceptional |= summary.exceptional;
+                (TreeMode::Directory, summary.tree)
+            }
+        };
+        match object {
+            Some(object) => entries.push(TreeEntry { name: name.as_bytes().to_vec(), mode, object }),
+            None => exceptional = true,
+        }
+    }
+    (entries, exceptional)
+}
+
+fn is_refused(name: &str, node: &Node) -> bool {
+    let mode = match node {
+        Node::File(file) => file.mode(),
+        Node::Directory(_) => TreeMode::Directory,
+    };
+    git_refuses(name.as_bytes(), mode)
+}
+
+fn tree_of(entries: &[TreeEntry]) -> Object {
+    tree_object(entries).expect("invariant: names of paths are names of trees")
+}

@@ -1,0 +1,117 @@
+//! The files of a filesystem in memory, as a value.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::node::{Directory, Found, Node};
+use crate::FilePath;
+
+/// Files in memory at one moment. Cloning shares everything, and nobody can change what was cloned.
+///
+/// It outlives the filesystem that it was taken from: it can be [stored](Self::to_json) and given to another one, in another
+/// process.
+#[derive(Clone, Default)]
+pub struct MemoryFiles {
+    pub(super) root: Arc<Directory>,
+    files: usize,
+    bytes: u64,
+}
+
+impl MemoryFiles {
+    /// No files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn from_root(root: Arc<Directory>) -> Self {
+        let (files, bytes) = Node::Directory(root.clone()).size();
+        Self { root, files, bytes }
+    }
+
+    /// How many files there are.
+    pub fn len(&self) -> usize {
+        self.files
+    }
+
+    /// Whether there is neither a file nor a directory.
+    pub fn is_empty(&self) -> bool {
+        self.root.is_empty()
+    }
+
+    /// How many bytes the files have.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The content of a file.
+    pub fn get(&self, path: &FilePath) -> Option<&Arc<[u8]>> {
+        match self.find(path) {
+            Found::File(file) => Some(&file.bytes),
+            Found::Directory(_) | Found::Nothing | Found::BelowFile => None,
+        }
+    }
+
+    pub(super) fn find(&self, path: &FilePath) -> Found<'_> {
+        self.root.find(path)
+    }
+
+    /// See [`Directory::put`].
+    pub(super) fn put(&mut self, path: &FilePath, node: Node) {
+        let (files, bytes) = node.size();
+        let before = self.root.put(path, node);
+        self.files += files;
+        self.bytes += bytes;
+        self.leave(before.as_ref());
+    }
+
+    pub(super) fn take(&mut self, path: &FilePath) -> Option<Node> {
+        let node = self.root.take(path);
+        self.leave(node.as_ref());
+        node
+    }
+
+    fn leave(&mut self, node: Option<&Node>) {
+        let (files, bytes) = node.map_or((0, 0), Node::size);
+        self.files -= files;
+        self.bytes -= bytes;
+    }
+
+    /// Every file and every empty directory, in order of their paths' segments.
+    pub(super) fn leaves(&self) -> Vec<(String, Node)> {
+        let mut leaves = Vec::new();
+        let mut open = vec![(String::new(), Node::Directory(self.root.clone()))];
+        while let Some((path, node)) = open.pop() {
+            match &node {
+                Node::Directory(directory) if path.is_empty() || !directory.is_empty() => {
+                    let below: Vec<_> = directory
+                        .iter()
+                        .map(|(name, node)| (super::joined(&path, name), node.clone()))
+                        .collect();
+                    open.extend(below.into_iter().rev());
+                }
+                Node::Directory(_) | Node::File(_) => leaves.push((path, node)),
+            }
+        }
+        leaves
+    }
+}
+
+impl PartialEq for MemoryFiles {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.root, &other.root)
+            || (self.files, self.bytes) == (other.files, other.bytes) && self.root == other.root
+    }
+}
+
+impl fmt::Debug for MemoryFiles {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = formatter.debug_map();
+        for (path, node) in self.leaves() {
+            match node {
+                Node::File(file) => map.entry(&path, &format_args!("{} bytes", file.bytes.len())),
+                Node::Directory(_) => map.entry(&path, &format_args!("empty directory")),
+            };
+        }
+        map.finish()
+    }
+}

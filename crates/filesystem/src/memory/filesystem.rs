@@ -1,0 +1,144 @@
+//! The filesystem in memory: how it is made, and what is not part of the port.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use backstitch_core::ports::{Access, FilesystemError, FilesystemLimits};
+use backstitch_core::time::{Clock, Timestamp};
+
+use super::MemoryFiles;
+use super::node::{File, Found, Node};
+use crate::FilePath;
+
+/// Files in memory.
+#[derive(Debug)]
+pub struct MemoryFilesystem {
+    pub(super) files: Arc<Mutex<MemoryFiles>>,
+    pub(super) access: Access,
+    pub(super) limits: FilesystemLimits,
+    pub(super) total_bytes: u64,
+    pub(super) clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for MemoryFilesystem {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryFilesystem {
+    /// How many bytes all files together may have, unless something else is said.
+    pub const TOTAL_BYTES: u64 = 1024 * 1024 * 1024;
+
+    /// A filesystem without files.
+    pub fn new() -> Self {
+        Self::from_files(MemoryFiles::new())
+    }
+
+    /// A filesystem with these files.
+    pub fn from_files(files: MemoryFiles) -> Self {
+        Self {
+            files: Arc::new(Mutex::new(files)),
+            access: Access::ReadWrite,
+            limits: FilesystemLimits::default(),
+            total_bytes: Self::TOTAL_BYTES,
+            clock: None,
+        }
+    }
+
+    /// The same, with files that say when they were last changed.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The same within these limits. Paths are never allowed more than by default.
+    #[must_use]
+    pub fn with_limits(mut self, limits: FilesystemLimits) -> Self {
+        self.limits = super::narrowed(limits);
+        self
+    }
+
+    /// The same, with a limit on the bytes of all files together.
+    #[must_use]
+    pub fn with_total_bytes(mut self, limit: u64) -> Self {
+        self.total_bytes = limit;
+        self
+    }
+
+    /// The same files, to be read only. What is written elsewhere is seen here.
+    #[must_use]
+    pub fn read_only(&self) -> Self {
+        Self {
+            files: self.files.clone(),
+            access: Access::ReadOnly,
+            limits: self.limits,
+            total_bytes: self.total_bytes,
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Another handle to the same files.
+    pub fn same_files(&self) -> Self {
+        Self { access: self.access, ..self.read_only() }
+    }
+
+    /// The files as they are now. This takes the same time for any number of files.
+    pub fn snapshot(&self) -> MemoryFiles {
+        self.lock().clone()
+    }
+
+    /// Puts other files in the place of all. This is not a tool's operation, so it is not bound to read-only access.
+    pub fn restore(&self, files: MemoryFiles) {
+        *self.lock() = files;
+    }
+
+    /// Makes a file executable, or not.
+    pub fn set_executable(&self, path: &FilePath, executable: bool) -> Result<(), FilesystemError> {
+        self.check_write(path)?;
+        let mut files = self.lock();
+        let file = found_file(files.find(path), path)?;
+        let changed = File::new(file.bytes.clone(), executable, self.now());
+        files.put(path, Node::File(Arc::new(changed)));
+        Ok(())
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, MemoryFiles> {
+        // A change is prepared before it is made, so what a panic leaves behind is whole.
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Option<Timestamp> {
+        self.clock.as_ref().map(|clock| clock.now())
+    }
+
+    pub(super) fn check(&self, path: &FilePath) -> Result<(), FilesystemError> {
+        FilePath::within(path.as_str(), self.limits)?;
+        Ok(())
+    }
+
+    pub(super) fn check_write(&self, path: &FilePath) -> Result<(), FilesystemError> {
+        match self.access {
+            Access::ReadWrite => self.check(path),
+            Access::ReadOnly => Err(FilesystemError::ReadOnly { path: path.to_string() }),
+        }
+    }
+
+    pub(super) fn check_size(&self, path: &FilePath, bytes: u64, total: u64) -> Result<(), FilesystemError> {
+        for (bytes, limit) in [(bytes, self.limits.file_bytes), (total, self.total_bytes)] {
+            if bytes > limit {
+                return Err(FilesystemError::TooLarge { path: path.to_string(), bytes, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn found_file<'a>(found: Found<'a>, path: &FilePath) -> Result<&'a Arc<File>, FilesystemError> {
+    match found {
+        Found::File(file) => Ok(file),
+        Found::Directory(_) => Err(FilesystemError::IsDirectory { path: path.to_string() }),
+        Found::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
+        Found::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
+    }
+}

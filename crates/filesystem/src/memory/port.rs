@@ -1,0 +1,161 @@
+//! The filesystem in memory as a port: each operation looks first, and changes only what it is then sure of.
+
+use std::io;
+use std::sync::Arc;
+
+use backstitch_core::ports::{
+    Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
+};
+
+use super::MemoryFilesystem;
+use super::filesystem::found_file;
+use super::node::{File, Found, Node};
+use crate::{FilePath, InvalidPath};
+
+impl Filesystem for MemoryFilesystem {
+    fn access(&self) -> Access {
+        self.access
+    }
+
+    fn limits(&self) -> FilesystemLimits {
+        self.limits
+    }
+
+    fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError> {
+        self.check(path)?;
+        match self.lock().find(path) {
+            Found::File(file) => Ok(Stat {
+                kind: FileKind::File,
+                bytes: file.bytes.len() as u64,
+                executable: file.executable,
+                modified: file.modified,
+            }),
+            Found::Directory(_) => {
+                Ok(Stat { kind: FileKind::Directory, bytes: 0, executable: false, modified: None })
+            }
+            Found::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
+            Found::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
+        }
+    }
+
+    fn read_bytes(&self, path: &FilePath) -> Result<Vec<u8>, FilesystemError> {
+        self.check(path)?;
+        let files = self.lock();
+        let bytes = found_file(files.find(path), path)?.bytes.clone();
+        drop(files);
+        self.check_size(path, bytes.len() as u64, 0)?;
+        Ok(bytes.to_vec())
+    }
+
+    fn write_bytes(&self, path: &FilePath, bytes: &[u8], mode: WriteMode) -> Result<(), FilesystemError> {
+        self.check_write(path)?;
+        let mut files = self.lock();
+        let before = match (files.find(path), mode) {
+            (Found::File(_) | Found::Directory(_), WriteMode::Create) if !path.is_root() => {
+                return Err(FilesystemError::Exists { path: path.to_string() });
+            }
+            (Found::Directory(_), _) => return Err(FilesystemError::IsDirectory { path: path.to_string() }),
+            (Found::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
+            (Found::File(file), _) => Some(file.clone()),
+            (Found::Nothing, _) => None,
+        };
+        let kept: &[u8] = match (&before, mode) {
+            (Some(file), WriteMode::Append) => &file.bytes,
+            (Some(_) | None, WriteMode::Create | WriteMode::Overwrite | WriteMode::Append) => &[],
+        };
+        let length = kept.len() as u64 + bytes.len() as u64;
+        let replaced = before.as_ref().map_or(0, |file| file.bytes.len() as u64);
+        self.check_size(path, length, files.bytes() - replaced + length)?;
+        let executable = before.as_ref().is_some_and(|file| file.executable);
+        let file = File::new([kept, bytes].concat().into(), executable, self.now());
+        files.put(path, Node::File(Arc::new(file)));
+        Ok(())
+    }
+
+    fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
+        self.check(path)?;
+        let files = self.lock();
+        let directory = match files.find(path) {
+            Found::Directory(directory) => directory.clone(),
+            Found::Nothing => return Err(FilesystemError::NotFound { path: path.to_string() }),
+            Found::File(_) | Found::BelowFile => {
+                return Err(FilesystemError::NotDirectory { path: path.to_string() });
+            }
+        };
+        drop(files);
+        Ok(directory
+            .iter()
+            .map(|(name, node)| match node {
+                Node::File(file) => {
+                    Entry { name: name.to_string(), kind: FileKind::File, bytes: file.bytes.len() as u64 }
+                }
+                Node::Directory(_) => Entry { name: name.to_string(), kind: FileKind::Directory, bytes: 0 },
+            })
+            .collect())
+    }
+
+    fn delete(&self, path: &FilePath, recursion: Recursion) -> Result<(), FilesystemError> {
+        self.check_write(path)?;
+        if path.is_root() {
+            return Err(FilesystemError::Outside { path: path.to_string() });
+        }
+        let mut files = self.lock();
+        match (files.find(path), recursion) {
+            (Found::Nothing, _) => return Err(FilesystemError::NotFound { path: path.to_string() }),
+            (Found::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
+            (Found::Directory(directory), Recursion::None) if !directory.is_empty() => {
+                return Err(FilesystemError::NotEmpty { path: path.to_string() });
+            }
+            (Found::File(_) | Found::Directory(_), Recursion::None | Recursion::All) => {}
+        }
+        files.take(path);
+        Ok(())
+    }
+
+    fn make_directory(&self, path: &FilePath) -> Result<(), FilesystemError> {
+        self.check_write(path)?;
+        let mut files = self.lock();
+        match files.find(path) {
+            Found::Directory(_) => {}
+            Found::Nothing => files.put(path, Node::Directory(Arc::default())),
+            Found::File(_) => return Err(FilesystemError::Exists { path: path.to_string() }),
+            Found::BelowFile => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &FilePath, to: &FilePath) -> Result<(), FilesystemError> {
+        self.check_write(from)?;
+        self.check_write(to)?;
+        let Some(above) = to.parent().filter(|_| !from.is_root()) else {
+            return Err(FilesystemError::Outside { path: ".".to_owned() });
+        };
+        let mut files = self.lock();
+        let node = match files.find(from) {
+            Found::File(file) => Node::File(file.clone()),
+            Found::Directory(directory) => Node::Directory(directory.clone()),
+            Found::Nothing => return Err(FilesystemError::NotFound { path: from.to_string() }),
+            Found::BelowFile => return Err(FilesystemError::NotDirectory { path: from.to_string() }),
+        };
+        match (files.find(to), files.find(&above)) {
+            (Found::File(_) | Found::Directory(_), _) => {
+                return Err(FilesystemError::Exists { path: to.to_string() });
+            }
+            (Found::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: to.to_string() }),
+            (Found::Nothing, Found::Directory(_)) => {}
+            (Found::Nothing, _) => return Err(FilesystemError::NotFound { path: above.to_string() }),
+        }
+        if to.is_below(from) {
+            let source =
+                io::Error::new(io::ErrorKind::InvalidInput, "a directory cannot be moved into itself");
+            return Err(FilesystemError::Io { path: to.to_string(), source });
+        }
+        if to.segments().count() + node.height() > self.limits.path_depth {
+            let path = to.to_string();
+            return Err(InvalidPath { path, reason: "what is moved there would be too deep" }.into());
+        }
+        files.take(from);
+        files.put(to, node);
+        Ok(())
+    }
+}

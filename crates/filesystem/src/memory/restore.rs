@@ -1,0 +1,175 @@
+//! From a root and stored objects to files in memory.
+//!
+//! All is read before anything is changed. What is the same as before is shared with it, and is neither read nor written.
+
+use std::sync::Arc;
+
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::object::{ObjectId, ObjectKind};
+use backstitch_core::ports::{FilesystemLimits, Objects, WorkspaceError};
+use backstitch_core::time::Timestamp;
+
+use super::capture::{root_of, summary};
+use super::node::{Directory, File, Found, Node};
+use super::{MemoryFiles, joined};
+use crate::FilePath;
+use crate::format::names::shown;
+use crate::format::{Manifest, Refused, TreeMode, damaged, fetch, git_refuses, load_tree};
+
+/// A tree can name the same directory often, so a small object can stand for more files than there is memory.
+const MOST_ENTRIES: usize = 256 * 1024;
+
+/// Reads files from objects.
+pub(super) struct Restore<'a> {
+    pub(super) objects: &'a dyn Objects,
+    pub(super) limits: FilesystemLimits,
+    pub(super) total_bytes: u64,
+    pub(super) modified: Option<Timestamp>,
+    pub(super) entries: usize,
+    pub(super) bytes: u64,
+}
+
+impl Restore<'_> {
+    /// The files that a root names, sharing what they have in common with the present ones.
+    pub(super) fn files(
+        &mut self,
+        root: WorkspaceRoot,
+        present: &MemoryFiles,
+    ) -> Result<MemoryFiles, WorkspaceError> {
+        let directory = self.directory(root.tree, "", Some(&present.root))?;
+        let mut files = MemoryFiles::from_root(directory);
+        let manifest = Manifest::load(self.objects, root.manifest)?;
+        if manifest.modes.is_some() {
+            let reason = "there are no exact modes in memory".to_owned();
+            return Err(WorkspaceError::Blocked { path: shown(b""), reason });
+        }
+        for (path, Refused { mode, object }) in &manifest.refused {
+            let path = self.free(&files, root, path)?;
+            let node = self.node(*mode, *object, path.as_str(), None)?;
+            files.put(&path, node);
+        }
+        for path in &manifest.empty_directories {
+            let path = self.free(&files, root, path)?;
+            files.put(&path, Node::Directory(Arc::default()));
+        }
+        // What is shared with the present files was not counted on the way.
+        self.check("all files", files.bytes(), self.total_bytes)?;
+        // Whatever else a root could hold that is not written so here shows in its name.
+        match root_of(&files) == root {
+            true => Ok(files),
+            false => Err(WorkspaceError::DamagedObject {
+                object: root.tree,
+                reason: "these files are not captured as this root".to_owned(),
+            }),
+        }
+    }
+
+    /// A path of the manifest, at which there must be nothing yet.
+    fn free(
+        &self,
+        files: &MemoryFiles,
+        root: WorkspaceRoot,
+        path: &[u8],
+    ) -> Result<FilePath, WorkspaceError> {
+        let blocked = |reason: &str| WorkspaceError::Blocked { path: shown(path), reason: reason.to_owned() };
+        let text =
+            str::from_utf8(path).map_err(|_| blocked("a name in memory is text, and this one is not"))?;
+        let parsed = FilePath::within(text, self.limits).map_err(|error| blocked(error.reason))?;
+        match !parsed.is_root() && parsed.as_str() == text && matches!(files.find(&parsed), Found::Nothing) {
+            true => Ok(parsed),
+            false => Err(damaged(root.manifest, format!("{} cannot be there", shown(path)))),
+        }
+    }
+
+    fn directory(
+        &mut self,
+        tree: ObjectId,
+        path: &str,
+        present: Option<&Arc<Directory>>,
+    ) -> Result<Arc<Directory>, WorkspaceError> {
+        if let Some(present) = present {
+            let summary = summary(present);
+            if summary.tree == Some(tree) && !summary.exceptional {
+                return Ok(present.clone());
+            }
+        }
+        let mut nodes: Vec<(Arc<str>, Node)> = Vec::new();
+        for entry in load_tree(self.objects, tree)? {
+            let name = str::from_utf8(&entry.name).map_err(|_| WorkspaceError::Blocked {
+                path: joined(path, &String::from_utf8_lossy(&entry.name)),
+                reason: "a name in memory is text, and this one is not".to_owned(),
+            })?;
+            let path = joined(path, name);
+            // What is refused stays out of the present tree's summary, so it cannot be told to be the same.
+            let present = present
+                .filter(|_| !git_refuses(&entry.name, entry.mode))
+                .and_then(|directory| directory.get(name));
+            let node = self.node(entry.mode, entry.object, &path, present)?;
+            nodes.push((name.into(), node));
+        }
+        Ok(Arc::new(nodes.into_iter().collect()))
+    }
+
+    fn node(
+        &mut self,
+        mode: TreeMode,
+        object: ObjectId,
+        path: &str,
+        present: Option<&Node>,
+    ) -> Result<Node, WorkspaceError> {
+        self.entries += 1;
+        if self.entries > MOST_ENTRIES {
+            let reason = format!("there are more than {MOST_ENTRIES} files and directories");
+            return Err(WorkspaceError::Limit { reason });
+        }
+        // Parsed anew each time: this also bounds how deep trees are entered.
+        FilePath::within(path, self.limits).map_err(|error| WorkspaceError::Blocked {
+            path: path.chars().take(200).collect(),
+            reason: error.reason.to_owned(),
+        })?;
+        let executable = match mode {
+            TreeMode::Directory => {
+                let present = match present {
+                    Some(Node::Directory(directory)) => Some(directory),
+                    Some(Node::File(_)) | None => None,
+                };
+                return Ok(Node::Directory(self.directory(object, path, present)?));
+            }
+            TreeMode::Link => {
+                let reason = "there are no links in memory".to_owned();
+                return Err(WorkspaceError::Blocked { path: path.to_owned(), reason });
+            }
+            TreeMode::Executable => true,
+            TreeMode::File => false,
+        };
+        let same = match present {
+            Some(Node::File(file)) if file.blob().id() == object => Some(file),
+            Some(Node::File(_) | Node::Directory(_)) | None => None,
+        };
+        let file = match same {
+            Some(file) if file.executable == executable => file.clone(),
+            Some(file) => Arc::new(File::from_blob(file.blob().clone(), executable, self.modified)),
+            None => {
+                let blob = fetch(self.objects, object, ObjectKind::Blob)?;
+                Arc::new(File::from_blob(blob, executable, self.modified))
+            }
+        };
+        self.count(path, file.bytes.len() as u64)?;
+        Ok(Node::File(file))
+    }
+
+    fn count(&mut self, path: &str, bytes: u64) -> Result<(), WorkspaceError> {
+        self.bytes += bytes;
+        self.check(path, bytes, self.limits.file_bytes)?;
+        self.check("all files", self.bytes, self.total_bytes)
+    }
+
+    fn check(&self, what: &str, bytes: u64, limit: u64) -> Result<(), WorkspaceError> {
+        match bytes > limit {
+            true => {
+                Err(WorkspaceError::Limit { reason: format!("{what}: {bytes} bytes are more than {limit}") })
+            }
+            false => Ok(()),
+        }
+    }
+}

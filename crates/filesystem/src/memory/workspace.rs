@@ -1,0 +1,122 @@
+//! Files in memory whose state can be captured and put back.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{
+    Captured, Filesystem, ObjectOverlay, Objects, PathChange, Restored, Workspace, WorkspaceError,
+};
+
+use super::capture::Capture;
+use super::restore::Restore;
+use super::{MemoryFiles, MemoryFilesystem};
+use crate::format::{check_complete, diff};
+
+/// More ids than this are not remembered: they are asked for again.
+const MOST_REMEMBERED: usize = 1024 * 1024;
+
+/// A filesystem in memory as a workspace.
+///
+/// A root covers all of it, so nothing is ever reported as not covered. Its format is that of host directories; a root that
+/// holds what memory cannot (links, exact modes, names that are not text) is refused, and the files stay as they are.
+pub struct MemoryWorkspace {
+    filesystem: Arc<MemoryFilesystem>,
+    objects: Arc<dyn Objects>,
+    stored: Mutex<HashSet<ObjectId>>,
+}
+
+impl MemoryWorkspace {
+    /// A workspace over these files, whose objects are stored there.
+    pub fn new(filesystem: Arc<MemoryFilesystem>, objects: Arc<dyn Objects>) -> Self {
+        Self { filesystem, objects, stored: Mutex::default() }
+    }
+
+    /// The files with what a port does not offer.
+    pub fn memory(&self) -> &Arc<MemoryFilesystem> {
+        &self.filesystem
+    }
+
+    /// Forgets which objects are stored. To be called after some were deleted from the store.
+    pub fn forget_stored(&self) {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn capture_files(&self, files: &MemoryFiles) -> Result<Captured, WorkspaceError> {
+        // Only what the store confirmed is remembered, since what is given out here may never be stored.
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.len() > MOST_REMEMBERED {
+            stored.clear();
+        }
+        let mut capture = Capture::new(&*self.objects, &mut stored);
+        let root = capture.root(files)?;
+        Ok(Captured { root, objects: capture.new, uncovered: Vec::new(), coverage: None })
+    }
+}
+
+impl std::fmt::Debug for MemoryWorkspace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("MemoryWorkspace")
+            .field("filesystem", &self.filesystem)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Workspace for MemoryWorkspace {
+    fn filesystem(&self) -> Arc<dyn Filesystem> {
+        self.filesystem.clone()
+    }
+
+    fn capture(&self) -> Result<Captured, WorkspaceError> {
+        self.capture_files(&self.filesystem.snapshot())
+    }
+
+    fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
+        self.restore_bringing(root, None, &[])
+    }
+
+    fn restore_bringing(
+        &self,
+        root: WorkspaceRoot,
+        _: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<Restored, WorkspaceError> {
+        let present = self.filesystem.snapshot();
+        let before = self.capture_files(&present)?;
+        if before.root == root {
+            return Ok(Restored::default());
+        }
+        let new = before.objects.into_iter().chain(brought.iter().cloned());
+        let objects = ObjectOverlay::new(new, &*self.objects);
+        let mut restore = Restore {
+            objects: &objects,
+            limits: self.filesystem.limits,
+            total_bytes: self.filesystem.total_bytes,
+            modified: self.filesystem.now(),
+            entries: 0,
+            bytes: 0,
+        };
+        let files = restore.files(root, &present)?;
+        let changed = diff(&objects, before.root, root)?;
+        self.filesystem.restore(files);
+        Ok(Restored { changed, kept: Vec::new() })
+    }
+
+    fn check_restorable(
+        &self,
+        root: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+        brought: &[Object],
+    ) -> Result<(), WorkspaceError> {
+        // What the files hold now need not be stored.
+        let present = self.capture()?;
+        let new = present.objects.into_iter().chain(brought.iter().cloned());
+        check_complete(&ObjectOverlay::new(new, &*self.objects), root, coverage)
+    }
+
+    fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
+        diff(&*self.objects, from, to)
+    }
+}
