@@ -6,6 +6,7 @@
 //! - [`tool::conformance`] is the suite that every way of calling tools passes;
 //! - `crash`, with the feature of that name, kills a process at a crash point;
 //! - [`fold`] compares views of journals;
+//! - [`source`] finds circles between the modules of a crate;
 //! - [`block_on`] runs a future to its end where there is no runtime.
 //!
 //! This crate depends on the pure core alone, and is used from `tests/` directories and from `bench/`, never by what users
@@ -16,6 +17,7 @@ pub mod crash;
 pub mod filesystem;
 pub mod fold;
 pub mod sample;
+pub mod source;
 pub mod store;
 pub mod tool;
 

@@ -1,0 +1,133 @@
+//! Checks of source files: which module uses which.
+//!
+//! A crate whose top modules use each other in a circle can only be understood as a whole. [`module_cycles`] finds such
+//! circles, so that a test can keep a crate free of them. It reads text and knows no types: paths that begin with `crate` or
+//! that climb to the root by `super`, names that the root imports, groups of both. It does not see names that come through
+//! a glob of the root or out of a macro.
+
+mod code;
+mod uses;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use code::production_code;
+use uses::{RootNames, root_names, used_names};
+
+/// A source file of a crate.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Its path below the crate's `src`, with `/`.
+    pub path: String,
+    /// Its production code: no comments, no texts, no tests.
+    pub code: String,
+}
+
+impl SourceFile {
+    /// A file of this text.
+    pub fn new(path: impl Into<String>, text: &str) -> Self {
+        Self { path: path.into(), code: production_code(text) }
+    }
+}
+
+/// Reads the production code of all files of a crate.
+pub fn source_files(src: &Path) -> Vec<SourceFile> {
+    let mut paths = Vec::new();
+    collect(src, &mut paths);
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let below = path.strip_prefix(src).expect("invariant: the file was found below");
+        let names: Vec<_> = below.iter().map(|name| name.to_string_lossy()).collect();
+        SourceFile::new(names.join("/"), &text)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    for entry in entries {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Top modules, the others that each uses, and the files in which it does.
+pub type ModuleUses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+
+/// Returns which top module uses which others.
+pub fn module_uses(files: &[SourceFile]) -> ModuleUses {
+    let is_root = |file: &&SourceFile| matches!(file.path.as_str(), "lib.rs" | "main.rs");
+    let modules: BTreeSet<String> =
+        files.iter().filter(|file| !is_root(file)).map(|file| module_of(&file.path)).collect();
+    let mut names = RootNames::new();
+    for root in files.iter().filter(is_root) {
+        names.extend(root_names(&root.code, &modules));
+    }
+    let mut uses = ModuleUses::new();
+    for file in files.iter().filter(|file| !is_root(file)) {
+        let module = module_of(&file.path);
+        let used = used_names(&file.code, depth_of(&file.path));
+        let targets: BTreeSet<&String> = used
+            .iter()
+            .filter_map(|name| modules.get(name).or_else(|| names.get(name)))
+            .filter(|target| **target != module)
+            .collect();
+        let entry = uses.entry(module.clone()).or_default();
+        for target in targets {
+            entry.entry(target.clone()).or_default().push(file.path.clone());
+        }
+    }
+    uses
+}
+
+/// Returns the circles between the top modules of a crate: each is a largest set of modules of which every one uses every other,
+/// directly or not. A crate without circles gives none.
+pub fn module_cycles(src: impl AsRef<Path>) -> Vec<Vec<String>> {
+    cycles(&module_uses(&source_files(src.as_ref())))
+}
+
+/// Returns the circles between modules, as [`module_cycles`] does.
+pub fn cycles(uses: &ModuleUses) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        uses.keys().map(|module| (module, reachable(uses, module))).collect();
+    let mut cycles = BTreeSet::new();
+    for (module, others) in &reached {
+        let back = |other: &&String| reached.get(other).is_some_and(|reached| reached.contains(module));
+        let cycle: Vec<String> = others.iter().copied().filter(back).cloned().collect();
+        if cycle.len() > 1 {
+            cycles.insert(cycle);
+        }
+    }
+    cycles.into_iter().collect()
+}
+
+fn reachable<'a>(uses: &'a ModuleUses, from: &'a String) -> BTreeSet<&'a String> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(module) = open.pop() {
+        for target in uses.get(module).into_iter().flat_map(BTreeMap::keys) {
+            if reached.insert(target) {
+                open.push(target);
+            }
+        }
+    }
+    reached
+}
+
+/// The top module that a file belongs to.
+fn module_of(path: &str) -> String {
+    let first = path.split('/').next().unwrap_or(path);
+    first.strip_suffix(".rs").unwrap_or(first).to_owned()
+}
+
+/// How many modules deep a file is: 1 for a top module.
+fn depth_of(path: &str) -> usize {
+    let names = path.split('/').count();
+    if path.ends_with("/mod.rs") { names - 1 } else { names }
+}
