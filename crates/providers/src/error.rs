@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use backstitch_core::ports::wait_text;
-pub(crate) use classify::{of_event, said_error};
-pub use classify::{of_response, retry_delay};
+pub use classify::retry_delay;
+pub(crate) use classify::{Classify, SentError, of_event, of_response, said_error};
 
 use crate::provider::Provider;
 use crate::secret::redact_text;

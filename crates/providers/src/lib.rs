@@ -13,52 +13,34 @@
 //! puts it all together: it renders, validates, sends through a [`Transport`] and reads the answer. [`ScriptedPolicy`] needs
 //! neither network nor key: its answers stand in a file.
 
-mod anthropic;
+mod answer;
 pub mod cassette;
+mod dialects;
 mod error;
-mod finish;
-mod gemini;
-#[cfg(feature = "http")]
-mod http;
-mod legal;
-mod limits;
-mod media;
-mod openai_chat;
-mod openai_responses;
-mod options;
-mod parse;
-mod plan;
 mod policy;
 mod provider;
-mod render;
-mod report;
-mod schema;
+mod request;
+mod rules;
 mod scripted;
 mod secret;
-mod sse;
 mod text_file;
-mod thread;
 mod transport;
 pub mod validate;
+mod wire;
 
-pub use error::{ErrorKind, ProviderError, of_response, retry_delay};
-pub use finish::{FinishMeaning, finish_reasons};
-#[cfg(feature = "http")]
-pub use http::Http;
-pub use limits::{RequestLimits, RequestTooLarge};
-pub use media::{MediaProblem, UnsupportedMedia};
-pub use options::{
-    CacheMarks, MediaBytes, MediaMode, OpenCalls, RefusedOption, RequestOptions, StructuredOutput, Thinking,
-    Unsupported,
-};
-pub use parse::{Delta, StreamReader, parse, stream_reader};
+pub use answer::{Delta, EventTooLarge, FinishMeaning, SseDecoder, SseEvent, StreamReader};
+pub use error::{ErrorKind, ProviderError, retry_delay};
 pub use policy::{ModelPolicy, Unsent};
 pub use provider::{Provider, Target};
-pub use render::{RENDERER, RenderError, Rendered, render};
-pub use report::{Departure, DropReason, Report};
+pub use request::{
+    CacheMarks, Call, Departure, DropReason, Entry, MediaBytes, MediaMode, MediaProblem, OpenCalls, RENDERER,
+    RefusedOption, RenderError, Rendered, Report, RequestLimits, RequestOptions, RequestTooLarge, Said,
+    StructuredOutput, Thinking, Thread, Turn, Unsupported, UnsupportedMedia,
+};
 pub use scripted::{Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedPolicy};
 pub use secret::ApiKey;
-pub use sse::{EventTooLarge, SseDecoder, SseEvent};
 pub use text_file::read_text;
-pub use thread::{Call, Entry, Said, Thread, Turn};
+#[cfg(feature = "http")]
+pub use transport::Http;
 pub use transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
+pub use wire::{finish_reasons, of_response, parse, render, stream_reader};

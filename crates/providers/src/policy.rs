@@ -18,15 +18,14 @@ use backstitch_core::secrets::Secrets;
 use backstitch_core::view::Transcript;
 
 use crate::error::{ErrorKind, ProviderError};
-use crate::limits::{RequestLimits, RequestTooLarge};
-use crate::options::RequestOptions;
 use crate::provider::Target;
-use crate::render::{RENDERER, RenderError, Rendered, render};
-use crate::report::Report;
+use crate::request::{
+    RENDERER, RenderError, Rendered, Report, RequestLimits, RequestOptions, RequestTooLarge, Thread,
+};
 use crate::secret::ApiKey;
-use crate::thread::Thread;
 use crate::transport::Transport;
 use crate::validate::{InvalidRequest, validate};
+use crate::wire::render;
 
 /// A model as a policy.
 #[derive(Clone)]

@@ -1,38 +1,54 @@
-//! The four wire formats, and what a request is made for.
+//! The list of providers, and the target of a request.
+//!
+//! A provider is a folder in `dialects/` and one entry of the list here. The list makes the variants of [`Provider`], their
+//! names, and the lookup in `dialects/mod.rs`; nothing else names a variant.
 
 use std::fmt;
 
 use backstitch_core::journal::ProviderSidecar;
 
-use crate::report::DropReason;
-
-/// A provider, or rather a wire format that one or more providers speak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Provider {
-    /// OpenAI Chat Completions, and everything that is compatible with it.
-    OpenAiChat,
-    /// OpenAI Responses, without state on the other side.
-    OpenAiResponses,
-    /// Anthropic Messages.
-    Anthropic,
-    /// Gemini.
-    Gemini,
+/// Calls a macro with the list of providers: the variant with its documentation, the name that stands in journals and on the
+/// command line, and the folder.
+macro_rules! with_providers {
+    ($callback:ident) => {
+        $callback! {
+            /// OpenAI Chat Completions, and everything that is compatible with it.
+            OpenAiChat, "openai-chat", openai_chat;
+            /// OpenAI Responses, without state on the other side.
+            OpenAiResponses, "openai", openai_responses;
+            /// Anthropic Messages.
+            Anthropic, "anthropic", anthropic;
+            /// Gemini.
+            Gemini, "gemini", gemini;
+        }
+    };
 }
+pub(crate) use with_providers;
+
+macro_rules! define_provider {
+    ($($(#[$doc:meta])* $variant:ident, $name:literal, $folder:ident;)*) => {
+        /// A provider, or rather a wire format that one or more providers speak.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Provider {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Provider {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name that stands in journals and on the command line.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+with_providers!(define_provider);
 
 impl Provider {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
-
-    /// The name that stands in journals and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-        }
-    }
-
     /// The provider of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|provider| provider.as_str() == name)
@@ -45,7 +61,7 @@ impl fmt::Display for Provider {
     }
 }
 
-/// Whom a request is for.
+/// The model that a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The provider.
@@ -78,19 +94,6 @@ impl Target {
             payload: Some(payload.into()),
             finish_reason: finish_reason.map(str::to_owned),
             ..ProviderSidecar::default()
-        }
-    }
-
-    /// Why a payload of this origin cannot go to this target; `None` when it can.
-    pub(crate) fn refuses(&self, sidecar: &ProviderSidecar) -> Option<DropReason> {
-        if sidecar.provider != self.provider.as_str() {
-            Some(DropReason::OtherProvider)
-        } else if sidecar.model != self.model {
-            Some(DropReason::OtherModel)
-        } else if sidecar.endpoint != self.endpoint {
-            Some(DropReason::OtherEndpoint)
-        } else {
-            None
         }
     }
 }

@@ -4,40 +4,20 @@
 //! the projections that make requests, so that a mistake there is not repeated here. Beside the rules stands the published form
 //! of each request ([`validate_form`]): fields, types, and what goes together. Rules that only the provider can judge
 //! are not in the tables: whether a signature is genuine, whether thoughts are unchanged, whether an address can be followed.
-
-mod anthropic;
-mod form;
-mod forms;
-mod gemini;
-mod look;
-mod openai_chat;
-mod openai_responses;
-
-use std::fmt;
+//!
+//! The forms are written by hand after the type definitions of the providers' SDKs, as of 2026-11-15: `openai` 6.49.0,
+//! `@anthropic-ai/sdk` 1.8.0 and `@google/genai` 2.32.0, all from npm. Of fields that are never sent they hold only the names.
+//! Fields that only answers have are not among them.
 
 use serde_json::Value;
 
+use crate::dialects::dialect;
 use crate::provider::Provider;
+pub use crate::rules::Rule;
+use crate::rules::{Form, problems};
 
 /// When the tables were last compared with what providers document.
 pub const RULES_AS_OF: &str = "2026-11";
-
-/// One thing that a provider refuses.
-#[derive(Clone, Copy)]
-pub struct Rule {
-    /// Names the rule.
-    pub id: &'static str,
-    /// What has to hold.
-    pub what: &'static str,
-    /// Refuses a request, and says where.
-    pub check: fn(&Value) -> Result<(), String>,
-}
-
-impl fmt::Debug for Rule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Rule").field("id", &self.id).field("what", &self.what).finish_non_exhaustive()
-    }
-}
 
 /// A rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,12 +47,7 @@ fn list(violations: &[Violation]) -> String {
 
 /// The rules of a provider.
 pub fn rules(provider: Provider) -> &'static [Rule] {
-    match provider {
-        Provider::OpenAiChat => openai_chat::RULES,
-        Provider::OpenAiResponses => openai_responses::RULES,
-        Provider::Anthropic => anthropic::RULES,
-        Provider::Gemini => gemini::RULES,
-    }
+    dialect(provider).rules
 }
 
 /// Refuses a request that has not the published form: with a field that is not known, of another type, or without what goes
@@ -81,13 +56,7 @@ pub fn rules(provider: Provider) -> &'static [Rule] {
 /// Strict servers refuse such requests, and others ignore what they do not know. A provider may send a field that is newer than
 /// these tables and want it back, so that this is checked in tests, where all answers are known, and not before each request.
 pub fn validate_form(provider: Provider, request: &Value) -> Result<(), InvalidRequest> {
-    let shape = match provider {
-        Provider::OpenAiChat => &forms::openai_chat::REQUEST,
-        Provider::OpenAiResponses => &forms::openai_responses::REQUEST,
-        Provider::Anthropic => &forms::anthropic::REQUEST,
-        Provider::Gemini => &forms::gemini::REQUEST,
-    };
-    let found = form::problems(&form::Form::Object(shape), request);
+    let found = problems(&Form::Object(dialect(provider).form), request);
     let broken =
         found.into_iter().map(|place| Violation { rule: "form", what: "it has the published form", place });
     let violations: Vec<Violation> = broken.collect();

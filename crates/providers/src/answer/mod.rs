@@ -3,16 +3,21 @@
 //! Unknown fields, items and events are accepted and kept in the raw payload. What is missing where it is needed makes the
 //! answer malformed, which is an error and never a guess.
 
+mod finish;
+mod sse;
+
 use backstitch_core::json::JsonLimits;
 use backstitch_core::ports::Answer;
 pub use backstitch_core::ports::Delta;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use finish::FinishMeaning;
+pub(crate) use finish::{FinishReasons, finished, of_meaning, of_reason};
+pub use sse::{EventTooLarge, SseDecoder, SseEvent};
+
 use crate::error::ProviderError;
-use crate::provider::{Provider, Target};
-use crate::sse::SseEvent;
-use crate::{anthropic, gemini, openai_chat, openai_responses};
+use crate::provider::Target;
 
 /// Puts an answer together from the events of a stream.
 pub trait StreamReader: Send {
@@ -24,27 +29,6 @@ pub trait StreamReader: Send {
 
     /// The answer. A stream that ended before the provider said that this was all is an error.
     fn finish(self: Box<Self>) -> Result<Answer, ProviderError>;
-}
-
-/// Reads an answer that came in one piece.
-pub fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
-    match target.provider {
-        Provider::OpenAiChat => openai_chat::parse(body, target),
-        Provider::OpenAiResponses => openai_responses::parse(body, target),
-        Provider::Anthropic => anthropic::parse(body, target),
-        Provider::Gemini => gemini::parse(body, target),
-    }
-}
-
-/// A reader for an answer that comes piece by piece.
-pub fn stream_reader(target: &Target) -> Box<dyn StreamReader> {
-    let target = target.clone();
-    match target.provider {
-        Provider::OpenAiChat => Box::new(openai_chat::ChatStream::new(target)),
-        Provider::OpenAiResponses => Box::new(openai_responses::ResponsesStream::new(target)),
-        Provider::Anthropic => Box::new(anthropic::MessagesStream::new(target)),
-        Provider::Gemini => Box::new(gemini::GeminiStream::new(target)),
-    }
 }
 
 /// Reads JSON of a provider within limits.

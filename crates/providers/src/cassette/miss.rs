@@ -1,77 +1,32 @@
-//! A request that was not recorded, and what differs from what was.
+//! Finds what differs between a request that was not recorded and those that were.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::format::{Request, path_of};
-use crate::transport::HttpRequest;
+use crate::transport::{HttpRequest, Miss, MissReason};
 
 /// The most characters that are shown of a value.
 const LONGEST_VALUE: usize = 120;
 
-/// A request that was not recorded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the cassette {} has no answer to this request: {reason}", file.display())]
-pub struct Miss {
-    /// The cassette.
-    pub file: PathBuf,
-    /// What differs.
-    pub reason: MissReason,
-}
-
-/// In what a request differs from those that were recorded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MissReason {
-    /// Everything was played.
-    #[error("all {recorded} exchanges were played already")]
-    AllPlayed {
-        /// How many there were.
-        recorded: usize,
-    },
-    /// It goes elsewhere.
-    #[error("the next one goes to {recorded}, and this one to {asked}")]
-    Path {
-        /// Where the next exchange went.
-        recorded: String,
-        /// Where this request goes.
-        asked: String,
-    },
-    /// Its body is another one.
-    #[error("at {place} the next one has {recorded}, and this one {asked}")]
-    Body {
-        /// The first place at which they differ, as a JSON pointer.
-        place: String,
-        /// What was recorded there.
-        recorded: String,
-        /// What stands there now.
-        asked: String,
-    },
-    /// Its body is another one, and too long to have been recorded.
-    #[error("its body is another one, and was too long to be recorded")]
-    LongBody,
-}
-
-impl Miss {
-    /// What differs from the first exchange that is left, of the same path where there is one.
-    pub(super) fn of<'a>(
-        file: &Path,
-        recorded: usize,
-        left: impl Iterator<Item = &'a Request> + Clone,
-        asked: &HttpRequest,
-    ) -> Self {
-        let path = path_of(&asked.url);
-        let same = left.clone().find(|request| path_of(&request.url) == path);
-        let reason = match (same, left.clone().next()) {
-            (Some(request), _) => body_differs(request, asked),
-            (None, Some(request)) => {
-                MissReason::Path { recorded: path_of(&request.url).to_owned(), asked: path.to_owned() }
-            }
-            (None, None) => MissReason::AllPlayed { recorded },
-        };
-        Self { file: file.to_owned(), reason }
-    }
+/// The error for a request: what differs from the first exchange that is left, of the same path where there is one.
+pub(super) fn miss<'a>(
+    file: &Path,
+    recorded: usize,
+    left: impl Iterator<Item = &'a Request> + Clone,
+    asked: &HttpRequest,
+) -> Miss {
+    let path = path_of(&asked.url);
+    let same = left.clone().find(|request| path_of(&request.url) == path);
+    let reason = match (same, left.clone().next()) {
+        (Some(request), _) => body_differs(request, asked),
+        (None, Some(request)) => {
+            MissReason::Path { recorded: path_of(&request.url).to_owned(), asked: path.to_owned() }
+        }
+        (None, None) => MissReason::AllPlayed { recorded },
+    };
+    Miss { file: file.to_owned(), reason }
 }
 
 fn body_differs(recorded: &Request, asked: &HttpRequest) -> MissReason {

@@ -19,9 +19,10 @@ mod recorder;
 
 use std::path::PathBuf;
 
-pub use miss::{Miss, MissReason};
 pub use player::Player;
 pub use recorder::Recorder;
+
+pub use crate::transport::{Miss, MissReason};
 
 /// A cassette cannot be written or read.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use backstitch_core::ports::BoxFuture;
 
 use super::CassetteError;
 use super::format::{Exchange, VERSION, path_of};
-use super::miss::Miss;
-use crate::transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
+use super::miss::miss;
+use crate::transport::{Body, HttpRequest, HttpResponse, Miss, Transport, TransportError};
 
 /// A transport that answers from a cassette and asks nobody.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Player {
             Some(take) => Ok(take),
             None => {
                 let others = left.iter().map(|take| &take.exchange.request);
-                Err(Miss::of(&self.file, self.recorded, others, request))
+                Err(miss(&self.file, self.recorded, others, request))
             }
         }
     }

@@ -2,62 +2,29 @@
 
 use secrecy::SecretString;
 
+use crate::dialects::dialect;
 use crate::provider::{Provider, Target};
 use crate::secret::ApiKey;
 
-/// The version of Anthropic's API that is spoken here.
-const ANTHROPIC_VERSION: &str = "2023-06-01";
-
-/// Where a request for this target goes.
+/// The URL of a request for this target.
 pub(super) fn url(target: &Target, stream: bool) -> String {
-    let own = match target.provider {
-        Provider::OpenAiChat | Provider::OpenAiResponses => "https://api.openai.com/v1",
-        Provider::Anthropic => "https://api.anthropic.com",
-        Provider::Gemini => "https://generativelanguage.googleapis.com",
-    };
-    let base = target.endpoint.as_deref().unwrap_or(own).trim_end_matches('/');
-    match target.provider {
-        Provider::OpenAiChat => format!("{base}/chat/completions"),
-        Provider::OpenAiResponses => format!("{base}/responses"),
-        Provider::Anthropic => format!("{base}/v1/messages"),
-        Provider::Gemini => {
-            let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
-            format!("{base}/v1beta/models/{}:{method}", escaped(&target.model))
-        }
-    }
-}
-
-/// The name of a model as a part of a path.
-fn escaped(model: &str) -> String {
-    let mut path = String::with_capacity(model.len());
-    for byte in model.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => path.push(char::from(byte)),
-            _ => path.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    path
+    let address = &dialect(target.provider).address;
+    let base = target.endpoint.as_deref().unwrap_or(address.base).trim_end_matches('/');
+    format!("{base}{}", (address.path)(target, stream))
 }
 
 /// The headers that anybody may see.
 pub(super) fn headers(provider: Provider, stream: bool) -> Vec<(&'static str, String)> {
     let accepted = if stream { "text/event-stream" } else { "application/json" };
-    let mut headers = vec![("content-type", "application/json".to_owned()), ("accept", accepted.to_owned())];
-    if provider == Provider::Anthropic {
-        headers.push(("anthropic-version", ANTHROPIC_VERSION.to_owned()));
-    }
-    headers
+    let own = dialect(provider).address.headers.iter().copied();
+    let headers = [("content-type", "application/json"), ("accept", accepted)].into_iter().chain(own);
+    headers.map(|(name, value)| (name, value.to_owned())).collect()
 }
 
 /// The header that nobody may see.
 pub(super) fn secret(provider: Provider, key: &ApiKey) -> (&'static str, SecretString) {
-    match provider {
-        Provider::OpenAiChat | Provider::OpenAiResponses => {
-            ("authorization", SecretString::from(format!("Bearer {}", key.expose())))
-        }
-        Provider::Anthropic => ("x-api-key", SecretString::from(key.expose().to_owned())),
-        Provider::Gemini => ("x-goog-api-key", SecretString::from(key.expose().to_owned())),
-    }
+    let (name, prefix) = dialect(provider).address.key_header;
+    (name, SecretString::from(format!("{prefix}{}", key.expose())))
 }
 
 #[cfg(test)]

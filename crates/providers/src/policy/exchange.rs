@@ -5,11 +5,11 @@ use std::sync::Arc;
 use backstitch_core::ports::{Answer, Question};
 
 use super::{ModelPolicy, address};
-use crate::error::{ErrorKind, ProviderError, of_response, quote, said_error};
-use crate::parse::{parse, stream_reader};
+use crate::answer::SseDecoder;
+use crate::error::{ErrorKind, ProviderError, quote};
 use crate::secret::{Listener, redact_answer, redact_text};
-use crate::sse::SseDecoder;
 use crate::transport::{HttpRequest, HttpResponse, TransportError};
+use crate::wire::{of_response, parse, said_error, stream_reader};
 
 /// The most bytes that are read of a response that is no answer.
 const LONGEST_ERROR: usize = 1024 * 1024;

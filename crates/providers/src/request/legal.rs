@@ -4,7 +4,7 @@ use backstitch_core::id::CallId;
 use backstitch_core::message::{Arguments, Large, OptionResult};
 use serde_json::{Map, Value};
 
-use crate::render::RenderError;
+use super::RenderError;
 
 /// The field under which arguments travel that are no JSON object.
 const UNPARSED: &str = "unparsed_arguments";

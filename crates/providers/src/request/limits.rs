@@ -2,8 +2,6 @@
 
 use crate::provider::Provider;
 
-const MIB: usize = 1024 * 1024;
-
 /// What a provider takes in one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
@@ -14,15 +12,6 @@ pub struct RequestLimits {
 }
 
 impl RequestLimits {
-    /// The limits of a provider, as of November 2026. Where a provider names several, the safe one counts.
-    pub fn of(provider: Provider) -> Self {
-        match provider {
-            Provider::OpenAiChat | Provider::OpenAiResponses => Self { bytes: 512 * MIB, media: 500 },
-            Provider::Anthropic => Self { bytes: 32_000_000, media: 100 },
-            Provider::Gemini => Self { bytes: 20 * MIB, media: 3_000 },
-        }
-    }
-
     /// Refuses a request that exceeds a limit.
     pub fn check(self, provider: Provider, bytes: usize, media: usize) -> Result<(), RequestTooLarge> {
         let Self { bytes: most_bytes, media: most_media } = self;

@@ -1,48 +1,53 @@
 //! Media on its way to a provider: by address, by bytes, or refused.
 //!
-//! What each provider takes is a table. Media that it does not take is a typed error, or is described in words where that was
+//! What a provider takes is a table in its dialect. Media that it does not take is a typed error, or is described in words where that was
 //! asked for; it is never left out silently. Limits are checked before anything is sent.
 
 use backstitch_core::message::{MediaPart, Modality};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::options::{MediaMode, RequestOptions, Unsupported};
+use super::options::{MediaMode, RequestOptions, Unsupported};
+use super::report::{Departure, Report};
 use crate::provider::Provider;
-use crate::report::{Departure, Report};
 
-/// What a provider takes of one modality.
-struct Support {
-    provider: Provider,
-    modality: Modality,
-    by_url: bool,
-    by_bytes: bool,
-    /// The MIME types that may be sent as bytes; empty when any may.
-    mimes: &'static [&'static str],
-    /// The most bytes of one item.
-    limit: usize,
+/// Which media a provider takes.
+pub(crate) struct MediaRules {
+    /// What it takes of each modality. It takes nothing of one that is not listed.
+    pub(crate) support: &'static [MediaSupport],
+    /// Whether it has to be told the type of media that is sent by address.
+    pub(crate) needs_type_of_url: bool,
 }
 
-const MIB: usize = 1024 * 1024;
-const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
-const SOUNDS: &[&str] = &["audio/wav", "audio/mpeg"];
-const PDF: &[&str] = &["application/pdf"];
+/// What a provider takes of one modality.
+pub(crate) struct MediaSupport {
+    pub(crate) modality: Modality,
+    pub(crate) by_url: bool,
+    /// The MIME types that may be sent as bytes; empty when any may.
+    pub(crate) mimes: &'static [&'static str],
+    /// The most bytes of one item.
+    pub(crate) limit: usize,
+}
 
-/// As of November 2026.
-#[rustfmt::skip]
-const SUPPORT: &[Support] = &[
-    Support { provider: Provider::OpenAiChat, modality: Modality::Image, by_url: true, by_bytes: true, mimes: IMAGES, limit: 20 * MIB },
-    Support { provider: Provider::OpenAiChat, modality: Modality::Audio, by_url: false, by_bytes: true, mimes: SOUNDS, limit: 20 * MIB },
-    Support { provider: Provider::OpenAiChat, modality: Modality::Document, by_url: false, by_bytes: true, mimes: PDF, limit: 20 * MIB },
-    Support { provider: Provider::OpenAiResponses, modality: Modality::Image, by_url: true, by_bytes: true, mimes: IMAGES, limit: 20 * MIB },
-    Support { provider: Provider::OpenAiResponses, modality: Modality::Document, by_url: true, by_bytes: true, mimes: PDF, limit: 20 * MIB },
-    Support { provider: Provider::Anthropic, modality: Modality::Image, by_url: true, by_bytes: true, mimes: IMAGES, limit: 5 * MIB },
-    Support { provider: Provider::Anthropic, modality: Modality::Document, by_url: true, by_bytes: true, mimes: PDF, limit: 20 * MIB },
-    Support { provider: Provider::Gemini, modality: Modality::Image, by_url: true, by_bytes: true, mimes: &[], limit: 14 * MIB },
-    Support { provider: Provider::Gemini, modality: Modality::Audio, by_url: true, by_bytes: true, mimes: &[], limit: 14 * MIB },
-    Support { provider: Provider::Gemini, modality: Modality::Video, by_url: true, by_bytes: true, mimes: &[], limit: 14 * MIB },
-    Support { provider: Provider::Gemini, modality: Modality::Document, by_url: true, by_bytes: true, mimes: &[], limit: 14 * MIB },
-];
+impl MediaSupport {
+    /// A modality that is taken by address and by bytes.
+    pub(crate) const fn any(modality: Modality, mimes: &'static [&'static str], limit: usize) -> Self {
+        Self { modality, by_url: true, mimes, limit }
+    }
+
+    /// A modality that is taken by bytes alone.
+    pub(crate) const fn bytes(modality: Modality, mimes: &'static [&'static str], limit: usize) -> Self {
+        Self { modality, by_url: false, mimes, limit }
+    }
+}
+
+pub(crate) const MIB: usize = 1024 * 1024;
+
+/// The images that every provider takes.
+pub(crate) const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The documents that every provider takes.
+pub(crate) const PDF: &[&str] = &["application/pdf"];
 
 /// A provider does not take this media.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,13 +107,14 @@ pub(crate) enum Sent {
 /// The media of a request, in order.
 pub(crate) struct Media<'a> {
     provider: Provider,
+    rules: &'static MediaRules,
     options: &'a RequestOptions,
     count: usize,
 }
 
 impl<'a> Media<'a> {
-    pub(crate) fn new(provider: Provider, options: &'a RequestOptions) -> Self {
-        Self { provider, options, count: 0 }
+    pub(crate) fn new(provider: Provider, rules: &'static MediaRules, options: &'a RequestOptions) -> Self {
+        Self { provider, rules, options, count: 0 }
     }
 
     /// The label of the next media item, unless labels are off.
@@ -138,16 +144,15 @@ impl<'a> Media<'a> {
     }
 
     fn resolve(&self, media: &MediaPart) -> Result<Sent, MediaProblem> {
-        let support = SUPPORT
-            .iter()
-            .find(|support| support.provider == self.provider && support.modality == media.modality)
-            .ok_or(MediaProblem::Modality)?;
+        let mut supported = self.rules.support.iter();
+        let support =
+            supported.find(|support| support.modality == media.modality).ok_or(MediaProblem::Modality)?;
         let by_url = support.by_url && media.url.object_id().is_none();
         if by_url && self.options.media == MediaMode::PreferUrl {
             return self.by_url(media);
         }
         match (self.options.bytes)(media) {
-            Some(bytes) if support.by_bytes => {
+            Some(bytes) => {
                 if bytes.len() > support.limit {
                     return Err(MediaProblem::TooLarge { bytes: bytes.len(), limit: support.limit });
                 }
@@ -165,8 +170,7 @@ impl<'a> Media<'a> {
 
     fn by_url(&self, media: &MediaPart) -> Result<Sent, MediaProblem> {
         let mime = known_mime(media);
-        // Gemini does not look for the type itself.
-        if self.provider == Provider::Gemini && mime.is_none() {
+        if self.rules.needs_type_of_url && mime.is_none() {
             return Err(MediaProblem::UnknownMime);
         }
         Ok(Sent::Url { url: media.url.to_string(), mime })

@@ -1,16 +1,35 @@
-//! From a conversation to a request, for any of the four wire formats.
+//! From a conversation to a request: what is the same for every provider.
+//!
+//! A [`Thread`] is the conversation, [`RequestOptions`] say how it is to be put, and a dialect renders both. Nothing is left
+//! out silently: a [`Report`] lists every departure.
+
+pub(crate) mod legal;
+mod limits;
+mod media;
+mod options;
+mod plan;
+mod report;
+mod schema;
+mod thread;
 
 use backstitch_core::message::{Large, Part};
 use backstitch_core::tool::ToolSpec;
 use serde_json::Value;
 
-use crate::media::{self, Media, Sent, UnsupportedMedia};
-use crate::options::{RefusedOption, RequestOptions, StructuredOutput};
-use crate::provider::{Provider, Target};
-use crate::report::{Departure, Report};
-use crate::schema::{self, Wanted};
-use crate::thread::Thread;
-use crate::{anthropic, gemini, openai_chat, openai_responses};
+pub use limits::{RequestLimits, RequestTooLarge};
+pub(crate) use media::{IMAGES, MIB, Media, MediaRules, MediaSupport, PDF, Sent};
+pub use media::{MediaProblem, UnsupportedMedia};
+pub(crate) use options::OptionProblem;
+pub use options::{
+    CacheMarks, MediaBytes, MediaMode, OpenCalls, RefusedOption, RequestOptions, StructuredOutput, Thinking,
+    Unsupported,
+};
+pub(crate) use plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
+pub use report::{Departure, DropReason, Report};
+pub(crate) use schema::{ANNOTATIONS, CONDITIONS, FORMATS, OutputSchema, SchemaDialect, in_words};
+pub use thread::{Call, Entry, Said, Thread, Turn};
+
+use crate::provider::Target;
 
 /// The version of the renderer. It stands in the journal beside the hash of each request.
 pub const RENDERER: &str = "wire/2";
@@ -45,44 +64,23 @@ pub struct Rendered {
     pub report: Report,
 }
 
-/// Makes the request that puts a conversation to a model.
-pub fn render<'t>(
-    thread: &Thread<'_>,
-    tools: impl IntoIterator<Item = &'t ToolSpec>,
-    target: &Target,
-    options: &RequestOptions,
-) -> Result<Rendered, RenderError> {
-    options.check(target.provider)?;
-    let tools: Vec<&ToolSpec> = tools.into_iter().collect();
-    let mut report = Report::default();
-    let schema = options.output_schema.as_deref();
-    let wanted = schema
-        .filter(|_| options.structured == StructuredOutput::Native)
-        .and_then(|schema| schema::wanted(schema, target, !tools.is_empty()));
-    let told = schema.filter(|_| wanted.is_none()).map(|schema| Part::text(schema::in_words(schema)));
-    let mut thread = thread.clone();
-    if let Some(told) = &told {
-        report.note(Departure::OutputInWords);
-        thread.system.push(told);
-    }
-    let asked = Asked { thread: &thread, tools: &tools, target, options, wanted: wanted.as_ref() };
-    let body = match target.provider {
-        Provider::OpenAiChat => openai_chat::render(&asked, &mut report),
-        Provider::OpenAiResponses => openai_responses::render(&asked, &mut report),
-        Provider::Anthropic => anthropic::render(&asked, &mut report),
-        Provider::Gemini => gemini::render(&asked, &mut report),
-    }?;
-    Ok(Rendered { body, report })
-}
-
 /// Everything that a request is made of.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestInput<'a> {
     pub(crate) thread: &'a Thread<'a>,
     pub(crate) tools: &'a [&'a ToolSpec],
     pub(crate) target: &'a Target,
     pub(crate) options: &'a RequestOptions,
     /// What the answer has to look like, where the provider holds a model to it.
-    pub(crate) wanted: Option<&'a Wanted>,
+    pub(crate) output: Option<&'a OutputSchema>,
+    /// What is added to the system message.
+    pub(crate) added: Option<&'a Part>,
+}
+
+impl<'a> RequestInput<'a> {
+    /// The parts of the system message.
+    pub(crate) fn system(&self) -> impl Iterator<Item = &'a Part> {
+        self.thread.system.iter().copied().chain(self.added)
+    }
 }
 
 /// One piece of content, before it has the form of any provider.

@@ -137,41 +137,23 @@ pub struct RefusedOption {
     pub reason: String,
 }
 
-/// The fewest tokens that Anthropic takes as a budget for thinking.
-const LEAST_THINKING: u32 = 1024;
+/// What is wrong with an option, before the provider is named.
+pub(crate) struct OptionProblem {
+    pub(crate) option: &'static str,
+    pub(crate) reason: String,
+}
 
-/// The fewest tokens that Responses takes as a limit.
-const LEAST_OUTPUT: u32 = 16;
+impl OptionProblem {
+    pub(crate) fn new(option: &'static str, reason: impl Into<String>) -> Self {
+        Self { option, reason: reason.into() }
+    }
+}
 
 impl RequestOptions {
-    /// Refuses an option that a provider cannot honour, so that it is neither dropped nor changed silently.
-    pub fn check(&self, provider: Provider) -> Result<(), RefusedOption> {
-        let refuse = |option, reason: String| Err(RefusedOption { provider, option, reason });
-        let limit = self.max_output_tokens;
-        let least = if provider == Provider::OpenAiResponses { LEAST_OUTPUT } else { 1 };
-        if limit.is_some_and(|limit| limit < least) {
-            return refuse("max_output_tokens", format!("it takes at least {least}"));
-        }
-        let Thinking::Budget(budget) = self.thinking else { return Ok(()) };
-        match provider {
-            Provider::OpenAiChat | Provider::OpenAiResponses => {
-                refuse("thinking", "it takes no number of tokens; say `effort` instead".to_owned())
-            }
-            Provider::Anthropic if (1..LEAST_THINKING).contains(&budget) => {
-                refuse("thinking", format!("it takes at least {LEAST_THINKING} tokens, or 0 for none"))
-            }
-            Provider::Anthropic if limit.is_some_and(|limit| budget >= limit) => {
-                let reason = format!(
-                    "{budget} tokens of thinking are part of the answer, and `max_output_tokens` allows {}",
-                    limit.unwrap_or_default()
-                );
-                refuse("thinking", reason)
-            }
-            Provider::Gemini if self.effort.is_some() => {
-                refuse("thinking", "it takes a number of tokens or `effort`, and not both".to_owned())
-            }
-            Provider::Anthropic | Provider::Gemini => Ok(()),
-        }
+    /// Refuses a limit of the answer that is below what a provider takes.
+    pub(crate) fn refuse_limit_below(&self, least: u32) -> Option<OptionProblem> {
+        let is_below = self.max_output_tokens.is_some_and(|limit| limit < least);
+        is_below.then(|| OptionProblem::new("max_output_tokens", format!("it takes at least {least}")))
     }
 }
 

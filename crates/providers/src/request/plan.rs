@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
+use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::message::{OptionCall, Part};
 use serde_json::Value;
 
-use crate::legal::{self, ResultText};
-use crate::options::{OpenCalls, RequestOptions};
+use super::RenderError;
+use super::legal::{self, ResultText};
+use super::options::{OpenCalls, RequestOptions};
+use super::report::{Departure, DropReason, Report};
+use super::thread::{Entry, Said, Thread, Turn};
 use crate::provider::Target;
-use crate::render::RenderError;
-use crate::report::{Departure, DropReason, Report};
-use crate::thread::{Entry, Said, Thread, Turn};
 
 /// A call in a raw payload.
 pub(crate) struct RawCall {
@@ -121,7 +122,7 @@ fn replayable(
     report: &mut Report,
 ) -> Result<Option<Value>, RenderError> {
     let Some(sidecar) = turn.sidecar else { return Ok(None) };
-    let judged = match (target.refuses(sidecar), sidecar.payload.as_deref()) {
+    let judged = match (refused(target, sidecar), sidecar.payload.as_deref()) {
         (None, None) if sidecar.payload_object.is_some() => {
             return Err(RenderError::NotHydrated { what: "a raw payload" });
         }
@@ -142,6 +143,19 @@ fn replayable(
             None
         }
     })
+}
+
+/// Why a payload of this origin cannot go to this target; none when it can.
+fn refused(target: &Target, sidecar: &ProviderSidecar) -> Option<DropReason> {
+    if sidecar.provider != target.provider.as_str() {
+        Some(DropReason::OtherProvider)
+    } else if sidecar.model != target.model {
+        Some(DropReason::OtherModel)
+    } else if sidecar.endpoint != target.endpoint {
+        Some(DropReason::OtherEndpoint)
+    } else {
+        None
+    }
 }
 
 fn judged(

@@ -6,37 +6,38 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::{Provider, Target};
-
 /// How a provider is asked for a structured answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct OutputSchema {
     pub(crate) schema: Value,
     /// Whether the model is held to every word of it.
     pub(crate) strict: bool,
 }
 
 /// What a provider takes of JSON Schema.
-struct Dialect {
+pub(crate) struct SchemaDialect {
     /// Constraints that it does not know; they are described.
-    described: &'static [&'static str],
+    pub(crate) described: &'static [&'static str],
     /// What it does not know and nobody misses.
-    dropped: &'static [&'static str],
+    pub(crate) dropped: &'static [&'static str],
     /// What it does not know and cannot be left out.
-    refused: &'static [&'static str],
+    pub(crate) refused: &'static [&'static str],
     /// The formats of texts that it knows.
-    formats: &'static [&'static str],
+    pub(crate) formats: &'static [&'static str],
     /// The largest number of items that it can ask for at least.
-    min_items: u64,
+    pub(crate) min_items: u64,
     /// Whether an object has to name all that it may have.
-    closed: bool,
+    pub(crate) closed: bool,
     /// Whether an object has to have all that it names.
-    complete: bool,
+    pub(crate) complete: bool,
 }
 
-const ANNOTATIONS: &[&str] =
+/// Annotations that no answer depends on.
+pub(crate) const ANNOTATIONS: &[&str] =
     &["$schema", "$id", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"];
-const CONDITIONS: &[&str] = &[
+
+/// Conditions between parts of a value.
+pub(crate) const CONDITIONS: &[&str] = &[
     "not",
     "if",
     "then",
@@ -50,60 +51,16 @@ const CONDITIONS: &[&str] = &[
     "contains",
     "prefixItems",
 ];
-const FORMATS: &[&str] =
+
+/// Common formats of texts.
+pub(crate) const FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-const OPENAI: Dialect = Dialect {
-    described: &["minLength", "maxLength", "uniqueItems", "minProperties", "maxProperties"],
-    dropped: ANNOTATIONS,
-    refused: CONDITIONS,
-    formats: FORMATS,
-    min_items: u64::MAX,
-    closed: true,
-    complete: true,
-};
-
-const ANTHROPIC: Dialect = Dialect {
-    described: &[
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "maxItems",
-        "uniqueItems",
-        "minProperties",
-        "maxProperties",
-    ],
-    dropped: ANNOTATIONS,
-    refused: CONDITIONS,
-    formats: FORMATS,
-    min_items: 1,
-    closed: true,
-    complete: false,
-};
-
-/// The schema of an answer as a target takes it; none when it cannot be held to it.
-pub(crate) fn wanted(schema: &Value, target: &Target, has_tools: bool) -> Option<Wanted> {
-    match target.provider {
-        Provider::OpenAiChat | Provider::OpenAiResponses => {
-            let plain = || Wanted { schema: without(schema, &["$schema"]), strict: false };
-            Some(OPENAI.adapt(schema).map_or_else(plain, |schema| Wanted { schema, strict: true }))
-        }
-        Provider::Anthropic if is_recursive(schema) => None,
-        Provider::Anthropic => ANTHROPIC.adapt(schema).map(|schema| Wanted { schema, strict: true }),
-        // Models before the third generation take either tools or a schema.
-        Provider::Gemini if has_tools && is_old_gemini(&target.model) => None,
-        Provider::Gemini => Some(Wanted { schema: without(schema, &["$schema"]), strict: false }),
+impl OutputSchema {
+    /// The schema as it is, which the model is asked to follow.
+    pub(crate) fn plain(schema: &Value) -> Self {
+        Self { schema: without(schema, &["$schema"]), strict: false }
     }
-}
-
-fn is_old_gemini(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    name.starts_with("gemini-1") || name.starts_with("gemini-2")
 }
 
 fn without(schema: &Value, names: &[&str]) -> Value {
@@ -116,9 +73,9 @@ fn without(schema: &Value, names: &[&str]) -> Value {
     schema
 }
 
-impl Dialect {
+impl SchemaDialect {
     /// A schema in this dialect; none when it cannot be said.
-    fn adapt(&self, schema: &Value) -> Option<Value> {
+    pub(crate) fn adapt(&self, schema: &Value) -> Option<Value> {
         let mut fields = schema.as_object()?.clone();
         if fields.is_empty() || self.refused.iter().any(|name| fields.contains_key(*name)) {
             return None;
@@ -222,44 +179,6 @@ fn may_be_null(schema: &Value) -> bool {
     let listed = kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
     let chosen = schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(may_be_null));
     kind == "null" || listed || chosen
-}
-
-/// Whether a schema is a part of itself, which Anthropic does not take.
-fn is_recursive(schema: &Value) -> bool {
-    let names = ["$defs", "definitions"].into_iter().filter_map(|name| schema[name].as_object()).flatten();
-    let mut names = names.map(|(name, _)| name.as_str());
-    references(schema).contains(&"#") || names.any(|name| reaches(schema, name, name, &mut Vec::new()))
-}
-
-/// Whether one definition leads to another.
-fn reaches<'a>(schema: &'a Value, from: &str, to: &str, seen: &mut Vec<&'a str>) -> bool {
-    let definition = ["$defs", "definitions"].into_iter().find_map(|name| schema[name].get(from));
-    for reference in definition.map(references).unwrap_or_default() {
-        let Some(name) = reference.rsplit('/').next() else { continue };
-        if name == to {
-            return true;
-        }
-        if !seen.contains(&name) {
-            seen.push(name);
-            if reaches(schema, name, to, seen) {
-                return true;
-            }
-        }
-    }
-    false
-}
-
-/// The references in a schema.
-fn references(schema: &Value) -> Vec<&str> {
-    match schema {
-        Value::Object(fields) => {
-            let mut found: Vec<&str> = fields.get("$ref").and_then(Value::as_str).into_iter().collect();
-            found.extend(fields.values().flat_map(references));
-            found
-        }
-        Value::Array(items) => items.iter().flat_map(references).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// What a model is told that is not held to a schema.

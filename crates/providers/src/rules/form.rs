@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 /// What a value looks like.
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Any value: what the provider does not look into.
     Any,
     /// Any object.
@@ -32,41 +32,41 @@ pub(super) enum Form {
 }
 
 /// An object.
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// What errors call it.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The fields that it may have.
-    pub(super) fields: &'static [Field],
+    pub(crate) fields: &'static [Field],
     /// What goes together.
-    pub(super) together: &'static [Together],
+    pub(crate) together: &'static [Together],
 }
 
 impl Shape {
     /// An object of which all fields are independent.
-    pub(super) const fn of(name: &'static str, fields: &'static [Field]) -> Self {
+    pub(crate) const fn of(name: &'static str, fields: &'static [Field]) -> Self {
         Self { name, fields, together: &[] }
     }
 }
 
 /// A field of an object.
-pub(super) struct Field {
+pub(crate) struct Field {
     name: &'static str,
     form: Form,
     is_needed: bool,
 }
 
 /// A field that has to be there.
-pub(super) const fn needed(name: &'static str, form: Form) -> Field {
+pub(crate) const fn needed(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: true }
 }
 
 /// A field that may be there.
-pub(super) const fn maybe(name: &'static str, form: Form) -> Field {
+pub(crate) const fn maybe(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: false }
 }
 
 /// How fields depend on each other.
-pub(super) enum Together {
+pub(crate) enum Together {
     /// Exactly one of them is there.
     OneOf(&'static [&'static str]),
     /// At most one of them is there.
@@ -76,7 +76,7 @@ pub(super) enum Together {
 }
 
 /// What is wrong with a value, with its place.
-pub(super) fn problems(form: &Form, value: &Value) -> Vec<String> {
+pub(crate) fn problems(form: &Form, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(form, value, "", &mut found);
     found

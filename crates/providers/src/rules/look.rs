@@ -3,40 +3,40 @@
 use serde_json::Value;
 
 /// The items of a list; none when it is not there or is no list.
-pub(super) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+pub(crate) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// A text; empty when it is not there or is none.
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Refuses unless something holds.
-pub(super) fn ensure(holds: bool, place: impl FnOnce() -> String) -> Result<(), String> {
+pub(crate) fn ensure(holds: bool, place: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(place()) }
 }
 
 /// Whether a text has so many characters, all of them ASCII letters, digits, `_` or `-`.
-pub(super) fn is_plain_name(name: &str, longest: usize) -> bool {
+pub(crate) fn is_plain_name(name: &str, longest: usize) -> bool {
     (1..=longest).contains(&name.len())
         && name.chars().all(|character| matches!(character, 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-'))
 }
 
 /// Whether a value is a text that is a JSON object.
-pub(super) fn is_object_text(value: Option<&Value>) -> bool {
+pub(crate) fn is_object_text(value: Option<&Value>) -> bool {
     let text = value.and_then(Value::as_str).unwrap_or_default();
     serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed.is_object())
 }
 
 /// Names that stand twice in a list.
-pub(super) fn repeated<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn repeated<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = std::collections::BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(*name))
 }
 
 /// Whether a schema that is to be strict is closed at every object.
-pub(super) fn is_closed_everywhere(schema: &Value) -> bool {
+pub(crate) fn is_closed_everywhere(schema: &Value) -> bool {
     match schema {
         Value::Array(list) => list.iter().all(is_closed_everywhere),
         Value::Object(fields) => {
@@ -57,6 +57,6 @@ pub(super) fn is_closed_everywhere(schema: &Value) -> bool {
 }
 
 /// Whether an address is one that a provider may follow, or holds the bytes itself.
-pub(super) fn is_web_or_data(url: &str) -> bool {
+pub(crate) fn is_web_or_data(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://") || url.starts_with("data:")
 }

@@ -14,11 +14,12 @@ use backstitch_core::ports::{
 use serde_json::json;
 
 use super::{Failure, Reply, Script};
-use crate::finish::{finished, of_any};
-use crate::options::RequestOptions;
+use crate::answer::{finished, of_meaning};
 use crate::policy::ModelPolicy;
 use crate::provider::{Provider, Target};
+use crate::request::RequestOptions;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
+use crate::wire::finish_reasons;
 
 /// The name under which it stands in journals and on the command line.
 const SCRIPTED: &str = "scripted";
@@ -181,6 +182,12 @@ async fn pass(millis: Option<u64>) {
     if let Some(millis) = millis {
         tokio::time::sleep(Duration::from_millis(millis)).await;
     }
+}
+
+/// What a word of any provider means.
+fn of_any(word: &str) -> Finish {
+    let known = Provider::ALL.into_iter().flat_map(finish_reasons).find(|(known, _)| *known == word);
+    of_meaning(word, known.map(|(_, meaning)| *meaning))
 }
 
 /// Tells a text word by word.

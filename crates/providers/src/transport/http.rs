@@ -10,7 +10,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect;
 use secrecy::ExposeSecret;
 
-use crate::transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};
+use super::{Body, HttpRequest, HttpResponse, Transport, TransportError};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -3,12 +3,18 @@
 //! A [`Transport`] is the only thing here that does IO. It posts a body and gives back a status, headers and the bytes of an
 //! answer as they come. It knows nothing of providers, so that a recording can stand in for a network.
 
+#[cfg(feature = "http")]
+mod http;
+mod miss;
+
 use std::sync::Arc;
 
 use backstitch_core::ports::BoxFuture;
 use secrecy::SecretString;
 
-use crate::cassette::Miss;
+#[cfg(feature = "http")]
+pub use http::Http;
+pub use miss::{Miss, MissReason};
 
 /// A request: always a `POST` with a JSON body.
 #[derive(Debug, Clone)]

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::validate::form::Form::{Any, Boolean, By, Count, List, Map, Object, Text, TextOr, Word};
-use crate::validate::form::{Field, Shape, maybe, needed};
+use crate::rules::Form::{Any, Boolean, By, Count, List, Map, Object, Text, TextOr, Word};
+use crate::rules::{Field, Shape, maybe, needed};
 
 /// A request.
-pub(in crate::validate) const REQUEST: Shape = Shape::of(
+pub(super) static REQUEST: Shape = Shape::of(
     "a request",
     &[
         needed("model", Text),

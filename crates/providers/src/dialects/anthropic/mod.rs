@@ -3,10 +3,68 @@
 //! All results of a turn stand first in the user message behind it. Thoughts are signed and go back as they came. The raw
 //! payload of an answer is its `content`.
 
+mod error;
+mod form;
 mod request;
 mod response;
+mod rules;
+mod schema;
 mod stream;
 
-pub(crate) use request::render;
-pub(crate) use response::parse;
-pub(crate) use stream::MessagesStream;
+use backstitch_core::message::Modality;
+
+use super::{Address, Dialect};
+use crate::request::{
+    IMAGES, MIB, MediaRules, MediaSupport, OptionProblem, PDF, RequestLimits, RequestOptions, Thinking,
+};
+
+/// The version of the API that is spoken here.
+const VERSION: &str = "2023-06-01";
+
+/// The fewest tokens that may be set for thinking.
+const LEAST_THINKING: u32 = 1024;
+
+pub(super) static DIALECT: Dialect = Dialect {
+    address: Address {
+        base: "https://api.anthropic.com",
+        path: |_, _| "/v1/messages".to_owned(),
+        headers: &[("anthropic-version", VERSION)],
+        key_header: ("x-api-key", ""),
+        key_variables: &["ANTHROPIC_API_KEY"],
+    },
+    limits: RequestLimits { bytes: 32_000_000, media: 100 },
+    media: &MediaRules {
+        support: &[
+            MediaSupport::any(Modality::Image, IMAGES, 5 * MIB),
+            MediaSupport::any(Modality::Document, PDF, 20 * MIB),
+        ],
+        needs_type_of_url: false,
+    },
+    refused_option,
+    output_schema: schema::output_schema,
+    render: request::render,
+    parse: response::parse,
+    stream_reader: |target| Box::new(stream::MessagesStream::new(target)),
+    usage: response::usage,
+    finish_reasons: response::FINISH_REASONS,
+    classify: error::classify,
+    rules: rules::RULES,
+    form: &form::REQUEST,
+};
+
+fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
+    if let Some(problem) = options.refuse_limit_below(1) {
+        return Some(problem);
+    }
+    let Thinking::Budget(budget) = options.thinking else { return None };
+    let reason = match options.max_output_tokens {
+        _ if (1..LEAST_THINKING).contains(&budget) => {
+            format!("it takes at least {LEAST_THINKING} tokens, or 0 for none")
+        }
+        Some(limit) if budget >= limit => format!(
+            "{budget} tokens of thinking are part of the answer, and `max_output_tokens` allows {limit}"
+        ),
+        _ => return None,
+    };
+    Some(OptionProblem::new("thinking", reason))
+}

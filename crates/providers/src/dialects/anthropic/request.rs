@@ -4,23 +4,21 @@ use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use crate::legal;
-use crate::media::{Media, Sent};
-use crate::options::{CacheMarks, RequestOptions, Thinking};
-use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
-use crate::provider::Provider;
-use crate::render::{Asked, Piece, RenderError, nudge, parameters, pieces, words};
-use crate::report::{Departure, Report};
-use crate::schema::Wanted;
+use super::DIALECT;
+use crate::request::{
+    CacheMarks, Departure, Media, OutputSchema, Piece, Planned, PlannedCall, PlannedTurn, RawCall,
+    RenderError, Report, RequestInput, RequestOptions, Sent, Thinking, legal, nudge, parameters, pieces,
+    plan, words,
+};
 
 /// What is asked for when nobody says how long an answer may be; a number has to be given.
 const MAX_TOKENS: u32 = 8192;
 
-pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
-    let Asked { thread, tools, target, options, wanted } = *asked;
-    let mut media = Media::new(Provider::Anthropic, options);
+pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let RequestInput { thread, tools, target, options, output, .. } = *input;
+    let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut messages = Messages::default();
-    let system = words(thread.system.iter().copied(), report)?;
+    let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             Planned::Said(said) => {
@@ -63,15 +61,15 @@ pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, Re
     if let Some(thinking) = thinking {
         body.insert("thinking".into(), thinking);
     }
-    let mut output = Map::new();
+    let mut output_config = Map::new();
     if let Some(effort) = &options.effort {
-        output.insert("effort".into(), effort.clone().into());
+        output_config.insert("effort".into(), effort.clone().into());
     }
-    if let Some(Wanted { schema, .. }) = wanted {
-        output.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
+    if let Some(OutputSchema { schema, .. }) = output {
+        output_config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
     }
-    if !output.is_empty() {
-        body.insert("output_config".into(), output.into());
+    if !output_config.is_empty() {
+        body.insert("output_config".into(), output_config.into());
     }
     if options.stream {
         body.insert("stream".into(), true.into());

@@ -9,10 +9,22 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::DIALECT;
+use crate::answer::FinishMeaning::{ContextFull, Length, Pause, Whole, Withheld};
+use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
 use crate::error::ProviderError;
-use crate::finish::{finished, of_reason};
-use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
+
+/// `stop_reason` of Messages.
+pub(super) const FINISH_REASONS: FinishReasons = &[
+    ("end_turn", Whole),
+    ("stop_sequence", Whole),
+    ("tool_use", Whole),
+    ("max_tokens", Length),
+    ("pause_turn", Pause),
+    ("refusal", Withheld),
+    ("model_context_window_exceeded", ContextFull),
+];
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -27,7 +39,7 @@ struct Body<'a> {
 }
 
 /// Reads a whole answer.
-pub(crate) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
     let Body { content, stop_reason, stop_details, usage } = body_of(body, target)?;
     let end = End { stop_reason, stop_details, usage };
     answer(content.get(), &end, &BTreeMap::new(), target)
@@ -49,11 +61,12 @@ pub(super) fn answer(
     target: &Target,
 ) -> Result<Answer, ProviderError> {
     let reason = end.stop_reason.as_deref();
-    let finish = of_reason(target.provider, reason, text_at(&end.stop_details, "explanation"))?;
+    let finish =
+        of_reason(target.provider, FINISH_REASONS, reason, text_at(&end.stop_details, "explanation"))?;
     let blocks: Vec<Value> = body_of(raw, target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(raw, reason)),
-        usage: amounts(&end.usage),
+        usage: (DIALECT.usage)(&end.usage),
         ..Answer::default()
     };
     let last = blocks.len().saturating_sub(1);
@@ -89,7 +102,7 @@ fn arguments(block: &Value, text: Option<&String>) -> Arguments {
     }
 }
 
-fn amounts(usage: &Value) -> Amounts {
+pub(super) fn usage(usage: &Value) -> Amounts {
     let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
     Amounts {
         input_tokens: input.iter().map(|name| number(usage, name)).sum(),

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Rule;
-use super::look::{ensure, is_plain_name, items, repeated, text};
+use crate::rules::{Rule, ensure, is_plain_name, items, repeated, text};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { id: "anthropic.model", what: "a model is named", check: model },

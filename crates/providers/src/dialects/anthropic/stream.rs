@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use backstitch_core::ports::Answer;
 use serde_json::{Map, Value};
 
+use super::DIALECT;
 use super::response::{End, answer};
+use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::legal;
-use crate::parse::{Delta, StreamReader, event_json, text_at};
 use crate::provider::Target;
-use crate::sse::SseEvent;
+use crate::request::legal;
 
 /// Reads the events of one answer.
-pub(crate) struct MessagesStream {
+pub(super) struct MessagesStream {
     target: Target,
     blocks: BTreeMap<u64, Value>,
     /// The arguments of calls as they came, by the index of the block.
@@ -25,7 +25,7 @@ pub(crate) struct MessagesStream {
 }
 
 impl MessagesStream {
-    pub(crate) fn new(target: Target) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         let (blocks, inputs, end) = (BTreeMap::new(), BTreeMap::new(), End::default());
         Self { target, blocks, inputs, end, is_done: false }
     }
@@ -106,7 +106,7 @@ impl StreamReader for MessagesStream {
                 replace(&mut self.end.usage, &data["usage"]);
             }
             "message_stop" => self.is_done = true,
-            "error" => return Err(of_event(self.target.provider, &data)),
+            "error" => return Err(of_event(self.target.provider, DIALECT.classify, &data)),
             _ => {}
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! The form of a request to Gemini's `generateContent`.
 
-use crate::validate::form::Form::{Any, Boolean, Count, List, Map, Number, Object, Text, Word};
-use crate::validate::form::{Shape, Together, maybe, needed};
+use crate::rules::Form::{Any, Boolean, Count, List, Map, Number, Object, Text, Word};
+use crate::rules::{Shape, Together, maybe, needed};
 
 /// A request.
-pub(in crate::validate) const REQUEST: Shape = Shape::of(
+pub(super) static REQUEST: Shape = Shape::of(
     "a request",
     &[
         needed("contents", List(&Object(&CONTENT))),

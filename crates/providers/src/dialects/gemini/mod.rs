@@ -3,10 +3,78 @@
 //! A turn with calls is followed at once by a turn with as many responses. Thoughts are signed on the part that they led to,
 //! and go back on that part. The raw payload of an answer is its list of parts.
 
+mod error;
+mod form;
 mod request;
 mod response;
+mod rules;
 mod stream;
 
-pub(crate) use request::render;
-pub(crate) use response::parse;
-pub(crate) use stream::GeminiStream;
+use backstitch_core::message::Modality;
+use serde_json::Value;
+
+use super::{Address, Dialect};
+use crate::provider::Target;
+use crate::request::{
+    MIB, MediaRules, MediaSupport, OptionProblem, OutputSchema, RequestLimits, RequestOptions, Thinking,
+};
+
+pub(super) static DIALECT: Dialect = Dialect {
+    address: Address {
+        base: "https://generativelanguage.googleapis.com",
+        path,
+        headers: &[],
+        key_header: ("x-goog-api-key", ""),
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    },
+    limits: RequestLimits { bytes: 20 * MIB, media: 3_000 },
+    media: &MediaRules {
+        support: &[
+            MediaSupport::any(Modality::Image, &[], 14 * MIB),
+            MediaSupport::any(Modality::Audio, &[], 14 * MIB),
+            MediaSupport::any(Modality::Video, &[], 14 * MIB),
+            MediaSupport::any(Modality::Document, &[], 14 * MIB),
+        ],
+        needs_type_of_url: true,
+    },
+    refused_option,
+    output_schema,
+    render: request::render,
+    parse: response::parse,
+    stream_reader: |target| Box::new(stream::GeminiStream::new(target)),
+    usage: response::usage,
+    finish_reasons: response::FINISH_REASONS,
+    classify: error::classify,
+    rules: rules::RULES,
+    form: &form::REQUEST,
+};
+
+fn path(target: &Target, stream: bool) -> String {
+    let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+    format!("/v1beta/models/{}:{method}", escaped(&target.model))
+}
+
+/// The name of a model as a part of a path.
+fn escaped(model: &str) -> String {
+    let mut path = String::with_capacity(model.len());
+    for byte in model.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => path.push(char::from(byte)),
+            _ => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
+fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
+    let has_both = matches!(options.thinking, Thinking::Budget(_)) && options.effort.is_some();
+    let both = || OptionProblem::new("thinking", "it takes a number of tokens or `effort`, and not both");
+    options.refuse_limit_below(1).or_else(|| has_both.then(both))
+}
+
+fn output_schema(schema: &Value, target: &Target, has_tools: bool) -> Option<OutputSchema> {
+    // Models before the third generation take either tools or a schema.
+    let name = target.model.rsplit('/').next().unwrap_or(&target.model);
+    let is_old = name.starts_with("gemini-1") || name.starts_with("gemini-2");
+    (!(has_tools && is_old)).then(|| OutputSchema::plain(schema))
+}

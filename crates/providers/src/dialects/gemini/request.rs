@@ -4,23 +4,20 @@ use backstitch_core::message::Part;
 use backstitch_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use crate::legal;
-use crate::media::{Media, Sent};
-use crate::options::{RequestOptions, Thinking};
-use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
-use crate::provider::Provider;
-use crate::render::{Asked, Piece, RenderError, nudge, parameters, pieces, words};
-use crate::report::Report;
-use crate::schema::Wanted;
+use super::DIALECT;
+use crate::request::{
+    Media, OutputSchema, Piece, Planned, PlannedCall, PlannedTurn, RawCall, RenderError, Report,
+    RequestInput, RequestOptions, Sent, Thinking, legal, nudge, parameters, pieces, plan, words,
+};
 
 /// Stands where Gemini wants a signature and it was not Gemini who made the call.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
-    let Asked { thread, tools, target, options, wanted } = *asked;
-    let mut media = Media::new(Provider::Gemini, options);
+pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let RequestInput { thread, tools, target, options, output, .. } = *input;
+    let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut contents: Vec<Value> = Vec::new();
-    let system = words(thread.system.iter().copied(), report)?;
+    let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             Planned::Said(said) => {
@@ -46,19 +43,19 @@ pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, Re
         let declared: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
         body.insert("tools".into(), json!([{"functionDeclarations": declared}]));
     }
-    let config = config(options, wanted);
+    let config = config(options, output);
     if !config.is_empty() {
         body.insert("generationConfig".into(), config.into());
     }
     Ok(body.into())
 }
 
-fn config(options: &RequestOptions, wanted: Option<&Wanted>) -> Map<String, Value> {
+fn config(options: &RequestOptions, output: Option<&OutputSchema>) -> Map<String, Value> {
     let mut config = Map::new();
     if let Some(limit) = options.max_output_tokens {
         config.insert("maxOutputTokens".into(), limit.into());
     }
-    if let Some(Wanted { schema, .. }) = wanted {
+    if let Some(OutputSchema { schema, .. }) = output {
         config.insert("responseMimeType".into(), "application/json".into());
         config.insert("responseJsonSchema".into(), schema.clone());
     }

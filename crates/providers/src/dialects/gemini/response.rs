@@ -7,10 +7,35 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::DIALECT;
+use crate::answer::FinishMeaning::{Length, Malformed, Other, Pause, Whole, Withheld};
+use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
-use crate::finish::{finished, of_reason};
-use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
+
+/// `finishReason` of Gemini.
+pub(super) const FINISH_REASONS: FinishReasons = &[
+    ("STOP", Whole),
+    ("MAX_TOKENS", Length),
+    ("CONTINUATION", Pause),
+    ("SAFETY", Withheld),
+    ("RECITATION", Withheld),
+    ("LANGUAGE", Withheld),
+    ("BLOCKLIST", Withheld),
+    ("PROHIBITED_CONTENT", Withheld),
+    ("SPII", Withheld),
+    ("IMAGE_SAFETY", Withheld),
+    ("IMAGE_PROHIBITED_CONTENT", Withheld),
+    ("IMAGE_RECITATION", Withheld),
+    ("IMAGE_OTHER", Malformed),
+    ("NO_IMAGE", Malformed),
+    ("MALFORMED_FUNCTION_CALL", Malformed),
+    ("MALFORMED_RESPONSE", Malformed),
+    ("UNEXPECTED_TOOL_CALL", Malformed),
+    ("TOO_MANY_TOOL_CALLS", Malformed),
+    ("OTHER", Malformed),
+    ("FINISH_REASON_UNSPECIFIED", Other),
+];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,7 +66,7 @@ struct Content<'a> {
 }
 
 /// Reads a whole answer.
-pub(crate) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
     let Body { candidates, prompt_feedback, usage_metadata } = body_of(body, target)?;
     let mut end = End { prompt_feedback, usage: usage_metadata, ..End::default() };
     let Some(candidate) = candidates.into_iter().next() else { return answer("[]", &end, target) };
@@ -70,11 +95,11 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
     if reason.is_none() {
         return refuse(ErrorKind::Malformed, "the answer does not say why it ended");
     }
-    let finish = of_reason(target.provider, reason, end.finish_message.as_deref())?;
+    let finish = of_reason(target.provider, FINISH_REASONS, reason, end.finish_message.as_deref())?;
     let parts: Vec<Value> = body_of(raw, target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(raw, reason)),
-        usage: amounts(&end.usage),
+        usage: (DIALECT.usage)(&end.usage),
         ..Answer::default()
     };
     let mut said = String::new();
@@ -101,7 +126,7 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
     Ok(finished(answer, finish))
 }
 
-fn amounts(usage: &Value) -> Amounts {
+pub(super) fn usage(usage: &Value) -> Amounts {
     Amounts {
         input_tokens: number(usage, "promptTokenCount") + number(usage, "toolUsePromptTokenCount"),
         output_tokens: number(usage, "candidatesTokenCount") + number(usage, "thoughtsTokenCount"),

@@ -6,21 +6,21 @@
 use backstitch_core::ports::Answer;
 use serde_json::Value;
 
+use super::DIALECT;
 use super::response::{End, answer};
+use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::parse::{Delta, StreamReader, event_json, text_at};
 use crate::provider::Target;
-use crate::sse::SseEvent;
 
 /// Reads the events of one answer.
-pub(crate) struct GeminiStream {
+pub(super) struct GeminiStream {
     target: Target,
     parts: Vec<Value>,
     end: End,
 }
 
 impl GeminiStream {
-    pub(crate) fn new(target: Target) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         Self { target, parts: Vec::new(), end: End::default() }
     }
 
@@ -57,7 +57,7 @@ impl StreamReader for GeminiStream {
         let data = event_json(event, &self.target)?;
         let data = data.get(0).unwrap_or(&data);
         if !data["error"].is_null() {
-            return Err(of_event(self.target.provider, data));
+            return Err(of_event(self.target.provider, DIALECT.classify, data));
         }
         if !data["promptFeedback"].is_null() {
             self.end.prompt_feedback = data["promptFeedback"].clone();

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::validate::form::Form::{Any, Boolean, By, Count, List, Map, Number, Object, Text, TextOr, Word};
-use crate::validate::form::{Field, Shape, Together, maybe, needed};
+use crate::rules::Form::{Any, Boolean, By, Count, List, Map, Number, Object, Text, TextOr, Word};
+use crate::rules::{Field, Shape, Together, maybe, needed};
 
 /// A request.
-pub(in crate::validate) const REQUEST: Shape = Shape {
+pub(super) static REQUEST: Shape = Shape {
     name: "a request",
     fields: &[
         needed("model", Text),

@@ -3,10 +3,38 @@
 //! Each call is answered by a `tool` message right after the message that made it. Results are text; media of results is shown
 //! in a user message behind them. The raw payload of an answer is its `message`.
 
+mod form;
 mod request;
 mod response;
+mod rules;
 mod stream;
 
-pub(crate) use request::render;
-pub(crate) use response::parse;
-pub(crate) use stream::ChatStream;
+use backstitch_core::message::Modality;
+
+use super::{Dialect, openai};
+use crate::request::{IMAGES, MediaRules, MediaSupport, PDF};
+
+const SOUNDS: &[&str] = &["audio/wav", "audio/mpeg"];
+
+pub(super) static DIALECT: Dialect = Dialect {
+    address: openai::address(|_, _| "/chat/completions".to_owned()),
+    limits: openai::LIMITS,
+    media: &MediaRules {
+        support: &[
+            MediaSupport::any(Modality::Image, IMAGES, openai::MEDIA_LIMIT),
+            MediaSupport::bytes(Modality::Audio, SOUNDS, openai::MEDIA_LIMIT),
+            MediaSupport::bytes(Modality::Document, PDF, openai::MEDIA_LIMIT),
+        ],
+        needs_type_of_url: false,
+    },
+    refused_option: |options| options.refuse_limit_below(1).or_else(|| openai::refused_thinking(options)),
+    output_schema: openai::output_schema,
+    render: request::render,
+    parse: response::parse,
+    stream_reader: |target| Box::new(stream::ChatStream::new(target)),
+    usage: response::usage,
+    finish_reasons: response::FINISH_REASONS,
+    classify: openai::classify,
+    rules: rules::RULES,
+    form: &form::REQUEST,
+};

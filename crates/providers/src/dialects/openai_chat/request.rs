@@ -4,22 +4,20 @@ use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use crate::legal;
-use crate::media::{Media, Sent};
-use crate::plan::{Planned, PlannedTurn, RawCall, plan};
-use crate::provider::Provider;
-use crate::render::{Asked, Piece, RenderError, nudge, only_text, parameters, pieces, words};
-use crate::report::Report;
-use crate::schema::Wanted;
+use super::DIALECT;
+use crate::request::{
+    Media, OutputSchema, Piece, Planned, PlannedTurn, RawCall, RenderError, Report, RequestInput, Sent,
+    legal, nudge, only_text, parameters, pieces, plan, words,
+};
 
 /// What stands in answers and is refused, or at least useless, in requests.
 const ANSWER_ONLY: [&str; 4] = ["annotations", "audio", "refusal", "function_call"];
 
-pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
-    let Asked { thread, tools, target, options, wanted } = *asked;
-    let mut media = Media::new(Provider::OpenAiChat, options);
+pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let RequestInput { thread, tools, target, options, output, .. } = *input;
+    let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut messages = Vec::new();
-    let system = words(thread.system.iter().copied(), report)?;
+    let system = words(input.system(), report)?;
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system}));
     }
@@ -46,7 +44,7 @@ pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, Re
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
     }
-    if let Some(Wanted { schema, strict }) = wanted {
+    if let Some(OutputSchema { schema, strict }) = output {
         let format = json!({"name": "answer", "schema": schema, "strict": strict});
         body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": format}));
     }

@@ -7,10 +7,24 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::DIALECT;
+use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
+use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
-use crate::finish::{finished, of_reason};
-use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
+
+/// `finish_reason` of Chat Completions. The last three are of servers that are compatible with it: Mistral has the first two, DeepSeek
+/// the third.
+pub(super) const FINISH_REASONS: FinishReasons = &[
+    ("stop", Whole),
+    ("tool_calls", Whole),
+    ("function_call", Whole),
+    ("length", Length),
+    ("content_filter", Withheld),
+    ("model_length", Length),
+    ("error", Malformed),
+    ("insufficient_system_resource", Malformed),
+];
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -29,7 +43,7 @@ struct Choice<'a> {
 }
 
 /// Reads a whole answer.
-pub(crate) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
     let Body { choices, usage } = body_of(body, target)?;
     let Some(choice) = choices.first() else {
         return Err(ProviderError::malformed(target.provider, "the answer has no choices"));
@@ -48,10 +62,10 @@ pub(super) fn answer(
     if let Some(refusal) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
         return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, refusal));
     }
-    let finish = of_reason(target.provider, finish_reason, None)?;
+    let finish = of_reason(target.provider, FINISH_REASONS, finish_reason, None)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(raw, finish_reason)),
-        usage: amounts(usage),
+        usage: (DIALECT.usage)(usage),
         ..Answer::default()
     };
     match &message["content"] {
@@ -92,7 +106,7 @@ fn called(function: &Value, ends_at_limit: bool) -> AnsweredCall {
     AnsweredCall { cut_off: ends_at_limit && !is_complete, ..AnsweredCall::new(name, arguments) }
 }
 
-fn amounts(usage: &Value) -> Amounts {
+pub(super) fn usage(usage: &Value) -> Amounts {
     Amounts {
         input_tokens: number(usage, "prompt_tokens"),
         output_tokens: number(usage, "completion_tokens"),

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::Rule;
-use super::look::{
-    ensure, is_closed_everywhere, is_object_text, is_plain_name, is_web_or_data, items, repeated, text,
+use crate::rules::{
+    Rule, ensure, is_closed_everywhere, is_object_text, is_plain_name, is_web_or_data, items, repeated, text,
 };
 
 pub(super) const RULES: &[Rule] = &[

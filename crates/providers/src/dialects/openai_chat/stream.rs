@@ -5,11 +5,11 @@
 use backstitch_core::ports::Answer;
 use serde_json::{Map, Value, json};
 
+use super::DIALECT;
 use super::response::answer;
+use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::parse::{Delta, StreamReader, event_json, text_at};
 use crate::provider::Target;
-use crate::sse::SseEvent;
 
 /// Fields of a delta whose pieces are texts to be joined.
 const JOINED: [&str; 4] = ["content", "refusal", "reasoning_content", "reasoning"];
@@ -47,7 +47,7 @@ impl PartialCall {
 }
 
 /// Reads the events of one answer.
-pub(crate) struct ChatStream {
+pub(super) struct ChatStream {
     target: Target,
     message: Map<String, Value>,
     calls: Vec<PartialCall>,
@@ -59,7 +59,7 @@ pub(crate) struct ChatStream {
 }
 
 impl ChatStream {
-    pub(crate) fn new(target: Target) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         Self {
             target,
             message: Map::from_iter([
@@ -119,7 +119,7 @@ impl StreamReader for ChatStream {
         }
         let chunk = event_json(event, &self.target)?;
         if !chunk["error"].is_null() {
-            return Err(of_event(self.target.provider, &chunk));
+            return Err(of_event(self.target.provider, DIALECT.classify, &chunk));
         }
         if !chunk["usage"].is_null() {
             self.usage = chunk["usage"].clone();

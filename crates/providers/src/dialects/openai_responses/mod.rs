@@ -3,10 +3,40 @@
 //! The input is a flat list of items. Reasoning travels encrypted, always together with the item that it led to. The raw
 //! payload of an answer is its list of output items.
 
+mod form;
 mod request;
 mod response;
+mod rules;
 mod stream;
 
-pub(crate) use request::render;
-pub(crate) use response::parse;
-pub(crate) use stream::ResponsesStream;
+use backstitch_core::message::Modality;
+
+use super::{Dialect, openai};
+use crate::request::{IMAGES, MediaRules, MediaSupport, PDF};
+
+/// The fewest tokens that the limit of an answer may be.
+const LEAST_OUTPUT: u32 = 16;
+
+pub(super) static DIALECT: Dialect = Dialect {
+    address: openai::address(|_, _| "/responses".to_owned()),
+    limits: openai::LIMITS,
+    media: &MediaRules {
+        support: &[
+            MediaSupport::any(Modality::Image, IMAGES, openai::MEDIA_LIMIT),
+            MediaSupport::any(Modality::Document, PDF, openai::MEDIA_LIMIT),
+        ],
+        needs_type_of_url: false,
+    },
+    refused_option: |options| {
+        options.refuse_limit_below(LEAST_OUTPUT).or_else(|| openai::refused_thinking(options))
+    },
+    output_schema: openai::output_schema,
+    render: request::render,
+    parse: response::parse,
+    stream_reader: |target| Box::new(stream::ResponsesStream::new(target)),
+    usage: response::usage,
+    finish_reasons: response::FINISH_REASONS,
+    classify: openai::classify,
+    rules: rules::RULES,
+    form: &form::REQUEST,
+};

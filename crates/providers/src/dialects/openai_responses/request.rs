@@ -4,19 +4,17 @@ use backstitch_core::message::{Modality, Part};
 use backstitch_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use crate::legal;
-use crate::media::{Media, Sent};
-use crate::plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
-use crate::provider::Provider;
-use crate::render::{Asked, Piece, RenderError, nudge, parameters, pieces, words};
-use crate::report::Report;
-use crate::schema::Wanted;
+use super::DIALECT;
+use crate::request::{
+    Media, OutputSchema, Piece, Planned, PlannedCall, PlannedTurn, RawCall, RenderError, Report,
+    RequestInput, Sent, legal, nudge, parameters, pieces, plan, words,
+};
 
-pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, RenderError> {
-    let Asked { thread, tools, target, options, wanted } = *asked;
-    let mut media = Media::new(Provider::OpenAiResponses, options);
+pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+    let RequestInput { thread, tools, target, options, output, .. } = *input;
+    let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut items = Vec::new();
-    let system = words(thread.system.iter().copied(), report)?;
+    let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             Planned::Said(said) => {
@@ -44,7 +42,7 @@ pub(crate) fn render(asked: &Asked<'_>, report: &mut Report) -> Result<Value, Re
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(|tool| declared(tool)).collect());
     }
-    if let Some(Wanted { schema, strict }) = wanted {
+    if let Some(OutputSchema { schema, strict }) = output {
         let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict});
         body.insert("text".into(), json!({"format": format}));
     }

@@ -7,10 +7,25 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::DIALECT;
+use crate::answer::FinishMeaning::{Length, Malformed, Other, Whole, Withheld};
+use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError, of_event};
-use crate::finish::{finished, of_reason};
-use crate::parse::{body_of, number, text_at};
 use crate::provider::Target;
+
+/// `incomplete_details.reason` of Responses, or `status` where there is none.
+pub(super) const FINISH_REASONS: FinishReasons = &[
+    ("completed", Whole),
+    ("max_output_tokens", Length),
+    ("content_filter", Withheld),
+    ("max_messages", Other),
+    ("steered", Other),
+    ("incomplete", Other),
+    ("cancelled", Malformed),
+    ("in_progress", Malformed),
+    ("queued", Malformed),
+    ("failed", Malformed),
+];
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -27,7 +42,7 @@ struct Body<'a> {
 }
 
 /// Reads a whole answer.
-pub(crate) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
     let Body { output, status, incomplete_details, error, usage } = body_of(body, target)?;
     let end = End { status, incomplete_details, error, usage };
     answer(output.get(), &end, target)
@@ -45,14 +60,14 @@ pub(super) struct End {
 /// The answer that a list of items is.
 pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, ProviderError> {
     if !end.error.is_null() || end.status.as_deref() == Some("failed") {
-        return Err(of_event(target.provider, &serde_json::json!({"error": end.error})));
+        return Err(of_event(target.provider, DIALECT.classify, &serde_json::json!({"error": end.error})));
     }
     let reason = text_at(&end.incomplete_details, "reason").or(end.status.as_deref());
-    let finish = of_reason(target.provider, reason, None)?;
+    let finish = of_reason(target.provider, FINISH_REASONS, reason, None)?;
     let items: Vec<Value> = body_of(raw, target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(raw, reason)),
-        usage: amounts(&end.usage),
+        usage: (DIALECT.usage)(&end.usage),
         ..Answer::default()
     };
     let last = items.len().saturating_sub(1);
@@ -87,7 +102,7 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
     Ok(finished(answer, finish))
 }
 
-fn amounts(usage: &Value) -> Amounts {
+pub(super) fn usage(usage: &Value) -> Amounts {
     Amounts {
         input_tokens: number(usage, "input_tokens"),
         output_tokens: number(usage, "output_tokens"),

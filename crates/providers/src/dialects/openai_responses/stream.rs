@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use backstitch_core::ports::Answer;
 use serde_json::Value;
 
+use super::DIALECT;
 use super::response::{End, answer};
+use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::parse::{Delta, StreamReader, event_json, text_at};
 use crate::provider::Target;
-use crate::sse::SseEvent;
 
 /// Reads the events of one answer.
-pub(crate) struct ResponsesStream {
+pub(super) struct ResponsesStream {
     target: Target,
     /// The items that are done, by their place.
     items: BTreeMap<u64, Value>,
@@ -22,7 +22,7 @@ pub(crate) struct ResponsesStream {
 }
 
 impl ResponsesStream {
-    pub(crate) fn new(target: Target) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         Self { target, items: BTreeMap::new(), end: None }
     }
 }
@@ -58,7 +58,7 @@ impl StreamReader for ResponsesStream {
                     usage: response["usage"].clone(),
                 });
             }
-            "error" => return Err(of_event(self.target.provider, &data)),
+            "error" => return Err(of_event(self.target.provider, DIALECT.classify, &data)),
             _ => {}
         }
         Ok(())

@@ -1,0 +1,75 @@
+//! The part of JSON Schema that Messages holds a model to.
+
+use serde_json::Value;
+
+use crate::provider::Target;
+use crate::request::{ANNOTATIONS, CONDITIONS, FORMATS, OutputSchema, SchemaDialect};
+
+const SCHEMA: SchemaDialect = SchemaDialect {
+    described: &[
+        "minLength",
+        "maxLength",
+        "pattern",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+    ],
+    dropped: ANNOTATIONS,
+    refused: CONDITIONS,
+    formats: FORMATS,
+    min_items: 1,
+    closed: true,
+    complete: false,
+};
+
+/// A strict schema; none when it cannot be said as one.
+pub(super) fn output_schema(schema: &Value, _: &Target, _: bool) -> Option<OutputSchema> {
+    if is_recursive(schema) {
+        return None;
+    }
+    SCHEMA.adapt(schema).map(|schema| OutputSchema { schema, strict: true })
+}
+
+/// Whether a schema is a part of itself, which Anthropic does not take.
+fn is_recursive(schema: &Value) -> bool {
+    let names = ["$defs", "definitions"].into_iter().filter_map(|name| schema[name].as_object()).flatten();
+    let mut names = names.map(|(name, _)| name.as_str());
+    references(schema).contains(&"#") || names.any(|name| reaches(schema, name, name, &mut Vec::new()))
+}
+
+/// Whether one definition leads to another.
+fn reaches<'a>(schema: &'a Value, from: &str, to: &str, seen: &mut Vec<&'a str>) -> bool {
+    let definition = ["$defs", "definitions"].into_iter().find_map(|name| schema[name].get(from));
+    for reference in definition.map(references).unwrap_or_default() {
+        let Some(name) = reference.rsplit('/').next() else { continue };
+        if name == to {
+            return true;
+        }
+        if !seen.contains(&name) {
+            seen.push(name);
+            if reaches(schema, name, to, seen) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The references in a schema.
+fn references(schema: &Value) -> Vec<&str> {
+    match schema {
+        Value::Object(fields) => {
+            let mut found: Vec<&str> = fields.get("$ref").and_then(Value::as_str).into_iter().collect();
+            found.extend(fields.values().flat_map(references));
+            found
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,79 @@
+//! What the two wire formats of OpenAI have in common.
+
+use serde_json::Value;
+
+use super::Address;
+use crate::error::{ErrorKind, SentError};
+use crate::provider::Target;
+use crate::request::{
+    ANNOTATIONS, CONDITIONS, FORMATS, OptionProblem, OutputSchema, RequestLimits, RequestOptions,
+    SchemaDialect, Thinking,
+};
+
+pub(super) const LIMITS: RequestLimits = RequestLimits { bytes: 512 * 1024 * 1024, media: 500 };
+
+/// The most bytes of one media item.
+pub(super) const MEDIA_LIMIT: usize = 20 * 1024 * 1024;
+
+/// The address of OpenAI, with a path below it.
+pub(super) const fn address(path: fn(&Target, bool) -> String) -> Address {
+    Address {
+        base: "https://api.openai.com/v1",
+        path,
+        headers: &[],
+        key_header: ("authorization", "Bearer "),
+        key_variables: &["OPENAI_API_KEY"],
+    }
+}
+
+/// Refuses a number of tokens for thinking.
+pub(super) fn refused_thinking(options: &RequestOptions) -> Option<OptionProblem> {
+    matches!(options.thinking, Thinking::Budget(_))
+        .then(|| OptionProblem::new("thinking", "it takes no number of tokens; say `effort` instead"))
+}
+
+const SCHEMA: SchemaDialect = SchemaDialect {
+    described: &["minLength", "maxLength", "uniqueItems", "minProperties", "maxProperties"],
+    dropped: ANNOTATIONS,
+    refused: CONDITIONS,
+    formats: FORMATS,
+    min_items: u64::MAX,
+    closed: true,
+    complete: true,
+};
+
+/// A strict schema where it can be said as one, and a plain one otherwise.
+pub(super) fn output_schema(schema: &Value, _: &Target, _: bool) -> Option<OutputSchema> {
+    let strict = SCHEMA.adapt(schema).map(|schema| OutputSchema { schema, strict: true });
+    Some(strict.unwrap_or_else(|| OutputSchema::plain(schema)))
+}
+
+pub(super) fn classify<'a>(sent: &SentError<'a>) -> (ErrorKind, Option<&'a str>) {
+    let (kind, code) = (sent.text("type"), sent.text("code"));
+    (meaning(sent, kind, code), code.or(kind))
+}
+
+fn meaning(sent: &SentError<'_>, kind: Option<&str>, code: Option<&str>) -> ErrorKind {
+    const NO_MONEY: [&str; 2] = ["insufficient_quota", "credit_balance_exhausted"];
+    let words = [code.unwrap_or_default(), kind.unwrap_or_default()];
+    if words.iter().any(|word| NO_MONEY.contains(word)) {
+        return ErrorKind::OutOfCredit;
+    }
+    for word in words {
+        return match word {
+            "context_length_exceeded" => ErrorKind::ContextTooLong,
+            "content_policy_violation"
+            | "content_filter"
+            | "invalid_prompt"
+            | "bio_policy"
+            | "misalignment_policy_violation" => ErrorKind::ContentFilter,
+            "rate_limit_exceeded" | "rate_limit_error" | "slow_down" => ErrorKind::RateLimited,
+            "server_is_overloaded" | "service_unavailable_error" => ErrorKind::Overloaded,
+            "invalid_api_key" | "authentication_error" => ErrorKind::Auth,
+            "server_error" if sent.status.is_none() => ErrorKind::Server,
+            "invalid_request_error" if sent.status.is_none() => ErrorKind::InvalidRequest,
+            _ => continue,
+        };
+    }
+    sent.by_status()
+}

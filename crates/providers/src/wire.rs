@@ -1,0 +1,93 @@
+//! Requests and answers of any provider: each function here looks up the provider's dialect and applies it.
+
+use backstitch_core::message::Part;
+use backstitch_core::ports::Answer;
+use backstitch_core::tool::ToolSpec;
+
+use crate::answer::{FinishMeaning, StreamReader};
+use crate::dialects::dialect;
+use crate::error::{self, ProviderError};
+use crate::provider::{Provider, Target};
+use crate::request::{
+    Departure, RefusedOption, RenderError, Rendered, Report, RequestInput, RequestLimits, RequestOptions,
+    StructuredOutput, Thread, in_words,
+};
+
+/// Renders the request that puts a conversation to a model.
+pub fn render<'t>(
+    thread: &Thread<'_>,
+    tools: impl IntoIterator<Item = &'t ToolSpec>,
+    target: &Target,
+    options: &RequestOptions,
+) -> Result<Rendered, RenderError> {
+    options.check(target.provider)?;
+    let dialect = dialect(target.provider);
+    let tools: Vec<&ToolSpec> = tools.into_iter().collect();
+    let mut report = Report::default();
+    let schema = options.output_schema.as_deref();
+    let output = schema
+        .filter(|_| options.structured == StructuredOutput::Native)
+        .and_then(|schema| (dialect.output_schema)(schema, target, !tools.is_empty()));
+    let added = schema.filter(|_| output.is_none()).map(|schema| Part::text(in_words(schema)));
+    if added.is_some() {
+        report.note(Departure::OutputInWords);
+    }
+    let (output, added) = (output.as_ref(), added.as_ref());
+    let input = RequestInput { thread, tools: &tools, target, options, output, added };
+    let body = (dialect.render)(&input, &mut report)?;
+    Ok(Rendered { body, report })
+}
+
+/// Reads an answer that came in one piece.
+pub fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+    (dialect(target.provider).parse)(body, target)
+}
+
+/// Makes a reader for an answer that comes piece by piece.
+pub fn stream_reader(target: &Target) -> Box<dyn StreamReader> {
+    (dialect(target.provider).stream_reader)(target.clone())
+}
+
+/// What a response that is no answer means. `header` looks a header up by its lower-case name.
+pub fn of_response<'a>(
+    provider: Provider,
+    status: u16,
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: &str,
+) -> ProviderError {
+    error::of_response(provider, dialect(provider).classify, status, header, body)
+}
+
+/// The error that a body is, when it is one: servers also send errors with a status of success.
+pub(crate) fn said_error(provider: Provider, body: &str) -> Option<ProviderError> {
+    error::said_error(provider, dialect(provider).classify, body)
+}
+
+/// The documented finish reasons of a provider.
+pub fn finish_reasons(provider: Provider) -> &'static [(&'static str, FinishMeaning)] {
+    dialect(provider).finish_reasons
+}
+
+impl RequestLimits {
+    /// The limits of a provider, as of November 2026.
+    pub fn of(provider: Provider) -> Self {
+        dialect(provider).limits
+    }
+}
+
+impl RequestOptions {
+    /// Refuses an option that a provider cannot honour, so that it is neither dropped nor changed silently.
+    pub fn check(&self, provider: Provider) -> Result<(), RefusedOption> {
+        match (dialect(provider).refused_option)(self) {
+            Some(problem) => Err(RefusedOption { provider, option: problem.option, reason: problem.reason }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Provider {
+    /// The variables of the environment that may hold a key for this provider, in the order in which they are looked at.
+    pub fn key_variables(self) -> &'static [&'static str] {
+        dialect(self).address.key_variables
+    }
+}
