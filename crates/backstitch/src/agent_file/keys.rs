@@ -1,21 +1,26 @@
 //! Where the keys of accounts come from, and which addresses need none.
 
+use std::sync::LazyLock;
+
 use backstitch_providers::Provider;
 use url::{Host, Url};
 
 use super::error::Problem;
 
-/// The variables of the environment that hold keys. Commands that an agent runs do not see them.
-pub const KEY_VARIABLES: [&str; 4] =
-    ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
+/// The variables of the environment that hold keys of any provider. Commands that an agent runs do not see them.
+pub static KEY_VARIABLES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut variables = Vec::new();
+    for variable in Provider::ALL.into_iter().flat_map(key_variables) {
+        if !variables.contains(variable) {
+            variables.push(*variable);
+        }
+    }
+    variables
+});
 
 /// The variables that may hold the key for a provider, in the order in which they are looked at.
 pub fn key_variables(provider: Provider) -> &'static [&'static str] {
-    match provider {
-        Provider::OpenAiChat | Provider::OpenAiResponses => &["OPENAI_API_KEY"],
-        Provider::Anthropic => &["ANTHROPIC_API_KEY"],
-        Provider::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    }
+    provider.key_variables()
 }
 
 /// The address of a definition. It is recorded, and so it may hold nothing that is secret.
@@ -46,6 +51,12 @@ pub(super) fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_variables_of_all_providers_are_known() {
+        let known = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
+        assert_eq!(*KEY_VARIABLES, known);
+    }
 
     #[test]
     fn addresses_of_this_machine_are_known_and_secrets_are_refused() {

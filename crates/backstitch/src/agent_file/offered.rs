@@ -29,7 +29,7 @@ impl Offered {
         if let Some(timeout) = definition.shell.timeout {
             shell = shell.timeout(timeout.0, timeout.0.max(LONGEST_COMMAND));
         }
-        let shell = KEY_VARIABLES.into_iter().fold(shell, Shell::without_env).tool();
+        let shell = KEY_VARIABLES.iter().copied().fold(shell, Shell::without_env).tool();
         let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect();
         let mut offered = Self { all };
         for name in definition.approval.keys().filter(|name| *name != DEFAULT) {
