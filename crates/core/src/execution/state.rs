@@ -101,7 +101,7 @@ impl ExecutionState {
         Ok(CompositeSnapshot {
             snapshot_id: self.session.ids().next(),
             created_at: self.clock.now(),
-            session: self.session.snapshot().with_provenance(None),
+            session: self.session.snapshot(),
             resources: resources.collect::<Result<_, _>>()?,
             rng: self.rng.clone(),
             metadata,

@@ -6,4 +6,5 @@ mod fidelity;
 mod interrupted;
 mod loops;
 mod outcomes;
+mod states;
 mod world;
