@@ -4,6 +4,7 @@
 //! resources, time and chance. It can be *revoked*: from then on every use of it fails. That is how a call that was stopped
 //! is kept from doing more while it ends.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +66,12 @@ pub enum ContextError {
         /// What happened.
         #[source]
         source: BoxError,
+    },
+    /// The name of a step holds a key, which must not be recorded.
+    #[error("the name of step {step:?} holds a key")]
+    StepName {
+        /// The step, without the key.
+        step: String,
     },
     /// A step could not be recorded.
     #[error("step {step:?} could not be recorded")]
@@ -281,6 +288,10 @@ impl ToolContext {
 
     /// Does an outside sub-step once: its value is journaled, and a call that runs again gets it from there. A step is given
     /// neither files nor the session, since its effect outlives a rollback.
+    ///
+    /// The value is what is recorded, in every attempt: known [keys](Self::secrets) are replaced in it, also for the attempt that
+    /// did the work. Otherwise a call that runs again would work with another value than the call that was cut off. A handler that
+    /// needs a key gets it where it got it first, and not from a step. A name that holds a key is refused before anything is done.
     pub async fn step<T, F>(&self, name: &str, work: F) -> Result<T, super::ToolError>
     where
         T: Serialize + DeserializeOwned,
@@ -288,15 +299,25 @@ impl ToolContext {
     {
         self.check()?;
         let host = &self.inner.parts.host;
+        let secrets = self.secrets();
+        if let Cow::Owned(clean) = secrets.redact(name) {
+            return Err(ContextError::StepName { step: clean }.into());
+        }
         let failed = |source| ContextError::Step { step: name.to_owned(), source };
         let misfit = |source| ContextError::StepValue { step: name.to_owned(), source };
         if let Some(value) = host.recall_step(self.call_id(), name.to_owned()).await.map_err(failed)? {
             return Ok(serde_json::from_value(value).map_err(misfit)?);
         }
         let value = work.await?;
-        let (recorded, _) = crate::session::encode::to_json(&value).map_err(misfit)?;
-        host.record_step(self.call_id(), name.to_owned(), recorded).await.map_err(failed)?;
-        Ok(value)
+        let (encoded, _) = crate::session::encode::to_json(&value).map_err(misfit)?;
+        let clean = (!secrets.is_empty()).then(|| secrets.redact_value(encoded.clone()));
+        let Some(clean) = clean.filter(|clean| *clean != encoded) else {
+            host.record_step(self.call_id(), name.to_owned(), encoded).await.map_err(failed)?;
+            return Ok(value);
+        };
+        // Recorded before it is read, so that a value that no longer fits does not make the work happen twice.
+        host.record_step(self.call_id(), name.to_owned(), clean.clone()).await.map_err(failed)?;
+        Ok(serde_json::from_value(clean).map_err(misfit)?)
     }
 
     /// Runs a program to its end. It is killed with all that it started when it takes longer than it may, when the call ends

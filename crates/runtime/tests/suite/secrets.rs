@@ -1,11 +1,12 @@
 //! Known keys are neither recorded nor sent, wherever a tool brings them up.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::journal::Position;
 use backstitch_core::message::Part;
 use backstitch_core::secrets::Secrets;
-use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
+use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_runtime::{CallEnd, Telemetry, TelemetryEvent, ToolRunner, Tools, read_records};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -59,6 +60,25 @@ fn outcome(seed: &mut u64) -> Result<ToolResult, ToolError> {
     }
 }
 
+/// All that is stored of a session, as text.
+async fn stored(store: &MemoryStore, harness: &Harness) -> Vec<String> {
+    harness.live.flush().await.unwrap();
+    let records = read_records(store, harness.live.id(), Position::START, None).await.unwrap();
+    let mut all: Vec<String> = records.iter().map(|record| record.encode().unwrap()).collect();
+    for object in records.iter().flat_map(|record| record.body.object_refs()) {
+        let object = harness.live.object(object).await.unwrap().unwrap();
+        all.push(String::from_utf8_lossy(object.bytes()).into_owned());
+    }
+    all
+}
+
+async fn knowing_keys(store: &Arc<MemoryStore>, tool: Tool) -> Harness {
+    let mut harness = Harness::over(store.clone(), [], None).await;
+    let runner = ToolRunner::new(harness.live.clone(), Tools::new([tool]).unwrap());
+    harness.runner = Arc::new(runner.with_secrets(Secrets::new(KEYS)));
+    harness
+}
+
 #[tokio::test]
 async fn a_known_key_is_stored_and_sent_as_its_replacement() {
     let store = Arc::new(MemoryStore::new());
@@ -86,17 +106,99 @@ async fn a_known_key_is_stored_and_sent_as_its_replacement() {
         }
     }
     assert!(succeeded > 50 && failed > 50, "{succeeded} {failed}");
-    harness.live.flush().await.unwrap();
-    let records = read_records(&*store, harness.live.id(), Position::START, None).await.unwrap();
-    let mut all: Vec<String> = records.iter().map(|record| record.encode().unwrap()).collect();
-    for object in records.iter().flat_map(|record| record.body.object_refs()) {
-        let object = harness.live.object(object).await.unwrap().unwrap();
-        all.push(String::from_utf8_lossy(object.bytes()).into_owned());
-    }
+    let mut all = stored(&store, &harness).await;
     all.append(&mut heard.lock().unwrap());
     for key in KEYS {
         let found = all.iter().find(|text| text.contains(key));
         assert!(found.is_none(), "{key} in {:.300}", found.unwrap());
     }
     assert!(all.iter().filter(|text| text.contains("[secret]")).count() > 200);
+}
+
+#[tokio::test]
+async fn a_step_gives_every_attempt_the_value_that_is_recorded() {
+    let store = Arc::new(MemoryStore::new());
+    let done = Arc::new(AtomicUsize::new(0));
+    let given = Arc::new(Mutex::new(Vec::<Value>::new()));
+    let (works, gives) = (done.clone(), given.clone());
+    let tool = Tool::builder("log_in", "Logs in.").unwrap().workspace(WorkspaceUse::None).handler(
+        move |context: ToolContext, (): ()| {
+            let (works, gives) = (works.clone(), gives.clone());
+            async move {
+                for name in ["with a key", "without"] {
+                    for _ in 0..2 {
+                        let work = async {
+                            works.fetch_add(1, Ordering::SeqCst);
+                            let key = if name == "without" { "none" } else { KEYS[0] };
+                            Ok(json!({"token": format!("Bearer {key}"), "account": 7}))
+                        };
+                        let value: Value = context.step(name, work).await?;
+                        gives.lock().unwrap().push(value);
+                    }
+                }
+                Ok(ToolResult::ok("logged in"))
+            }
+        },
+    );
+    let harness = knowing_keys(&store, tool).await;
+    let end = harness.run("log_in", json!({})).await;
+    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    // The first of each two did the work, and the second is what a call that runs again gets.
+    let clean = json!({"token": "Bearer [secret]", "account": 7});
+    let plain = json!({"token": "Bearer none", "account": 7});
+    assert_eq!(*given.lock().unwrap(), [clean.clone(), clean, plain.clone(), plain]);
+    assert_eq!(done.load(Ordering::SeqCst), 2);
+    let all = stored(&store, &harness).await;
+    assert!(all.iter().any(|text| text.contains("Bearer [secret]")));
+    assert!(!all.iter().any(|text| text.contains(KEYS[0])));
+}
+
+#[tokio::test]
+async fn a_step_whose_value_is_nothing_without_its_key_is_done_once_and_refused() {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(try_from = "String", into = "String")]
+    #[derive(Clone)]
+    struct Key(String);
+    impl From<Key> for String {
+        fn from(key: Key) -> Self {
+            key.0
+        }
+    }
+    impl TryFrom<String> for Key {
+        type Error = String;
+        fn try_from(text: String) -> Result<Self, String> {
+            if text.starts_with("sk-") { Ok(Self(text)) } else { Err("this is no key".to_owned()) }
+        }
+    }
+    let store = Arc::new(MemoryStore::new());
+    let done = Arc::new(AtomicUsize::new(0));
+    let works = done.clone();
+    let tool = Tool::builder("log_in", "Logs in.").unwrap().workspace(WorkspaceUse::None).handler(
+        move |context: ToolContext, (): ()| {
+            let works = works.clone();
+            async move {
+                let mut refused = Vec::new();
+                for name in ["key", "key", KEYS[1]] {
+                    let work = async {
+                        works.fetch_add(1, Ordering::SeqCst);
+                        Ok(Key(KEYS[0].to_owned()))
+                    };
+                    refused
+                        .push(context.step(name, work).await.map(|key: Key| key.0).unwrap_err().to_string());
+                }
+                Ok(ToolResult::ok(refused.join("; ")))
+            }
+        },
+    );
+    let harness = knowing_keys(&store, tool).await;
+    let told = harness.run("log_in", json!({})).await.message().unwrap().content();
+    assert_eq!(
+        done.load(Ordering::SeqCst),
+        1,
+        "a name with a key is refused before anything is done: {told}"
+    );
+    assert!(told.contains("the name of step \"[secret]\" holds a key"), "{told}");
+    assert_eq!(told.matches("does not fit").count(), 2, "{told}");
+    let all = stored(&store, &harness).await;
+    assert!(KEYS.iter().all(|key| !all.iter().any(|text| text.contains(key))));
 }
