@@ -155,10 +155,7 @@ fn tell(record: &Record) -> Option<String> {
             ObservationCause::Restored => "files put back".to_owned(),
             ObservationCause::Drifted => "files were changed from outside".to_owned(),
             ObservationCause::Interrupted => {
-                format!(
-                    "files of a call that did not finish are put back (as it left them: rescue:{})",
-                    record.position
-                )
+                format!("files are restored (as found: rescue:{})", record.position)
             }
         },
         RecordBody::Rewound(rewound) => {

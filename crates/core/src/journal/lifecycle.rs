@@ -219,7 +219,8 @@ pub enum ObservationCause {
     Restored,
     /// They are not what they were when the session was last driven.
     Drifted,
-    /// They are as a call left them that was cut off or failed; they will be put back to before that call.
+    /// They are as found, and are about to be restored: to before a call that was cut off or failed, or to where the session
+    /// went back to. In the second case the session still has to restore them.
     Interrupted,
 }
 

@@ -11,8 +11,8 @@ use super::evaluation::Evaluation;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    Decision, EvaluationStarted, Files, InnerMessage, Paused, Place, Point, Position, Record, RecordBody,
-    Resolved, ResourceChanged, SessionCreated, place_after, stands_at,
+    Decision, EvaluationStarted, Files, InnerMessage, ObservationCause, Paused, Place, Point, Position,
+    Record, RecordBody, Resolved, ResourceChanged, SessionCreated, place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State};
@@ -192,6 +192,9 @@ impl Visible {
             RecordBody::TaskFinished(task) => {
                 self.edit_evaluation(task.evaluation_id)?.tasks.push_back(task.clone());
             }
+            // What is found of files that still have to be restored is kept, and changes nothing about where they have to be.
+            RecordBody::WorkspaceObserved(observed)
+                if self.files_are_owed && observed.cause == ObservationCause::Interrupted => {}
             RecordBody::WorkspaceObserved(observed) => {
                 self.files = Files::of(Some(observed.root), observed.coverage);
                 self.files_are_owed = false;

@@ -80,6 +80,21 @@ fn going_back_owes_the_files_until_they_were_put_back() {
 }
 
 #[test]
+fn what_is_found_before_a_rewind_is_finished_does_not_finish_it() {
+    let mut writer = Writer::new(1);
+    let cut = observe(&mut writer, "start", ObservationCause::Started).next();
+    rewind(&mut writer, cut, Some("start"));
+    observe(&mut writer, "edited meanwhile", ObservationCause::Interrupted);
+    let files = |view: JournalView| (view.owed_files().map(|files| files.root), view.files().unwrap().root);
+    assert_eq!(files(writer.view()), (Some(root("start")), root("start")));
+    observe(&mut writer, "start", ObservationCause::Restored);
+    assert_eq!(files(writer.view()), (None, root("start")));
+    // Where nothing is owed, it says what the files are.
+    observe(&mut writer, "half", ObservationCause::Interrupted);
+    assert_eq!(files(writer.view()), (None, root("half")));
+}
+
+#[test]
 fn a_fork_owes_its_own_files() {
     let mut writer = Writer::new(1);
     observe(&mut writer, "start", ObservationCause::Started);

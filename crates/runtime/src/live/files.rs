@@ -6,12 +6,14 @@
 use std::sync::atomic::Ordering;
 
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, Files, ObservationCause, Position, WorkspaceObserved, WorkspaceRoot};
+use backstitch_core::journal::{
+    Batch, Files, ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRoot,
+};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
-use super::{Commit, LiveSession};
+use super::{Commit, LiveSession, read_records};
 use crate::error::RuntimeError;
 use crate::process::end_survivors;
 use crate::sub_agent::left_running;
@@ -104,13 +106,37 @@ impl LiveSession {
         }
         let owed = self.state().await.view.owed_files();
         if let Some(owed) = owed.filter(|_| self.workspace.is_some()) {
-            self.put_files_back(owed, None).await?;
+            let rescue = self.keep_found(owed).await?;
+            self.put_files_back(owed, rescue).await?;
             if let Some(found) = self.look_at_files().await? {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
         }
         self.owes_nothing();
         Ok(())
+    }
+
+    /// Makes durable what is found of files that the session has to restore, and returns the position: a person may have edited
+    /// them since the process ended that was to restore them. `None` when there is nothing to keep.
+    async fn keep_found(&self, owed: Files) -> Result<Option<Position>, RuntimeError> {
+        let (found, objects) = self.rescue(owed).await?;
+        let Some(root) = found.filter(|root| !holds_nothing(*root)) else { return Ok(None) };
+        match self.rewound_from(root).await? {
+            Some(known) => Ok(Some(known)),
+            None => self.keep_rescue(Files { root, ..owed }, objects).await.map(Some),
+        }
+    }
+
+    /// The position of the latest rewind, if it kept these very files.
+    async fn rewound_from(&self, root: WorkspaceRoot) -> Result<Option<Position>, RuntimeError> {
+        let latest = self.state().await.view.lineage().rewinds().last().copied();
+        let Some((at, _)) = latest else { return Ok(None) };
+        let records = read_records(&*self.store, self.id, at, Some(at.next())).await?;
+        let kept = match records.first().map(|record| &record.body) {
+            Some(RecordBody::Rewound(rewound)) => rewound.rescue,
+            _ => None,
+        };
+        Ok((kept == Some(root)).then_some(at))
     }
 
     /// Says that files and resources are what the journal says that they are.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Origin, Position, Record, RecordBody, WorkspaceRoot};
+use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, WorkspaceRoot};
 use backstitch_core::ports::StoreError;
 use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
@@ -114,7 +114,10 @@ impl Files {
                 settles = rewound.root.is_some();
                 self.rewinds.push((position, rewound.to));
             }
-            RecordBody::WorkspaceObserved(_) => settles = true,
+            // What is found before a restore does not say where the files are after it.
+            RecordBody::WorkspaceObserved(observed) => {
+                settles = observed.cause != ObservationCause::Interrupted;
+            }
             RecordBody::SessionCreated(created) => {
                 if let Origin::Fork { session, position } = created.origin {
                     self.fork = Some((session, position));

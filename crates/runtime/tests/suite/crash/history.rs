@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Position, RecordBody};
+use backstitch_core::journal::{ObservationCause, Position, RecordBody};
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::Store as _;
-use backstitch_runtime::{FunctionPolicy, PointSpec, ResumeOptions, read_records};
+use backstitch_runtime::{FilesRestored, FunctionPolicy, PointSpec, ResumeOptions, read_records};
 use backstitch_testkit::crash::Crash;
 use backstitch_testkit::tool::Counter;
 
@@ -116,6 +116,62 @@ async fn killed_while_going_back() {
             }
         }
     }
+}
+
+/// The restores that a journal tells of, and the positions at which files were kept as found, from a position on.
+async fn kept_since(opened: &Opened, from: Position) -> (Vec<FilesRestored>, Vec<Position>) {
+    let records = read_records(&*opened.store, session::id(), from, None).await.unwrap();
+    let restored = records.iter().filter_map(|record| FilesRestored::of(&record.body)).collect();
+    let is_found = |body: &RecordBody| matches!(body, RecordBody::WorkspaceObserved(observed) if observed.cause == ObservationCause::Interrupted);
+    let kept = records.iter().filter(|record| is_found(&record.body)).map(|record| record.position);
+    (restored, kept.collect())
+}
+
+#[tokio::test]
+async fn what_a_person_edits_after_a_rewind_was_killed_is_kept() {
+    let stage = played();
+    assert!(!stage.play(Role::Rewind, &Death::None));
+    let new = find(&stage, &stage.open(), session::id(), "files").await;
+    let restoring = Death::At(Crash::at("workspace.restore.begun", 1));
+    let half = Death::At(Crash::at("workspace.restore.half", 1));
+    // Killed once, or once more while the rewind was being finished.
+    let recorded = Death::At(Crash::at("rewind.recorded", 1));
+    for deaths in [vec![&recorded], vec![&half], vec![&recorded, &restoring], vec![&half, &half]] {
+        let what = format!("{deaths:?}");
+        let stage = played();
+        let from = stage.open().store.head(session::id()).await.unwrap();
+        for death in deaths {
+            assert!(stage.play(Role::Rewind, death), "{what}");
+            std::fs::write(stage.file("mine.txt"), "by hand\n").unwrap();
+            std::fs::write(stage.file("old.txt"), "edited by hand\n").unwrap();
+        }
+        let opened = stage.open();
+        assert!(rewound(&opened).await, "{what}");
+        assert_eq!(find(&stage, &opened, session::id(), "files").await, new, "{what}");
+        let (restored, _) = kept_since(&opened, from).await;
+        let last = restored.last().unwrap();
+        assert!(last.changed.iter().any(|change| change.path == "mine.txt"), "{what}: {last:?}");
+
+        let live = opened.runtime.open_idle(session::id(), opened.plain_options()).await.unwrap();
+        live.rewind(&last.point().unwrap(), None).await.unwrap();
+        live.release().await.unwrap();
+        for (file, text) in [("mine.txt", "by hand\n"), ("old.txt", "edited by hand\n")] {
+            assert_eq!(std::fs::read_to_string(stage.file(file)).unwrap(), text, "{what}: {file}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_rewind_kept_is_not_kept_again_when_it_is_finished() {
+    let stage = played();
+    let at = stage.open().store.head(session::id()).await.unwrap();
+    assert!(stage.play(Role::Rewind, &Death::At(Crash::at("rewind.recorded", 1))));
+    let opened = stage.open();
+    find(&stage, &opened, session::id(), "files").await;
+    let (restored, kept) = kept_since(&opened, at).await;
+    assert_eq!(kept, [], "nobody has edited the files");
+    let rescues: Vec<_> = restored.iter().map(|restored| restored.rescue).collect();
+    assert_eq!(rescues, [Some(at)], "as found they are where the rewind stands");
 }
 
 #[tokio::test]

@@ -23,3 +23,5 @@ mod rivals;
 mod session;
 mod stage;
 mod tools;
+
+pub(crate) use outcome::collect;
