@@ -350,6 +350,34 @@ fn a_snapshot_of_version_1_is_read() {
 }
 
 #[test]
+fn a_boundary_of_a_call_of_version_1_is_read_with_all_of_its_content() {
+    let read = CompositeSnapshot::from_json(include_str!("../fixtures/composite/v1_call.json")).unwrap();
+    let mut here = setup(session());
+    here.work(1);
+    here.work(2);
+    here.state.session.append(Line(1)).unwrap();
+    here.files.write_bytes(&path("bytes"), &[0, 255], WriteMode::Create).unwrap();
+    assert!(snapshots_equivalent(&read, &here.snapshot()).unwrap(), "it was taken of this very state");
+    assert_eq!(
+        read.session.content_digest().unwrap(),
+        here.state.session.snapshot().content_digest().unwrap()
+    );
+    assert_eq!(read.metadata.tag.as_deref(), Some("before the storm"));
+    assert_eq!((read.metadata.tool_call_id, read.metadata.phase), (Some(call(3)), SnapshotPhase::PostTool));
+    assert_eq!(read.metadata.tool_name.as_deref(), Some("write"));
+    assert_eq!(read.rng, here.state.rng);
+    assert_eq!(read.session.provenance(), None, "version 1 knew nothing of it");
+
+    let mut there = setup(Session::new(session_id(1), clock()));
+    there.state.restore(&read).unwrap();
+    assert_eq!(there.notes(), [1, 2]);
+    assert_eq!(items::<Line>(&there.state.session), [Line(1)]);
+    assert_eq!(there.files.read_bytes(&path("bytes")).unwrap(), [0, 255]);
+    assert!(there.workspace.stat(&path("directory 1")).is_ok());
+    assert_eq!((there.counter.get(), there.state.rng), (2, here.state.rng));
+}
+
+#[test]
 fn limits_hold_for_the_session_inside_of_a_snapshot() {
     let mut here = setup(session());
     here.work(1);
