@@ -4,6 +4,7 @@
 mod adoption;
 mod asking;
 mod callers;
+mod captures;
 mod checkpoints;
 mod commits;
 mod compensating;
@@ -17,6 +18,7 @@ mod files;
 mod findings;
 mod harness;
 mod history;
+mod host_snapshots;
 mod idle;
 mod limits;
 mod lisp;

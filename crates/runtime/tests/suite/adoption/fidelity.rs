@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::Effect;
+use backstitch_core::journal::{Effect, Position, RecordBody};
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
-    Agent, Driver, Fidelity, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+    Agent, Driver, Fidelity, PointSpec, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+    read_records,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -151,30 +152,40 @@ async fn a_call_of_a_tool_that_never_was_is_answered_and_no_mismatch() {
         let replies = vec![reply("", &[("fly", json!({}))]), reply("done", &[])];
         scripted(replies).with_tools(Tools::new([tool(&world, "pay", "Pays.", None)]).unwrap())
     };
-    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let seen: Arc<std::sync::Mutex<Option<String>>> = Arc::default();
-    let first = seen.clone();
-    // The checkpoint right after the answer, in which the call is pending.
-    let observed = agent().and_set_up(move |session| {
-        let first = first.clone();
-        session.observe::<backstitch_core::journal::InnerMessage>(move |observation| {
-            let snapshot = observation.session.snapshot();
-            let calls = snapshot.all::<backstitch_core::journal::InnerMessage>()?;
-            if calls.iter().last().is_some_and(|last| last.message.option_call().is_some()) {
-                first.lock().unwrap().get_or_insert(snapshot.to_json()?);
+    for path in [Path::Store, Path::Snapshot, Path::Conversation] {
+        let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+        let driver = runtime.create(agent(), SessionOptions::default()).await.unwrap();
+        driver.start("fly").await.unwrap().answer().unwrap();
+        // Answer and result became durable together, so a process that ends leaves no call without its result. Going back to
+        // between them does.
+        let session = driver.session();
+        let records = read_records(&**session.store(), session.id(), Position::START, None).await.unwrap();
+        let is_call = |body: &RecordBody| matches!(body, RecordBody::MessageAppended(said) if said.message.option_call().is_some());
+        let called = records.iter().find(|record| is_call(&record.body)).unwrap();
+        session.rewind(&PointSpec::Position(called.position.next()), None).await.unwrap();
+        let pending = session.state().await.view.pending_calls().map(|call| call.name.clone()).next();
+        assert_eq!(pending.as_deref(), Some("fly"), "{path:?}");
+
+        let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
+        let options = SessionOptions { take_over: true, ..SessionOptions::default() };
+        let resumed: Driver = match path {
+            Path::Snapshot => {
+                let snapshot = session.export_snapshot().await.unwrap();
+                elsewhere.adopt_snapshot(agent(), &snapshot, options).await.unwrap()
             }
-            Ok(())
-        });
-    });
-    // Told apart from its result, which would be joined with it.
-    let driver = runtime.create(observed, SessionOptions::default()).await.unwrap();
-    driver.start("fly").await.unwrap().answer().unwrap();
-    let Some(text) = seen.lock().unwrap().clone() else {
-        // Answer and result became durable together, so no checkpoint can lie between them.
-        return;
-    };
-    let snapshot = backstitch_core::session::Snapshot::from_json(&text).unwrap();
-    let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
-    let adopted = elsewhere.adopt_snapshot(agent(), &snapshot, SessionOptions::default()).await.unwrap();
-    assert_eq!(adopted.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
+            Path::Conversation => {
+                let conversation = session.export_conversation(None).await.unwrap().unwrap();
+                elsewhere.adopt_conversation(agent(), &conversation, options).await.unwrap()
+            }
+            _ => runtime.open(session.id(), agent(), options).await.unwrap(),
+        };
+        let ended = resumed.resume(ResumeOptions::default()).await.unwrap();
+        assert_eq!(ended.answer().unwrap().text, "done", "{path:?}");
+        let transcript = resumed.session().state().await.view.transcript().unwrap();
+        let mut results = transcript.all().iter().filter_map(|said| said.message.option_result());
+        let (result, more) = (results.next().unwrap(), results.next());
+        assert!(result.is_error && more.is_none(), "{path:?}: {result:?}");
+        assert_eq!(result.error_type.as_deref(), Some("unknown_tool"), "{path:?}");
+    }
+    assert!(world.attempts().is_empty(), "no tool has run");
 }

@@ -6,5 +6,6 @@ mod fidelity;
 mod interrupted;
 mod loops;
 mod outcomes;
+mod programs;
 mod states;
 mod world;
