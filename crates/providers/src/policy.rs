@@ -15,7 +15,6 @@ use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
 use backstitch_core::secrets::Secrets;
-use backstitch_core::view::Transcript;
 
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::Target;
@@ -88,9 +87,8 @@ impl ModelPolicy {
 
     /// The request that a question makes: rendered, found valid, and not too large.
     pub fn request(&self, question: &Question) -> Result<Rendered, Unsent> {
-        let shown = Transcript::new(question.shown.iter().cloned().collect());
-        let state = shown.conversation(question.evaluation_id);
-        let thread = state.as_ref().map(Thread::of).unwrap_or_default();
+        let shown = question.shown.iter().filter(|message| message.evaluation_id == question.evaluation_id);
+        let thread = Thread::of(shown);
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
         // How long it is, is checked where it is written.

@@ -6,6 +6,8 @@
 mod finish;
 mod sse;
 
+use std::borrow::Cow;
+
 use backstitch_core::json::JsonLimits;
 use backstitch_core::ports::Answer;
 pub use backstitch_core::ports::Delta;
@@ -33,9 +35,40 @@ pub trait StreamReader: Send {
 
 /// Reads JSON of a provider within limits.
 pub(crate) fn body_of<'a, T: Deserialize<'a>>(text: &'a str, target: &Target) -> Result<T, ProviderError> {
-    let malformed = |problem: String| ProviderError::malformed(target.provider, problem);
-    JsonLimits::default().check(text.as_bytes()).map_err(|problem| malformed(problem.to_string()))?;
-    serde_json::from_str(text).map_err(|problem| malformed(problem.to_string()))
+    check_limits(text, target)?;
+    serde_json::from_str(text)
+        .map_err(|problem| ProviderError::malformed(target.provider, problem.to_string()))
+}
+
+fn check_limits(text: &str, target: &Target) -> Result<(), ProviderError> {
+    let checked = JsonLimits::default().check(text.as_bytes());
+    checked.map_err(|problem| ProviderError::malformed(target.provider, problem.to_string()))
+}
+
+/// The part of an answer that is kept byte for byte, and its JSON.
+pub(crate) struct Payload<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) json: Value,
+}
+
+impl<'a> Payload<'a> {
+    /// Reads a payload that came in one piece.
+    pub(crate) fn read(text: &'a str, target: &Target) -> Result<Self, ProviderError> {
+        Ok(Self { text: text.into(), json: body_of(text, target)? })
+    }
+
+    /// Writes a payload that was put together from pieces. It has to keep the limits of one that is read.
+    pub(crate) fn write(json: Value, target: &Target) -> Result<Self, ProviderError> {
+        let text = json.to_string();
+        check_limits(&text, target)?;
+        Ok(Self { text: text.into(), json })
+    }
+
+    /// The items of a payload that is a list.
+    pub(crate) fn items(&self, target: &Target) -> Result<&[Value], ProviderError> {
+        let malformed = || ProviderError::malformed(target.provider, "the answer's content is not a list");
+        self.json.as_array().map(Vec::as_slice).ok_or_else(malformed)
+    }
 }
 
 /// The JSON of an event.

@@ -23,12 +23,12 @@ pub(crate) struct RawCall {
 pub(crate) type RawCalls = fn(&Value) -> Option<Vec<RawCall>>;
 
 pub(crate) enum Planned<'a> {
-    Said(Said<'a>),
+    Said(&'a Said<'a>),
     Turn(PlannedTurn<'a>),
 }
 
 pub(crate) struct PlannedTurn<'a> {
-    pub(crate) parts: Vec<&'a Part>,
+    pub(crate) parts: &'a [&'a Part],
     pub(crate) calls: Vec<PlannedCall<'a>>,
     /// The payload to be sent instead of words and calls. It has exactly the calls of `calls`.
     pub(crate) raw: Option<Value>,
@@ -52,7 +52,7 @@ impl PlannedCall<'_> {
 
 /// Plans a request.
 pub(crate) fn plan<'a>(
-    thread: &Thread<'a>,
+    thread: &'a Thread<'a>,
     target: &Target,
     options: &RequestOptions,
     raw_calls: RawCalls,
@@ -65,7 +65,7 @@ pub(crate) fn plan<'a>(
     let mut planned = Vec::with_capacity(thread.entries.len());
     for entry in &thread.entries {
         planned.push(match entry {
-            Entry::Said(said) => Planned::Said(said.clone()),
+            Entry::Said(said) => Planned::Said(said),
             Entry::Turn(turn) => {
                 Planned::Turn(plan_turn(turn, target, options, raw_calls, &mut used, report)?)
             }
@@ -75,7 +75,7 @@ pub(crate) fn plan<'a>(
 }
 
 fn plan_turn<'a>(
-    turn: &Turn<'a>,
+    turn: &'a Turn<'a>,
     target: &Target,
     options: &RequestOptions,
     raw_calls: RawCalls,
@@ -109,7 +109,7 @@ fn plan_turn<'a>(
         used.extend(wire_id.clone());
         calls.push(PlannedCall { call: call.call, wire_id, result, parts });
     }
-    Ok(PlannedTurn { parts: turn.parts.clone(), calls, raw })
+    Ok(PlannedTurn { parts: &turn.parts, calls, raw })
 }
 
 /// The payload of a turn, when it may be sent back; otherwise why it was dropped is noted.

@@ -1,14 +1,14 @@
 //! The conversation as every adapter sees it: what was said, and turns with their calls and results.
 //!
-//! A [`Thread`] borrows from a [`ConversationState`] and knows no provider. Each call stands once, in the turn that made it,
-//! with its result beside it wherever in the transcript that was recorded; results are in the order of the calls.
+//! A [`Thread`] borrows from recorded messages and knows no provider. Each call stands once, in the turn that made it, with its
+//! result beside it wherever in the transcript that was recorded; results are in the order of the calls.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{InnerMessage, ProviderSidecar, Role};
-use backstitch_core::message::{Content, OptionCall, OptionResult, Part};
-use backstitch_core::view::{ConversationMessage, ConversationState};
+use backstitch_core::message::{OptionCall, OptionResult, Part};
 
 /// A conversation, ready to be rendered.
 #[derive(Debug, Clone, Default)]
@@ -62,67 +62,110 @@ pub struct Call<'a> {
 }
 
 impl<'a> Thread<'a> {
-    /// The thread of a conversation.
-    pub fn of(state: &'a ConversationState) -> Self {
+    /// The thread that messages are: those of one evaluation, in order. Nothing of them is copied.
+    ///
+    /// A [`ConversationState`](backstitch_core::view::ConversationState) that something else wrote is rendered by way of its
+    /// messages:
+    ///
+    /// ```
+    /// # use backstitch_providers::Thread;
+    /// # fn turns(state: &backstitch_core::view::ConversationState) -> usize {
+    /// let messages = state.inner_messages();
+    /// let thread = Thread::of(&messages);
+    /// # thread.entries.len()
+    /// # }
+    /// ```
+    pub fn of(messages: impl IntoIterator<Item = &'a Arc<InnerMessage>>) -> Self {
+        let mut messages = messages.into_iter().map(|message| &**message).peekable();
         let mut thread = Self::default();
-        if let Some(system) = &state.system_message {
-            thread.system = parts_of(system);
+        if let Some(system) = messages.next_if(|message| message.role() == Role::System) {
+            thread.system = parts_of(system).iter().collect();
         }
+        let grouped = Grouped::new(messages.collect());
         let mut results: HashMap<CallId, &OptionResult> = HashMap::new();
-        let mut answers = Vec::new();
-        for turn in &state.turns {
-            answers.extend(turn.user_messages.iter().chain(&turn.tool_messages));
-        }
-        answers.extend(&state.unanswered);
-        for result in
-            answers.into_iter().flat_map(inner).filter_map(|message| message.message.option_result())
-        {
+        for result in grouped.in_order().filter_map(|message| message.message.option_result()) {
             results.entry(result.invocation_id).or_insert(result);
         }
         let mut called = HashSet::new();
-        for turn in &state.turns {
-            thread.say_all(&turn.user_messages);
-            let spoken = &turn.assistant_message;
-            let mut answer = Turn {
-                number: turn.turn_number,
-                parts: parts_of(spoken),
-                calls: Vec::new(),
-                sidecar: turn.provider_payload.as_ref(),
-            };
-            for call in inner(spoken).filter_map(|message| message.message.option_call()) {
-                if called.insert(call.invocation_id) {
-                    answer.calls.push(Call { call, result: results.get(&call.invocation_id).copied() });
+        for group in &grouped.turns {
+            thread.say_all(&group.before);
+            let mut turn = Turn { number: group.number, ..Turn::default() };
+            let (spoken, others): (Vec<_>, Vec<_>) =
+                group.messages.iter().partition(|message| message.role() == Role::Assistant);
+            for message in spoken {
+                turn.parts.extend(parts_of(message));
+                turn.sidecar = turn.sidecar.or(message.provider.as_ref());
+                if let Some(call) = message.message.option_call()
+                    && called.insert(call.invocation_id)
+                {
+                    turn.calls.push(Call { call, result: results.get(&call.invocation_id).copied() });
                 }
             }
-            thread.entries.push(Entry::Turn(answer));
+            thread.entries.push(Entry::Turn(turn));
             // Words that stand where results do are not results; they are said after them.
-            thread.say_all(&turn.tool_messages);
+            thread.say_all(&others);
         }
-        thread.say_all(&state.unanswered);
+        thread.say_all(&grouped.unanswered);
         thread.orphans = results.into_keys().filter(|call| !called.contains(call)).collect();
         thread.orphans.sort();
         thread
     }
 
-    fn say_all(&mut self, messages: &'a [ConversationMessage]) {
+    fn say_all(&mut self, messages: &[&'a InnerMessage]) {
         for message in messages {
-            let parts = parts_of(message);
+            let parts: Vec<&Part> = parts_of(message).iter().collect();
             if !parts.is_empty() {
-                self.entries.push(Entry::Said(Said { is_system: message.role == Role::System, parts }));
+                self.entries.push(Entry::Said(Said { is_system: message.role() == Role::System, parts }));
             }
         }
     }
 }
 
-fn inner(message: &ConversationMessage) -> impl Iterator<Item = &InnerMessage> {
-    message.inner.iter().map(|inner| &**inner)
+/// Messages by turn.
+struct Grouped<'a> {
+    turns: Vec<TurnGroup<'a>>,
+    /// What was said since the last turn.
+    unanswered: Vec<&'a InnerMessage>,
 }
 
-fn parts_of(message: &ConversationMessage) -> Vec<&Part> {
-    let contents = inner(message).map(|inner| &inner.message.content);
-    let parts = contents.filter_map(|content| match content {
-        Content::Parts(content) => Some(&content.parts),
-        Content::OptionCall(_) | Content::OptionResult(_) => None,
-    });
-    parts.flatten().collect()
+/// An answer and what belongs to it.
+struct TurnGroup<'a> {
+    number: u64,
+    /// What was said since the turn before.
+    before: Vec<&'a InnerMessage>,
+    /// The answer and the results of its calls.
+    messages: Vec<&'a InnerMessage>,
+}
+
+impl<'a> Grouped<'a> {
+    /// A result may come after a user message or even after the next answer, so grouping goes by turn number and not by
+    /// neighbourhood. Where nobody answered, what looks like a result is only something that was said.
+    fn new(messages: Vec<&'a InnerMessage>) -> Self {
+        let answers = messages.iter().filter(|message| message.role() == Role::Assistant);
+        let mut turns: BTreeMap<u64, Vec<&InnerMessage>> =
+            answers.map(|message| (message.turn, Vec::new())).collect();
+        let mut said = Vec::new();
+        for message in messages {
+            match (message.role(), turns.get_mut(&message.turn)) {
+                (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message),
+                _ => said.push(message),
+            }
+        }
+        let mut said = said.into_iter().peekable();
+        let turns = turns.into_iter().map(|(number, messages)| {
+            let before = std::iter::from_fn(|| said.next_if(|message| message.turn < number)).collect();
+            TurnGroup { number, before, messages }
+        });
+        let turns = turns.collect();
+        Self { turns, unanswered: said.collect() }
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = &'a InnerMessage> {
+        let turns = self.turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.messages));
+        turns.chain(&self.unanswered).copied()
+    }
+}
+
+fn parts_of(message: &InnerMessage) -> &[Part] {
+    message.message.parts().unwrap_or_default()
 }

@@ -112,8 +112,8 @@ fn can_go_on(answer: Answer, hostile: &mut Hostile, origin: Provider) {
     if hostile.below(2) == 0 {
         talk = talk.user("And now?");
     }
-    let state = talk.transcript().conversation(talk.evaluation).unwrap();
-    let thread = Thread::of(&state);
+    let messages = talk.messages();
+    let thread = Thread::of(&messages);
     for provider in Provider::ALL {
         for thinking in [Thinking::Default, Thinking::Budget(2_000)] {
             let options =

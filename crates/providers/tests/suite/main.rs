@@ -30,3 +30,4 @@ mod structured;
 mod support;
 #[cfg(feature = "http")]
 mod switching;
+mod threads;

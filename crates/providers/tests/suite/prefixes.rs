@@ -11,14 +11,14 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, InnerMessage, Origin, Position, SessionCreated};
 use backstitch_core::machine::{Action, Machinery, Past, ToolLoops};
 use backstitch_core::message::{MessageBuilder, PolicyName};
-use backstitch_core::ports::{BoxFuture, Question};
+use backstitch_core::ports::Question;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{Evaluation, JournalView};
 use backstitch_providers::validate::validate_form;
 use backstitch_providers::{
-    CacheMarks, HttpRequest, HttpResponse, ModelPolicy, OpenCalls, Provider, RequestOptions,
-    StructuredOutput, Target, Thinking, Transport, TransportError, Unsupported,
+    CacheMarks, ModelPolicy, OpenCalls, Provider, RequestOptions, StructuredOutput, Target, Thinking,
+    Unsupported,
 };
 use backstitch_repl::transcript::{Elide, ElideOptions, Keep, TranscriptCompression, Trim, TrimOptions};
 use backstitch_testkit::{fold, sample};
@@ -26,15 +26,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::support::journals::Sampled;
-use super::support::{MODEL, tools};
-
-struct Nobody;
-
-impl Transport for Nobody {
-    fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        Box::pin(async { Err(TransportError::broken("nobody is asked")) })
-    }
-}
+use super::support::{MODEL, Nobody, tools};
 
 fn options(variant: usize, provider: Provider) -> RequestOptions {
     // Not every provider takes a number of tokens for thinking.

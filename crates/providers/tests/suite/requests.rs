@@ -189,9 +189,9 @@ fn media_is_labelled_and_sent_by_address_or_by_bytes() {
 fn media_that_is_not_taken_is_refused_or_described() {
     let video = MediaPart::new(Modality::Video, MediaUrl::new("https://example.org/film.mp4").unwrap());
     let talk = Talk::new().say(RoleHint::User, vec![video.into()]);
-    let state = talk.transcript().conversation(talk.evaluation).unwrap();
+    let messages = talk.messages();
     for provider in [Provider::OpenAiChat, Provider::OpenAiResponses, Provider::Anthropic] {
-        let error = render(&Thread::of(&state), &tools(), &target(provider), &options()).unwrap_err();
+        let error = render(&Thread::of(&messages), &tools(), &target(provider), &options()).unwrap_err();
         let RenderError::Media(media) = error else { panic!("{error}") };
         assert_eq!((media.modality, media.problem), (Modality::Video, MediaProblem::Modality));
         let describe = RequestOptions { unsupported: Unsupported::Describe, ..options() };
@@ -202,9 +202,9 @@ fn media_that_is_not_taken_is_refused_or_described() {
     talk.render(Provider::Gemini, &options());
     let far = MediaPart::new(Modality::Image, MediaUrl::blob(Object::blob(*b"x").id()));
     let talk = Talk::new().say(RoleHint::User, vec![far.into()]);
-    let state = talk.transcript().conversation(talk.evaluation).unwrap();
+    let messages = talk.messages();
     for provider in Provider::ALL {
-        let error = render(&Thread::of(&state), &tools(), &target(provider), &options()).unwrap_err();
+        let error = render(&Thread::of(&messages), &tools(), &target(provider), &options()).unwrap_err();
         let RenderError::Media(media) = error else { panic!("{error}") };
         assert_eq!(media.problem, MediaProblem::NoBytes);
     }
@@ -302,9 +302,9 @@ fn an_option_that_a_provider_cannot_honour_is_refused() {
         (Gemini, limit(1), None),
     ];
     let talk = Talk::new().user("Hello");
-    let state = talk.transcript().conversation(talk.evaluation).unwrap();
+    let messages = talk.messages();
     for (provider, asked, refused) in cases {
-        let rendered = render(&Thread::of(&state), &tools(), &target(provider), &asked);
+        let rendered = render(&Thread::of(&messages), &tools(), &target(provider), &asked);
         match (rendered, refused) {
             (Ok(_), None) => drop(talk.render(provider, &asked)),
             (Err(RenderError::Option(found)), Some(option)) => assert_eq!(found.option, option),

@@ -22,7 +22,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Va
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             Planned::Said(said) => {
-                let mut blocks = blocks(said.parts, &mut media, report)?;
+                let mut blocks = blocks(said.parts.iter().copied(), &mut media, report)?;
                 if said.is_system && !blocks.is_empty() {
                     blocks.insert(0, text_block("System:"));
                 }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{ContextFull, Length, Pause, Whole, Withheld};
-use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
 use crate::error::ProviderError;
 use crate::provider::Target;
 
@@ -42,7 +42,7 @@ struct Body<'a> {
 pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
     let Body { content, stop_reason, stop_details, usage } = body_of(body, target)?;
     let end = End { stop_reason, stop_details, usage };
-    answer(content.get(), &end, &BTreeMap::new(), target)
+    answer(&Payload::read(content.get(), target)?, &end, &BTreeMap::new(), target)
 }
 
 /// How an answer ended.
@@ -55,7 +55,7 @@ pub(super) struct End {
 
 /// The answer that a content is. `texts` are the arguments as they were received, by the place of their block.
 pub(super) fn answer(
-    raw: &str,
+    payload: &Payload<'_>,
     end: &End,
     texts: &BTreeMap<usize, String>,
     target: &Target,
@@ -63,9 +63,9 @@ pub(super) fn answer(
     let reason = end.stop_reason.as_deref();
     let finish =
         of_reason(target.provider, FINISH_REASONS, reason, text_at(&end.stop_details, "explanation"))?;
-    let blocks: Vec<Value> = body_of(raw, target)?;
+    let blocks = payload.items(target)?;
     let mut answer = Answer {
-        provider: Some(target.sidecar(raw, reason)),
+        provider: Some(target.sidecar(&payload.text, reason)),
         usage: (DIALECT.usage)(&end.usage),
         ..Answer::default()
     };

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::Target;
 use crate::request::legal;
@@ -138,7 +138,7 @@ impl StreamReader for MessagesStream {
             texts.insert(place, text);
             fields.insert("input".to_owned(), input.into());
         }
-        let raw = Value::Array(self.blocks.into_values().collect()).to_string();
-        answer(&raw, &self.end, &texts, &self.target)
+        let payload = Payload::write(self.blocks.into_values().collect(), &self.target)?;
+        answer(&payload, &self.end, &texts, &self.target)
     }
 }

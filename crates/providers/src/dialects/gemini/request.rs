@@ -21,7 +21,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Va
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             Planned::Said(said) => {
-                let mut parts = parts_of(said.parts, &mut media, report)?;
+                let mut parts = parts_of(said.parts.iter().copied(), &mut media, report)?;
                 if said.is_system && !parts.is_empty() {
                     parts.insert(0, json!({"text": "System:"}));
                 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Pause, Whole, Withheld};
-use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::Target;
 
@@ -69,11 +69,13 @@ struct Content<'a> {
 pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
     let Body { candidates, prompt_feedback, usage_metadata } = body_of(body, target)?;
     let mut end = End { prompt_feedback, usage: usage_metadata, ..End::default() };
-    let Some(candidate) = candidates.into_iter().next() else { return answer("[]", &end, target) };
+    let Some(candidate) = candidates.into_iter().next() else {
+        return answer(&Payload::read("[]", target)?, &end, target);
+    };
     end.finish_reason = candidate.finish_reason;
     end.finish_message = candidate.finish_message;
     let parts = candidate.content.and_then(|content| content.parts);
-    answer(parts.map_or("[]", RawValue::get), &end, target)
+    answer(&Payload::read(parts.map_or("[]", RawValue::get), target)?, &end, target)
 }
 
 /// How an answer ended.
@@ -86,7 +88,7 @@ pub(super) struct End {
 }
 
 /// The answer that a list of parts is.
-pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Result<Answer, ProviderError> {
     let refuse = |kind, text: &str| Err(ProviderError::new(target.provider, kind, text));
     if let Some(reason) = text_at(&end.prompt_feedback, "blockReason") {
         return refuse(ErrorKind::ContentFilter, &format!("the prompt was blocked: {reason}"));
@@ -96,9 +98,9 @@ pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, Pr
         return refuse(ErrorKind::Malformed, "the answer does not say why it ended");
     }
     let finish = of_reason(target.provider, FINISH_REASONS, reason, end.finish_message.as_deref())?;
-    let parts: Vec<Value> = body_of(raw, target)?;
+    let parts = payload.items(target)?;
     let mut answer = Answer {
-        provider: Some(target.sidecar(raw, reason)),
+        provider: Some(target.sidecar(&payload.text, reason)),
         usage: (DIALECT.usage)(&end.usage),
         ..Answer::default()
     };

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::Target;
 
@@ -86,7 +86,7 @@ impl StreamReader for GeminiStream {
         if self.end.finish_reason.is_none() && !was_blocked {
             return Err(ProviderError::cut_stream(self.target.provider));
         }
-        let raw = Value::Array(self.parts).to_string();
-        answer(&raw, &self.end, &self.target)
+        let payload = Payload::write(Value::Array(self.parts), &self.target)?;
+        answer(&payload, &self.end, &self.target)
     }
 }

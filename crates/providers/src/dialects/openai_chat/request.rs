@@ -24,12 +24,12 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Va
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
             Planned::Said(said) if said.is_system => {
-                let text = words(said.parts, report)?;
+                let text = words(said.parts.iter().copied(), report)?;
                 if !text.is_empty() {
                     messages.push(json!({"role": "system", "content": text}));
                 }
             }
-            Planned::Said(said) => messages.extend(user(said.parts, &mut media, report)?),
+            Planned::Said(said) => messages.extend(user(said.parts.iter().copied(), &mut media, report)?),
             Planned::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
         }
     }

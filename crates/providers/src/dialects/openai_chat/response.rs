@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
-use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::Target;
 
@@ -48,23 +48,23 @@ pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError
     let Some(choice) = choices.first() else {
         return Err(ProviderError::malformed(target.provider, "the answer has no choices"));
     };
-    answer(choice.message.get(), choice.finish_reason.as_deref(), &usage, target)
+    answer(&Payload::read(choice.message.get(), target)?, choice.finish_reason.as_deref(), &usage, target)
 }
 
 /// The answer that a message is.
 pub(super) fn answer(
-    raw: &str,
+    payload: &Payload<'_>,
     finish_reason: Option<&str>,
     usage: &Value,
     target: &Target,
 ) -> Result<Answer, ProviderError> {
-    let message: Value = body_of(raw, target)?;
+    let message = &payload.json;
     if let Some(refusal) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
         return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, refusal));
     }
     let finish = of_reason(target.provider, FINISH_REASONS, finish_reason, None)?;
     let mut answer = Answer {
-        provider: Some(target.sidecar(raw, finish_reason)),
+        provider: Some(target.sidecar(&payload.text, finish_reason)),
         usage: (DIALECT.usage)(usage),
         ..Answer::default()
     };

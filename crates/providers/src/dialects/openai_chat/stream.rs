@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use super::response::answer;
-use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::Target;
 
@@ -170,7 +170,7 @@ impl StreamReader for ChatStream {
             let function = json!({"name": call.name, "arguments": call.arguments});
             message.insert("function_call".to_owned(), function);
         }
-        let raw = Value::Object(message).to_string();
-        answer(&raw, self.finish_reason.as_deref(), &self.usage, &self.target)
+        let payload = Payload::write(Value::Object(message), &self.target)?;
+        answer(&payload, self.finish_reason.as_deref(), &self.usage, &self.target)
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Va
         match planned {
             Planned::Said(said) => {
                 let role = if said.is_system { "developer" } else { "user" };
-                let content = contents(said.parts, &mut media, report)?;
+                let content = contents(said.parts.iter().copied(), &mut media, report)?;
                 if !content.is_empty() {
                     items.push(json!({"role": role, "content": content}));
                 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Whole, Withheld};
-use crate::answer::{FinishReasons, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError, of_event};
 use crate::provider::Target;
 
@@ -45,7 +45,7 @@ struct Body<'a> {
 pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
     let Body { output, status, incomplete_details, error, usage } = body_of(body, target)?;
     let end = End { status, incomplete_details, error, usage };
-    answer(output.get(), &end, target)
+    answer(&Payload::read(output.get(), target)?, &end, target)
 }
 
 /// How an answer ended.
@@ -58,15 +58,15 @@ pub(super) struct End {
 }
 
 /// The answer that a list of items is.
-pub(super) fn answer(raw: &str, end: &End, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Result<Answer, ProviderError> {
     if !end.error.is_null() || end.status.as_deref() == Some("failed") {
         return Err(of_event(target.provider, DIALECT.classify, &serde_json::json!({"error": end.error})));
     }
     let reason = text_at(&end.incomplete_details, "reason").or(end.status.as_deref());
     let finish = of_reason(target.provider, FINISH_REASONS, reason, None)?;
-    let items: Vec<Value> = body_of(raw, target)?;
+    let items = payload.items(target)?;
     let mut answer = Answer {
-        provider: Some(target.sidecar(raw, reason)),
+        provider: Some(target.sidecar(&payload.text, reason)),
         usage: (DIALECT.usage)(&end.usage),
         ..Answer::default()
     };

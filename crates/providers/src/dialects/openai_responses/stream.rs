@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, SseEvent, StreamReader, event_json, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::Target;
 
@@ -69,8 +69,8 @@ impl StreamReader for ResponsesStream {
     }
 
     fn finish(self: Box<Self>) -> Result<Answer, ProviderError> {
-        let Some(end) = &self.end else { return Err(ProviderError::cut_stream(self.target.provider)) };
-        let raw = Value::Array(self.items.values().cloned().collect()).to_string();
-        answer(&raw, end, &self.target)
+        let Some(end) = self.end else { return Err(ProviderError::cut_stream(self.target.provider)) };
+        let payload = Payload::write(self.items.into_values().collect(), &self.target)?;
+        answer(&payload, &end, &self.target)
     }
 }

@@ -14,17 +14,29 @@ use backstitch_core::journal::{InnerMessage, ProviderSidecar};
 use backstitch_core::message::{
     Message, MessageBuilder, OptionResultBuilder, Part, PolicyName, Retry, RoleHint,
 };
-use backstitch_core::ports::{Answer, Question};
+use backstitch_core::ports::{Answer, BoxFuture, Question};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_core::view::Transcript;
 use backstitch_providers::validate::{validate, validate_form};
-use backstitch_providers::{Provider, Rendered, RequestOptions, Target, Thread, render};
+use backstitch_providers::{
+    HttpRequest, HttpResponse, Provider, Rendered, RequestOptions, Target, Thread, Transport, TransportError,
+    render,
+};
 use backstitch_testkit::sample;
 use serde_json::{Value, json};
 
 pub(crate) const MODEL: &str = "model-1";
+
+/// A transport that reaches nobody.
+pub(crate) struct Nobody;
+
+impl Transport for Nobody {
+    fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
+        Box::pin(async { Err(TransportError::broken("nobody is asked")) })
+    }
+}
 
 /// A conversation that is written down message by message.
 pub(crate) struct Talk {
@@ -118,10 +130,14 @@ impl Talk {
         Transcript::new(self.messages.iter().cloned().collect())
     }
 
+    pub(crate) fn messages(&self) -> Vec<Arc<InnerMessage>> {
+        self.messages.iter().cloned().map(Arc::new).collect()
+    }
+
     pub(crate) fn question(&self) -> Question {
         Question {
             output: None,
-            shown: self.messages.iter().cloned().map(Arc::new).collect(),
+            shown: self.messages(),
             renderer: None,
             media: Default::default(),
             deltas: Default::default(),
@@ -140,8 +156,8 @@ impl Talk {
     }
 
     pub(crate) fn render_for(&self, target: &Target, options: &RequestOptions) -> Rendered {
-        let state = self.transcript().conversation(self.evaluation).unwrap();
-        let rendered = render(&Thread::of(&state), &tools(), target, options).unwrap();
+        let messages = self.messages();
+        let rendered = render(&Thread::of(&messages), &tools(), target, options).unwrap();
         let valid = validate(target.provider, &rendered.body);
         if let Err(error) = valid.and_then(|()| validate_form(target.provider, &rendered.body)) {
             panic!("{error}\n{:#}", rendered.body);
