@@ -7,7 +7,6 @@
 #[macro_use]
 mod terminal;
 
-mod input;
 mod keys;
 mod lisp;
 mod sessions;

@@ -39,7 +39,7 @@ pub use request::{
 };
 pub use scripted::{Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedPolicy};
 pub use secret::ApiKey;
-pub use text_file::read_text;
+pub use text_file::{read_text, text_of};
 #[cfg(feature = "http")]
 pub use transport::Http;
 pub use transport::{Body, HttpRequest, HttpResponse, Transport, TransportError};

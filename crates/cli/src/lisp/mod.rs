@@ -6,17 +6,16 @@ mod evaluate;
 mod program;
 mod repl;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use backstitch::providers::read_text;
 use backstitch_lisp::{Keyword, Map, Value, from_json};
 use clap::{Args, Subcommand};
 
-use crate::input::read_text;
-
 /// The largest file that is read as data, in bytes.
-const LARGEST_DATA: usize = 256 << 20;
+const LARGEST_DATA: u64 = 256 << 20;
 
 /// What can be done with the language.
 #[derive(Subcommand)]
@@ -74,7 +73,7 @@ impl Given {
             let Some((name, file)) = given.split_once('=') else {
                 bail!("--data {given}: write it as NAME=FILE.json");
             };
-            let text = read_text(Path::new(file), LARGEST_DATA)?;
+            let text = read_text(file, LARGEST_DATA).with_context(|| format!("cannot read {file}"))?;
             let json = serde_json::from_str(&text).with_context(|| format!("{file} is not JSON"))?;
             let value =
                 from_json(&json, &limits).map_err(|error| anyhow::anyhow!("{file}: {}", error.render()))?;

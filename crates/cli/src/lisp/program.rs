@@ -4,21 +4,21 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use backstitch::providers::{read_text, text_of};
 use backstitch_lisp::{Engine, Error, Finished, Inputs, Outcome, Request, Signal, Value, to_edn_within};
 use serde_json::{Value as Json, json};
 
 use super::{Given, now_millis};
-use crate::input::{read_text, text_of};
 use crate::terminal;
 
 /// The largest file that is read as a program, in bytes. The language itself takes less of most: see its limits.
-const LARGEST_PROGRAM: usize = 16 << 20;
+const LARGEST_PROGRAM: u64 = 16 << 20;
 
 pub(super) fn run(file: &Path, given: &Given, as_json: bool) -> anyhow::Result<ExitCode> {
     let source = if file.as_os_str() == "-" {
         text_of(std::io::stdin(), LARGEST_PROGRAM).context("cannot read standard input")?
     } else {
-        read_text(file, LARGEST_PROGRAM)?
+        read_text(file, LARGEST_PROGRAM).with_context(|| format!("cannot read {}", file.display()))?
     };
     let inputs =
         Inputs { data: given.data()?, limits: given.limits(), now: now_millis(), ..Inputs::default() };

@@ -274,11 +274,15 @@ async fn another_process_goes_on_with_the_reply_that_was_not_recorded() {
 fn a_script_that_never_ends_is_refused() {
     let error = Script::load("/dev/zero").unwrap_err();
     assert!(matches!(error, ScriptError::Unreadable { .. }), "{error}");
-    assert!(error.to_string().contains("more than 16777216 bytes"), "{error}");
+    assert!(error.to_string().contains("larger than 16 MiB"), "{error}");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("text");
     std::fs::write(&path, "seam").unwrap();
     assert_eq!(backstitch_providers::read_text(&path, 4).unwrap(), "seam");
     let error = backstitch_providers::read_text(&path, 3).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
+    assert!(error.to_string().ends_with("larger than 3 bytes"), "{error}");
+    std::fs::write(&path, b"\xff").unwrap();
+    let error = backstitch_providers::read_text(&path, 4).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
 }
