@@ -158,6 +158,10 @@ fn tell(record: &Record) -> Option<String> {
                 format!("files are restored (as found: rescue:{})", record.position)
             }
         },
+        RecordBody::ResourceChanged(changed) => match &changed.state_object {
+            Some(object) => format!("  resource {}: {} bytes", changed.name, object.length),
+            None => format!("  resource {}: {}", changed.name, line(&changed.state.to_string(), 80)),
+        },
         RecordBody::Rewound(rewound) => {
             let reason = rewound.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             let rescue = rewound.rescue.map(|_| format!(" (files before it: rescue:{})", record.position));

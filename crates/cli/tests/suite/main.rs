@@ -13,6 +13,7 @@ mod lisp_agents;
 mod lisp_eval;
 mod lisp_repl;
 mod lisp_run;
+mod log;
 mod model;
 mod pauses;
 mod sessions;
