@@ -75,6 +75,49 @@ fn a_stop_names_what_it_puts_back() {
 }
 
 #[test]
+fn what_a_person_edits_after_a_stop_is_kept() {
+    let mine = [some("mine\n"), some("new\n"), some("call\n")];
+    for more in [&[][..], &["--shell-effect", "workspace"]] {
+        for (flag, kept) in [(None, true), (Some("keep"), true), (Some("restore"), false)] {
+            let (stage, child) = begun(more);
+            assert_eq!(interrupt(child).code, Some(130));
+            assert_eq!(files(&stage), [some("old\n"), None, None], "{more:?}");
+            edit(&stage);
+            let ran = resume(&stage, flag);
+            // A call that may have had an effect outside is not made again.
+            let by_call = some("call\n").filter(|_| !more.is_empty());
+            let expected = if kept {
+                [mine[0].clone(), mine[1].clone(), by_call]
+            } else {
+                [some("old\n"), None, by_call]
+            };
+            assert_eq!(files(&stage), expected, "{more:?}, {flag:?}: {}", ran.errors);
+            assert_eq!(ran.errors.contains("rescue:"), !kept, "{more:?}, {flag:?}: {}", ran.errors);
+        }
+    }
+}
+
+#[test]
+fn a_stop_that_a_kill_follows_is_settled_by_the_resume() {
+    let (stage, child) = begun(&["--shell-effect", "workspace"]);
+    interrupt(child);
+    edit(&stage);
+    // The call starts again, and this time nothing puts its files back.
+    std::fs::remove_file(stage.path("begun")).unwrap();
+    std::fs::remove_file(stage.path("again")).unwrap();
+    let mut child = stage.command(&["resume"]).spawn().unwrap();
+    wait_until("the call", || stage.path("begun").exists() && stage.path("again").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(files(&stage), [some("mine\n"), some("new\n"), some("call\n")]);
+    std::fs::write(stage.path("files/by_call.txt"), "half\n").unwrap();
+    std::fs::write(stage.path("files/left.txt"), "half\n").unwrap();
+    let ran = resume(&stage, None);
+    assert_eq!(files(&stage), [some("mine\n"), some("new\n"), some("call\n")]);
+    assert_eq!(stage.file("left.txt"), None, "the half of a call is rolled back: {}", ran.errors);
+}
+
+#[test]
 fn a_stop_names_what_it_puts_back_to_programs() {
     let (stage, child) = begun(&["--json"]);
     let ran = interrupt(child);

@@ -51,6 +51,9 @@ pub struct Call {
     pub steps: imbl::OrdMap<String, Value>,
     /// What was last decided about it, since its latest intent.
     pub decision: Option<Arc<Resolved>>,
+    /// Whether the files were restored to what they were before its latest intent, and that was recorded since. Nothing of it is
+    /// left in them, and what they hold now is not its doing.
+    pub files_restored: bool,
     /// The processes that it started, as long as it is not known that they have ended.
     pub processes: imbl::Vector<Arc<ProcessStarted>>,
     /// What is known of it from elsewhere, when it was pending in the conversation that the session adopted.
@@ -69,6 +72,7 @@ impl Call {
             finished: None,
             steps: imbl::OrdMap::new(),
             decision: None,
+            files_restored: false,
             processes: imbl::Vector::new(),
             adopted: None,
             result: None,

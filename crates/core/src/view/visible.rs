@@ -32,6 +32,8 @@ pub(super) struct Visible {
     is_driven: bool,
     /// What the files are, as far as it was recorded.
     pub(super) files: Option<Files>,
+    /// The call that was the last to start writing them.
+    writer: Option<CallId>,
     /// Whether the files still have to be put back to it.
     pub(super) files_are_owed: bool,
     /// The states of snapshotable resources, by stored name.
@@ -147,7 +149,11 @@ impl Visible {
                 call.intent = Some(Recorded::new(session, record, started));
                 call.finished = None;
                 call.decision = None;
-                self.files = Files::of(started.root, started.coverage).or(self.files);
+                call.files_restored = false;
+                if let Some(before) = Files::of(started.root, started.coverage) {
+                    self.files = Some(before);
+                    self.writer = Some(started.call_id);
+                }
             }
             RecordBody::CallFinished(finished) => {
                 let unknown = FoldProblem::UnknownCall { call: finished.call_id };
@@ -198,6 +204,12 @@ impl Visible {
             RecordBody::WorkspaceObserved(observed) => {
                 self.files = Files::of(Some(observed.root), observed.coverage);
                 self.files_are_owed = false;
+                let writer = self.writer.and_then(|call| self.call_index.get(&call).copied());
+                if let Some(index) = writer.filter(|_| observed.cause == ObservationCause::Restored) {
+                    let call = self.edit_call(index);
+                    let before = call.intent.as_ref().and_then(|intent| intent.record.root);
+                    call.files_restored |= before == Some(observed.root);
+                }
             }
             RecordBody::ResourceChanged(changed) => {
                 let known = self.resources.get(&changed.name).map(|known| known.first.clone());

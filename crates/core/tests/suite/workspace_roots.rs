@@ -105,3 +105,34 @@ fn a_fork_owes_its_own_files() {
     let view = JournalView::fold_fork(&writer.view(), &fork.records).unwrap();
     assert_eq!(view.owed_files().map(|files| files.root), None);
 }
+
+#[test]
+fn a_call_is_restored_once_the_files_are_what_they_were_before_it() {
+    let mut writer = Writer::new(1);
+    observe(&mut writer, "start", ObservationCause::Started);
+    let evaluation = writer.start();
+    let calls = writer.answer(evaluation, "", &["{}"]);
+    let is_restored = |writer: &Writer| writer.view().call(calls[0]).unwrap().files_restored;
+    writer.start_call(evaluation, calls[0]);
+    // What a restore found, and a restore to somewhere else, say nothing about it.
+    observe(&mut writer, "as found", ObservationCause::Interrupted);
+    observe(&mut writer, "before 1", ObservationCause::Drifted);
+    observe(&mut writer, "elsewhere", ObservationCause::Restored);
+    assert!(!is_restored(&writer));
+    let cut = writer.head();
+    observe(&mut writer, "before 1", ObservationCause::Restored);
+    assert!(is_restored(&writer));
+    let fork = writer.fork(2, writer.head());
+    let view = JournalView::fold_fork(&writer.view(), &fork.records).unwrap();
+    assert!(view.call(calls[0]).unwrap().files_restored);
+
+    // Going back to before it, and starting the call again, undo that.
+    observe(&mut writer, "edited", ObservationCause::Drifted);
+    assert!(is_restored(&writer));
+    rewind(&mut writer, cut, None);
+    assert!(!is_restored(&writer));
+    observe(&mut writer, "before 1", ObservationCause::Restored);
+    assert!(is_restored(&writer));
+    writer.start_call(evaluation, calls[0]);
+    assert!(!is_restored(&writer));
+}

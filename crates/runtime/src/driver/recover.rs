@@ -243,9 +243,8 @@ impl Driver {
             let state = self.live.state().await;
             open.into_iter().partition(|call| self.continued(&state.view, call).is_some())
         };
-        let (writing, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|call| {
-            keeps_files && call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some())
-        });
+        let (writing, open): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|call| keeps_files && !call.files_restored && writes(call));
         for call in &writing {
             self.live.end_keeping_files(call).await?;
         }
@@ -259,9 +258,8 @@ impl Driver {
         let mut are_lent = false;
         let mut not_begun = open;
         for call in continued {
-            let writes = call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
             match call.session() {
-                Some(child) if writes && has_files(&self.live, child).await? => are_lent = true,
+                Some(child) if writes(&call) && has_files(&self.live, child).await? => are_lent = true,
                 _ => not_begun.push(call),
             }
         }
@@ -334,13 +332,15 @@ impl Driver {
         Ok(false)
     }
 
-    /// Puts the files back to before the call that was writing them. Without one, what changed meanwhile is adopted, put back or
-    /// asked about; and files that are gone altogether are brought back. Gives whether the session goes on.
+    /// Puts the files back to before the call that was writing them. Without one, or where that was done when the call was stopped,
+    /// what changed meanwhile is adopted, put back or asked about; and files that are gone altogether are brought back. Gives
+    /// whether the session goes on.
     async fn put_back_before(&self, open: &[Call], drift: Drift) -> Result<bool, RuntimeError> {
-        let intents = open.iter().filter_map(|call| call.intent.as_ref());
-        let writer =
-            intents.filter(|intent| intent.record.root.is_some()).max_by_key(|intent| intent.point.position);
-        let before = writer.and_then(|intent| Files::of(intent.record.root, intent.record.coverage));
+        let writing =
+            open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
+        let last = writing.max_by_key(|(_, intent)| intent.point.position);
+        let last = last.filter(|(call, _)| !call.files_restored);
+        let before = last.and_then(|(_, intent)| Files::of(intent.record.root, intent.record.coverage));
         if let Some(before) = before {
             let (rescue, objects) = self.live.rescue(before).await?;
             if let Some(root) = rescue {
@@ -378,4 +378,9 @@ impl Driver {
         let last = self.live.state().await.view.recorded_at();
         matches!((self.live.clock().booted_at(), last), (Some(booted), Some(last)) if booted > last)
     }
+}
+
+/// Whether a call was started that may change files.
+fn writes(call: &Call) -> bool {
+    call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some())
 }

@@ -42,6 +42,8 @@ pub(super) struct Rescue {
     pub(super) left_out: Vec<LeftOut>,
     /// What is not covered, or was left alone by the restore: a rollback does not undo what happened to it.
     pub(super) not_restored: Vec<Uncovered>,
+    /// Whether the restore left something alone.
+    pub(super) is_partial: bool,
 }
 
 impl Hold {
@@ -111,6 +113,7 @@ impl Hold {
                 objects,
                 left_out: left_out.map(|one| LeftOut { path: one.path, bytes: one.bytes }).collect(),
                 not_restored,
+                is_partial: false,
             })
         })
         .await

@@ -35,7 +35,7 @@ impl Host {
     /// Appends a record. A handler that is stopped meanwhile must not leave it half appended, so it is not the one who does it.
     async fn append(&self, body: RecordBody) -> Result<(), BoxError> {
         let (live, intent) = (self.live.clone(), self.intent.clone());
-        let appended = self.processes.finish(async move { intent.append(&live, body).await }).await;
+        let appended = self.processes.finish(async move { intent.append(&live, [body]).await }).await;
         appended.unwrap_or(Err(RuntimeError::ShuttingDown)).map_err(Into::into)
     }
 }
@@ -102,7 +102,7 @@ impl ToolHost for Host {
             let root = self.live.workspace().and_then(|workspace| workspace.host_directory());
             let (live, intent) = (self.live.clone(), self.intent.clone());
             let record = |started: backstitch_core::journal::ProcessStarted| async move {
-                intent.append(&live, started.into()).await.map_err(Into::into)
+                intent.append(&live, [started.into()]).await.map_err(Into::into)
             };
             self.processes.run(call, spec, root, record).await
         })

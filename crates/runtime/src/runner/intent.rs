@@ -31,12 +31,16 @@ impl Intent {
     }
 
     /// Appends something that happens while the call runs.
-    pub(super) async fn append(&self, live: &LiveSession, body: RecordBody) -> Result<(), RuntimeError> {
+    pub(super) async fn append(
+        &self,
+        live: &LiveSession,
+        bodies: impl IntoIterator<Item = RecordBody>,
+    ) -> Result<(), RuntimeError> {
         let mut recorded = self.recorded.lock().await;
         let first = (!*recorded).then(|| RecordBody::CallStarted(self.record.clone()));
         live.commit(|_| {
             let mut batch = Batch::at(live.clock().now());
-            for body in first.into_iter().chain([body]) {
+            for body in first.into_iter().chain(bodies) {
                 batch.push(body);
             }
             Ok((Commit::now(batch, None), ()))

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, CallFinished, CallOutcome, Effect, InnerMessage, PauseReason};
+use backstitch_core::journal::{
+    Batch, CallFinished, CallOutcome, Effect, Files, InnerMessage, ObservationCause, PauseReason, RecordBody,
+    WorkspaceObserved,
+};
 use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, Prepared, SessionError};
 use backstitch_core::tool::ToolError;
@@ -86,14 +89,19 @@ impl ToolRunner {
         is_stopped && started.tool.spec.effect != Effect::External
     }
 
-    /// The session was stopped while the call ran. Its files are put back, and it is left as a crash would leave it: open, to be
-    /// made again by whoever resumes.
+    /// The session was stopped while the call ran. Its files are put back, and it is left open, to be made again by whoever resumes.
+    /// That its files were put back is recorded, so that what a person changes from here on is not taken for the call's.
     async fn left_open(&self, started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
-        self.put_back(&started, hold).await?;
+        let rescue = self.put_back(&started, hold).await?;
         let detail = format!("it was stopped; {} is made again when it goes on", started.tool.name());
         let paused = paused(&started.call, PauseReason::Asked, detail);
+        let restored = started.before.filter(|_| !rescue.is_partial).map(|Files { root, coverage }| {
+            let cause = ObservationCause::Restored;
+            WorkspaceObserved { root, coverage, cause, extra: Extra::default() }
+        });
+        let bodies = restored.map(RecordBody::from).into_iter().chain([paused.into()]);
         // With the intent, if that is not recorded yet: it knows what was approved, and with which arguments.
-        let recorded = started.intent.append(&self.live, paused.into()).await;
+        let recorded = started.intent.append(&self.live, bodies).await;
         started.end_resources(false);
         recorded.map(|()| Settled::End(CallEnd::Stopped))
     }
@@ -173,6 +181,7 @@ impl ToolRunner {
             };
             match hold.restore(before).await {
                 Ok(restored) => {
+                    rescue.is_partial = !restored.kept.is_empty();
                     rescue.not_restored.extend(restored.kept.iter().cloned());
                     self.live.note_restored(restored, Some(kept)).await?;
                 }
