@@ -9,6 +9,8 @@ mod terminal;
 
 mod keys;
 mod lisp;
+#[cfg(feature = "crash-points")]
+mod panics;
 mod sessions;
 mod usage;
 
@@ -45,6 +47,8 @@ fn main() -> ExitCode {
             "warning: commands that an agent runs may be able to read the keys in the environment: {error}"
         );
     }
+    #[cfg(feature = "crash-points")]
+    panics::arm();
     let arguments = Arguments::parse();
     let done = match arguments.command {
         Command::Lisp(command) => lisp::run(command),

@@ -3,6 +3,7 @@
 
 mod agents;
 mod approvals;
+mod churn;
 mod command;
 mod endings;
 mod files;
@@ -15,7 +16,9 @@ mod lisp_repl;
 mod lisp_run;
 mod log;
 mod model;
+mod panics;
 mod pauses;
+mod replaced;
 mod sessions;
 mod stage;
 mod stores;

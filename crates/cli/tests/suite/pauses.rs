@@ -110,6 +110,35 @@ fn spent_budgets_are_ended_by_the_printed_commands() {
 }
 
 #[test]
+fn cut_off_answers_are_ended_by_the_printed_command() {
+    let replies = json!([{"text": "Do", "finish_reason": "length"}, {"text": "ne."}]);
+    let paused = || {
+        let stage = Stage::new();
+        let ran = start(&stage, &replies, &[]);
+        assert_eq!((ran.code, ran.output.as_str()), (Some(3), ""), "{ran:?}");
+        (stage, ran)
+    };
+    each_way_ends_it(paused, 0);
+}
+
+#[test]
+fn passed_deadlines_are_ended_by_the_printed_command() {
+    let replies = json!([{"text": "Done.", "delay_ms": 1_500}]);
+    let paused = || {
+        let stage = Stage::new();
+        let ran = start(&stage, &replies, &["--deadline", "200ms"]);
+        assert_eq!((ran.code, ran.output.as_str()), (Some(3), ""), "{ran:?}");
+        (stage, ran)
+    };
+    each_way_ends_it(paused, 0);
+    // Resumed without more time, it says the same again.
+    let (stage, _) = paused();
+    let again = stage.run(&["resume"]);
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert_eq!(execute(&stage, printed(&again).last().unwrap()).output, "Done.\n", "{again:?}");
+}
+
+#[test]
 fn what_somebody_asked_for_is_ended_by_the_printed_command() {
     let replies =
         json!([{"calls": [shell("[ -e ../begun ] || { touch ../begun; sleep 60; }")]}, {"text": "Done."}]);
@@ -121,6 +150,7 @@ fn what_somebody_asked_for_is_ended_by_the_printed_command() {
     let line = ran.errors.lines().find_map(|line| line.split('`').nth(1)).unwrap();
     assert_eq!(execute(&stage, line).output, "Done.\n", "{line}");
 }
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_poisoned_session_is_ended_by_the_printed_commands() {
