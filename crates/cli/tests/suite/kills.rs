@@ -1,6 +1,7 @@
 //! A run that is killed at its beginning leaves a store and a session that every command accepts.
 
 use std::io::BufRead as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -38,8 +39,10 @@ fn a_session_that_was_announced_is_resumed_with_its_mission() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "long runs report how many processes really died")]
 fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
     let mut random = u64::from(std::process::id()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (mut died, mut announced) = (0, 0);
     for run in 0..runs() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let delay = Duration::from_micros((random >> 33) % 200_000);
@@ -48,8 +51,12 @@ fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
         let mut child = stage.command(&["run", "Sew", "--json", "--model", &model]).spawn().unwrap();
         std::thread::sleep(delay);
         child.kill().unwrap();
-        let printed = child.wait_with_output().unwrap().stdout;
-        let was_announced = !printed.is_empty();
+        let killed = child.wait_with_output().unwrap();
+        let was_announced = !killed.stdout.is_empty();
+        if killed.status.signal() == Some(9) {
+            died += 1;
+            announced += u64::from(was_announced);
+        }
         let what = format!("run {run}, killed after {delay:?}, announced: {was_announced}");
 
         if stage.path("store/store.db").exists() {
@@ -78,4 +85,6 @@ fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
         assert_eq!((again.code, again.output.as_str()), (Some(0), "Done.\n"), "{what}: {again:?}");
         assert!(stage.run(&["verify"]).worked_quietly().contains("sound"), "{what}");
     }
+    eprintln!("{died} of {} runs were killed, {announced} of them after they were announced", runs());
+    assert!(died > 0, "no run was killed, so nothing was tried");
 }
