@@ -59,9 +59,10 @@ pub(crate) fn with_tools(compression: &Value, requests: Requests) -> Result<Agen
     replies.push(Reply::text(json!({ "count": count, "total": total }).to_string()));
     let policy = Arc::new(Measured::new(Script { replies }, requests)?);
     let strategy = Registry::<dyn TranscriptCompression>::standard().normalize(compression)?;
-    Ok(Agent::new("examples", "clerk", policy)
-        .with_system("You answer questions about the orders of a shop.")
-        .with_tools(Tools::new([list_orders()?, recall()])?)
+    Ok(Agent::new("examples/clerk")
+        .policy(policy)
+        .instructions("You answer questions about the orders of a shop.")
+        .tools(Tools::new([list_orders()?, recall()])?)
         .with_compression(strategy))
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn with_programs(way: Way, compression: &Value, requests: Requests) -
         .with_signature("{count :int, total :int}".parse()?)
         .with_max_turns(40)
         .with_compression(strategy);
-    Ok(Agent::lisp("examples", "clerk", policy, lisp, Tools::default())?)
+    Ok(Agent::lisp("examples/clerk", policy, lisp, Tools::default())?)
 }
 
 fn programs(way: Way) -> Vec<String> {

@@ -51,8 +51,9 @@ pub(super) fn agent(provider: Provider, turns: usize, latency: Duration) -> Resu
     let options = RequestOptions { stream: false, ..RequestOptions::default() };
     let target = Target::new(provider, "tailor-1");
     let policy = ModelPolicy::new(PolicyName::new("tailor")?, target, None, transport).with_options(options);
-    let agent = Agent::new("bench", "tailor", Arc::new(policy)).with_system("You sew, one stitch at a time.");
-    Ok(agent.with_tools(Tools::new([stitch()?])?))
+    let agent =
+        Agent::new("bench/tailor").policy(Arc::new(policy)).instructions("You sew, one stitch at a time.");
+    Ok(agent.tools(Tools::new([stitch()?])?))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -166,18 +166,28 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Agent, Answered, Backoff, CallEnd, CallRequest, CheckpointError, CheckpointHandler, Contract, Drift,
-    Driver, Ended, Evaluator, Events, Fidelity, FileCheckpointHandler, FilesRestored, FunctionPolicy,
-    Happening, HumanPolicy, LiveSession, MainLoop, MainLoopError, Mission, OnTruncation, Piece, Place,
-    PointSpec, Price, Prices, Replay, Requested, Resume, ResumeOptions, Retrying, Rewind, Runtime,
-    RuntimeError, SessionOptions, SubAgent, Surroundings, SystemClock, Task, Telemetry, TelemetryEvent,
-    ToolRunner, Tools, Watch, entropy, find_call, load_view, locate, read_records,
+    Adapters, Agent, AgentWorkspace, Answered, Backoff, CallEnd, CallRequest, CheckpointError,
+    CheckpointHandler, Contract, Drift, Driver, Ended, Evaluator, EventStream, Fidelity,
+    FileCheckpointHandler, FilesRestored, FunctionPolicy, HumanPolicy, LiveEvent, LiveKind, LiveSession,
+    MainLoop, MainLoopError, Mission, OnTruncation, Place, PointSpec, Price, Prices, Replay, Requested,
+    Resume, ResumeOptions, Retry, Rewind, Run, Runtime, RuntimeError, SessionEvent, SessionOptions, SubAgent,
+    Surroundings, SystemClock, Task, ToolRunner, Tools, describe, entropy, find_call, load_view, locate,
+    one_line, read_records,
 };
 
 #[cfg(feature = "agent-file")]
 pub mod agent_file;
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+mod open;
+#[cfg(feature = "store")]
+pub mod stores;
 #[cfg(feature = "tools")]
 pub mod tools;
+
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+pub use open::{OpenError, OpenRuntime};
+pub use schemars::JsonSchema;
+pub use tokio_util::sync::CancellationToken;
 
 /// What most programs need: `use backstitch::prelude::*`.
 pub mod prelude {

@@ -2,27 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
+use backstitch_core::execution::Resources;
 use backstitch_core::machine::{Machinery, ToolLoops};
-use backstitch_core::ports::Policy;
-use backstitch_core::prompt::{BoundPrompt, Rendered, fingerprint};
+use backstitch_core::ports::{Policy, Workspace};
+use backstitch_core::prompt::{BoundPrompt, Output, Rendered, fingerprint};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
-use backstitch_core::tool::ToolSpec;
+use backstitch_core::tool::{Tool, ToolSpec};
 use backstitch_repl::LispOptions;
 use backstitch_repl::transcript::{Compressed, TranscriptCompression};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::adapters::Adapters;
 use crate::driver::Backoff;
 use crate::error::RuntimeError;
 use crate::evaluate::Contract;
+use crate::policy::NoPolicy;
 use crate::prices::Prices;
 use crate::runner::Tools;
+use crate::spans::Contents;
 use crate::sub_agent::SubAgent;
 
 /// How evaluations go unless something else is said: as long as they like, but not in circles.
@@ -49,6 +56,46 @@ impl OnTruncation {
 }
 
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
+type MakeResources = dyn Fn() -> Resources + Send + Sync;
+
+/// The files that an agent works on.
+#[derive(Clone)]
+pub enum AgentWorkspace {
+    /// A directory, which the runtime opens.
+    Directory(PathBuf),
+    /// A workspace that is open.
+    Open(Arc<dyn Workspace>),
+}
+
+impl From<&str> for AgentWorkspace {
+    fn from(directory: &str) -> Self {
+        Self::Directory(directory.into())
+    }
+}
+
+impl From<&std::path::Path> for AgentWorkspace {
+    fn from(directory: &std::path::Path) -> Self {
+        Self::Directory(directory.to_owned())
+    }
+}
+
+impl From<PathBuf> for AgentWorkspace {
+    fn from(directory: PathBuf) -> Self {
+        Self::Directory(directory)
+    }
+}
+
+impl From<String> for AgentWorkspace {
+    fn from(directory: String) -> Self {
+        Self::Directory(directory.into())
+    }
+}
+
+impl<W: Workspace + 'static> From<Arc<W>> for AgentWorkspace {
+    fn from(workspace: Arc<W>) -> Self {
+        Self::Open(workspace)
+    }
+}
 
 /// What drives a session. A clone is cheap.
 #[derive(Clone)]
@@ -61,6 +108,15 @@ pub struct Agent {
     pub system: Option<String>,
     /// Who decides.
     pub policy: Arc<dyn Policy>,
+    /// The name of the model that decides, until a runtime has opened it.
+    pub(crate) model: Option<String>,
+    /// The files of the sessions that it starts.
+    pub(crate) files: Option<AgentWorkspace>,
+    /// Makes the resources of each session that it is driven in.
+    pub(crate) resources: Option<Arc<MakeResources>>,
+    bound: Option<Arc<BoundPrompt>>,
+    /// What is wrong with its definition.
+    problem: Option<Arc<RuntimeError>>,
     /// What may be called.
     pub tools: Tools,
     /// Keys that must be neither recorded nor sent, besides those of its policy.
@@ -90,6 +146,9 @@ pub struct Agent {
     /// The definition of the agent as data, without secrets: it is recorded with a new session.
     pub definition: Value,
     set_up: Arc<SetUp>,
+    pub(crate) contents: Contents,
+    /// Opens models of sub-agents.
+    pub(crate) adapters: Option<Arc<dyn Adapters>>,
 }
 
 /// What a system message was rendered from.
@@ -104,13 +163,21 @@ pub(crate) struct PromptSource {
 }
 
 impl Agent {
-    /// An agent whose policy decides, without tools and limits.
-    pub fn new(ns: impl Into<String>, key: impl Into<String>, policy: Arc<dyn Policy>) -> Self {
+    /// An agent of this name, without tools and limits. It needs a [model](Agent::model) or a [policy](Agent::policy). The name
+    /// may have a namespace before a slash, as in `shop/tailor`.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let (ns, key) = name.rsplit_once('/').unwrap_or(("", &name));
         Self {
-            ns: ns.into(),
-            key: key.into(),
+            ns: ns.to_owned(),
+            key: key.to_owned(),
             system: None,
-            policy,
+            policy: Arc::new(NoPolicy::default()),
+            model: None,
+            files: None,
+            resources: None,
+            bound: None,
+            problem: None,
             tools: Tools::default(),
             secrets: Secrets::default(),
             machinery: None,
@@ -127,21 +194,84 @@ impl Agent {
             loops: LOOPS,
             definition: Value::Null,
             set_up: Arc::new(|_| {}),
+            contents: Contents::LeftOut,
+            adapters: None,
         }
     }
 
-    /// Gives it a system message.
+    /// Decides with a model, named by one string as on the command line: `PROVIDER:MODEL`, or `scripted:FILE`. The runtime that
+    /// drives the agent opens it.
     #[must_use]
-    pub fn with_system(mut self, system: impl Into<String>) -> Self {
-        self.system = Some(system.into());
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(name.into());
         self
     }
 
-    /// Gives it tools.
+    /// Decides with a policy: a model, a person, a script, any function.
     #[must_use]
-    pub fn with_tools(mut self, tools: Tools) -> Self {
-        self.tools = tools;
+    pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
+        self.policy = Arc::new(policy);
+        self.model = None;
         self
+    }
+
+    /// Sets the system message.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.system = Some(text.into());
+        self
+    }
+
+    /// Adds tools. Two tools of one name are an error when the agent is used.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<Tool>>) -> Self {
+        let all = self.tools.iter().cloned().chain(tools.into_iter().map(Into::into));
+        match Tools::new(all) {
+            Ok(tools) => self.tools = tools,
+            Err(error) => self.fail(error.into()),
+        }
+        self
+    }
+
+    /// Works on the files of a directory, or of any other workspace.
+    #[must_use]
+    pub fn workspace(mut self, workspace: impl Into<AgentWorkspace>) -> Self {
+        self.files = Some(workspace.into());
+        self
+    }
+
+    /// Gives its tools resources, made anew for each session: two sessions share none unless the function shares them.
+    #[must_use]
+    pub fn resources(mut self, resources: impl Fn() -> Resources + Send + Sync + 'static) -> Self {
+        self.resources = Some(Arc::new(resources));
+        self
+    }
+
+    /// Answers with a value of this type: the model is given its schema, and an answer that does not fit is refused once.
+    #[must_use]
+    pub fn answers_with<T: DeserializeOwned + JsonSchema + 'static>(mut self) -> Self {
+        match Contract::new(Output::value::<T>()) {
+            Ok(contract) => self.output = Some(Arc::new(contract)),
+            Err(error) => self.fail(error.into()),
+        }
+        self
+    }
+
+    /// Follows a prompt: its name, text, tools and output take the place of the agent's when an evaluation starts.
+    #[must_use]
+    pub fn prompt(mut self, prompt: BoundPrompt) -> Self {
+        self.bound = Some(Arc::new(prompt));
+        self
+    }
+
+    /// Keeps the first problem of its definition for when it is used.
+    fn fail(&mut self, error: RuntimeError) {
+        self.problem.get_or_insert_with(|| Arc::new(error));
+    }
+
+    /// The prompt that it follows, where it follows one.
+    pub(crate) fn bound(&self) -> Option<&BoundPrompt> {
+        self.bound.as_deref()
     }
 
     /// Keeps these keys out of everything that its tools give back. Those of its policy are kept out anyway.
@@ -279,11 +409,41 @@ impl Agent {
         self
     }
 
+    /// Puts contents into `tracing` spans as well: texts, arguments and results. Without it spans hold names, numbers and kinds
+    /// of errors. Sub-agents inherit it.
+    #[must_use]
+    pub fn with_contents_in_spans(mut self) -> Self {
+        self.contents = Contents::Told;
+        self
+    }
+
     /// Says what the agent is, as data without secrets.
     #[must_use]
     pub fn with_definition(mut self, definition: Value) -> Self {
         self.definition = definition;
         self
+    }
+
+    /// The agent with its model opened, and those of its sub-agents seen to be there.
+    pub(crate) fn resolved(&self, adapters: &Arc<dyn Adapters>) -> Result<Self, RuntimeError> {
+        if let Some(problem) = &self.problem {
+            return Err(RuntimeError::Shared(problem.clone()));
+        }
+        let mut agent = self.clone();
+        if let Some(model) = &self.model {
+            agent.policy = adapters.model(model).map_err(|source| RuntimeError::Model {
+                agent: self.prompt_name(),
+                model: model.clone(),
+                source: Arc::from(source),
+            })?;
+        } else if self.policy.name().as_str() == NoPolicy::NAME {
+            return Err(RuntimeError::NoModel { agent: self.prompt_name() });
+        }
+        agent.adapters = Some(adapters.clone());
+        for below in self.tools.iter().filter_map(SubAgent::behind) {
+            below.check(adapters)?;
+        }
+        Ok(agent)
     }
 
     pub(crate) fn machinery(&self) -> Arc<dyn Machinery> {

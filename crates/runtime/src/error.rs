@@ -9,6 +9,9 @@ use backstitch_core::prompt::PromptError;
 use backstitch_core::session::{SessionError, SnapshotRestoreError};
 use backstitch_core::view::FoldError;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use crate::driver::Ended;
 use crate::entropy::EntropyError;
 use crate::evaluate::InvalidSchema;
@@ -213,12 +216,59 @@ pub enum RuntimeError {
         /// How it ended instead.
         ended: Box<Ended>,
     },
+    /// An agent has neither a model nor a policy.
+    #[error("agent {agent} has no model: name one, or give it a policy")]
+    NoModel {
+        /// The agent.
+        agent: String,
+    },
+    /// The model of an agent cannot be opened.
+    #[error("the model {model} of agent {agent} cannot be opened")]
+    Model {
+        /// The agent.
+        agent: String,
+        /// The model, as it was named.
+        model: String,
+        /// What is wrong.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// The directory of an agent cannot be opened.
+    #[error("the workspace {} cannot be opened", directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// An answer is no value of the type that was asked for.
+    #[error("the answer is no {wanted}: {reason}")]
+    AnswerType {
+        /// The type.
+        wanted: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The same error, for several readers.
+    #[error(transparent)]
+    Shared(Arc<RuntimeError>),
     /// A process that an interrupted call has left could not be ended.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// A task of the runtime was cut off, because the async runtime shuts down.
     #[error("the async runtime is shutting down")]
     ShuttingDown,
+}
+
+impl RuntimeError {
+    /// The error itself, where it is shared.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Shared(shared) => shared.cause(),
+            own => own,
+        }
+    }
 }
 
 /// Where a call was made, for the text of an error.

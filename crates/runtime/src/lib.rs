@@ -4,6 +4,7 @@
 //! clocks, and [`entropy`] draws from the operating system what has to be different every time. A [`LiveSession`] is a session
 //! that this process drives, and the [`ToolRunner`] is the one door through which any tool runs on it.
 
+mod adapters;
 mod adopt;
 mod adopt_state;
 mod agent;
@@ -21,22 +22,23 @@ mod main_loop;
 mod policy;
 mod prices;
 mod process;
+mod registry;
 mod replay;
+mod run;
 mod runner;
 mod runtime;
 mod schema;
 mod spans;
 mod sub_agent;
-mod telemetry;
-mod watch;
 
-pub use agent::{Agent, OnTruncation};
+pub use adapters::Adapters;
+pub use agent::{Agent, AgentWorkspace, OnTruncation};
 pub use clock::SystemClock;
-pub use driver::{Answered, Backoff, Drift, Driver, Ended, Fidelity, Mission, Piece, ResumeOptions};
+pub use driver::{Answered, Backoff, Drift, Driver, Ended, Fidelity, Mission, ResumeOptions};
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use evaluate::{Contract, Evaluator, InvalidSchema, Requested, Resume};
-pub use events::Events;
+pub use events::{EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line};
 pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
 pub use live::{FilesRestored, LiveSession, LiveState, StateView, Surroundings, load_view, read_records};
 pub use main_loop::{
@@ -46,8 +48,7 @@ pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
 pub use process::end_survivors;
 pub use replay::Replay;
+pub use run::Run;
 pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
 pub use runtime::{Runtime, SessionOptions};
 pub use sub_agent::SubAgent;
-pub use telemetry::{Telemetry, TelemetryEvent};
-pub use watch::{Happening, Retrying, Watch};

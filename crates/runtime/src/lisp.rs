@@ -13,9 +13,8 @@ impl Agent {
     /// An agent that answers with programs, which call these tools. It is driven, resumed and gone back with as any other;
     /// each call that a program makes runs through the tool runner and is a transaction of its own.
     pub fn lisp(
-        ns: impl Into<String>,
-        key: impl Into<String>,
-        policy: Arc<dyn Policy>,
+        name: impl Into<String>,
+        policy: impl Policy + 'static,
         lisp: LispAgent,
         tools: Tools,
     ) -> Result<Self, AgentError> {
@@ -33,9 +32,10 @@ impl Agent {
             "data": lisp.data.keys().collect::<Vec<_>>(),
         });
         let system = lisp.system();
-        let mut agent = Self::new(ns, key, policy)
-            .with_tools(tools)
-            .with_system(system)
+        let mut agent = Self::new(name)
+            .policy(policy)
+            .tools(tools)
+            .instructions(system)
             .with_definition(definition)
             .with_max_depth(options.max_depth)
             .with_machinery(Arc::new(machinery));

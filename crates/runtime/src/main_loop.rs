@@ -18,9 +18,9 @@ use backstitch_core::prompt::BoundPrompt;
 use backstitch_core::session::{SessionError, Snapshot, SnapshotRestoreError};
 
 use crate::agent::Agent;
-use crate::driver::{Answered, Ended, Mission, ResumeOptions, Saver};
+use crate::driver::{Answered, Mission, ResumeOptions, Saver};
 use crate::error::RuntimeError;
-use crate::evaluate::Evaluator;
+use crate::evaluate::{Begin, Evaluator};
 use crate::runtime::{Runtime, SessionOptions};
 
 /// A loop that answers requests.
@@ -62,14 +62,24 @@ pub trait MainLoop: Send + Sync {
                 Saver::new(move |snapshot| handler.save(&request, snapshot))
             });
             let runtime = self.runtime();
-            let ended = match self.create_prompt(&request) {
-                Task::Mission(agent, mission) => {
-                    drive(runtime, *agent, mission, saved.as_ref(), options, saver).await?
-                }
+            let (agent, prompt, mission) = match self.create_prompt(&request) {
+                Task::Mission(agent, mission) => (agent, None, mission),
                 Task::Prompt(agent, prompt) => {
-                    evaluate(runtime, *agent, &prompt, saved.as_ref(), options, saver).await?
+                    let mission = Mission::new(prompt.mission().to_vec());
+                    (agent, Some(prompt), mission)
                 }
             };
+            let evaluator = Evaluator::of(*agent).saving(saver);
+            let (session, begin) = match &saved {
+                Some(snapshot) => {
+                    let session = evaluator.adopt_session(runtime, snapshot, options).await?;
+                    (session, Begin::Resume(ResumeOptions::default()))
+                }
+                None => (evaluator.create_session(runtime, options).await?, Begin::Mission(mission)),
+            };
+            let ended = evaluator.run(prompt.as_ref(), &session, begin, || {}).await;
+            session.release().await?;
+            let ended = ended?;
             let answered = ended.answer()?;
             if let Some(handler) = &handler {
                 handler.clear(&request).map_err(MainLoopError::Checkpoint)?;
@@ -98,51 +108,6 @@ impl From<(Agent, BoundPrompt)> for Task {
     fn from((agent, prompt): (Agent, BoundPrompt)) -> Self {
         Self::Prompt(Box::new(agent), prompt)
     }
-}
-
-/// Drives an agent to its end, from a snapshot if there is one.
-async fn drive(
-    runtime: &Runtime,
-    agent: Agent,
-    mission: Mission,
-    saved: Option<&Snapshot>,
-    options: SessionOptions,
-    saver: Option<Arc<Saver>>,
-) -> Result<Ended, RuntimeError> {
-    let driver = match saved {
-        Some(snapshot) => runtime.adopt_snapshot(agent, snapshot, options).await?,
-        None => runtime.create(agent, options).await?,
-    };
-    let driver = driver.saving(saver);
-    let mut ended = match saved {
-        Some(_) => driver.resume(ResumeOptions::default()).await,
-        None => driver.start(mission).await,
-    };
-    // The driver sees to it that this ends.
-    while let Ok(Ended::Superseded { evaluation, .. }) = ended {
-        ended = driver.start_over(evaluation).await;
-    }
-    driver.session().release().await?;
-    ended
-}
-
-/// Evaluates a prompt to its end, from a snapshot if there is one.
-async fn evaluate(
-    runtime: &Runtime,
-    agent: Agent,
-    prompt: &BoundPrompt,
-    saved: Option<&Snapshot>,
-    options: SessionOptions,
-    saver: Option<Arc<Saver>>,
-) -> Result<Ended, RuntimeError> {
-    let evaluator = Evaluator::of(agent).with_telemetry(runtime.telemetry().clone()).saving(saver);
-    let session = match saved {
-        Some(snapshot) => evaluator.adopt_session(runtime, snapshot, options).await?,
-        None => evaluator.create_session(runtime, options).await?,
-    };
-    let ended = evaluator.evaluate(prompt, &session, saved.is_some()).await;
-    session.release().await?;
-    ended
 }
 
 /// A request could not be answered.

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{Decision, InboxId, InboxItem, InboxKind, Outcome, Resolved};
+use backstitch_core::journal::{
+    Decision, InboxId, InboxItem, InboxKind, Outcome, Position, Record, Resolved,
+};
 use backstitch_core::ports::{Claim, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
@@ -17,15 +19,15 @@ use backstitch_core::time::Clock;
 use backstitch_core::view::{Checkpoint, JournalView};
 use serde_json::Value;
 
+use crate::adapters::{Adapters, NoAdapters};
 use crate::agent::Agent;
 use crate::clock::SystemClock;
 use crate::driver::Driver;
 use crate::entropy;
 use crate::error::RuntimeError;
-use crate::events::Events;
 use crate::history::{Fork, PointSpec};
-use crate::live::{LiveSession, Surroundings, load_view};
-use crate::telemetry::Telemetry;
+use crate::live::{LiveSession, Surroundings, load_view, read_records};
+use crate::registry::Registry;
 
 /// What a session lives with.
 #[derive(Default)]
@@ -62,14 +64,21 @@ pub struct Runtime {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     owner: Owner,
-    telemetry: Telemetry,
+    adapters: Arc<dyn Adapters>,
+    registry: Arc<Registry>,
 }
 
 impl Runtime {
     /// The runtime of this process on a store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let owner = Owner::new(format!("process {}", std::process::id()));
-        Self { store, clock: Arc::new(SystemClock::default()), owner, telemetry: Telemetry::default() }
+        Self {
+            store,
+            clock: Arc::new(SystemClock::default()),
+            owner,
+            adapters: Arc::new(NoAdapters),
+            registry: Arc::default(),
+        }
     }
 
     /// Takes its time from another clock.
@@ -86,11 +95,19 @@ impl Runtime {
         self
     }
 
-    /// Publishes telemetry here.
+    /// Opens models and directories that agents name.
     #[must_use]
-    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
-        self.telemetry = telemetry;
+    pub fn with_adapters(mut self, adapters: Arc<dyn Adapters>) -> Self {
+        self.adapters = adapters;
         self
+    }
+
+    pub(crate) fn adapters(&self) -> &Arc<dyn Adapters> {
+        &self.adapters
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
     }
 
     /// Where sessions are kept.
@@ -101,11 +118,6 @@ impl Runtime {
     /// Where the time comes from.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
-    }
-
-    /// Where telemetry is published.
-    pub(crate) fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
     }
 
     /// Creates a session.
@@ -155,7 +167,7 @@ impl Runtime {
     }
 
     /// Forks a session at a place. The workspace among the options has to be the fork's own.
-    pub async fn fork(
+    pub async fn fork_session(
         &self,
         parent: SessionId,
         at: PointSpec,
@@ -186,9 +198,9 @@ impl Runtime {
         Ok(self.view(session).await?.checkpoints())
     }
 
-    /// The records of a session as they come, from a position on, whoever writes them.
-    pub fn events(&self, session: SessionId) -> Events {
-        Events::new(self.store.clone(), session)
+    /// The records of a session that are durable now.
+    pub async fn records(&self, session: SessionId) -> Result<Vec<Record>, RuntimeError> {
+        read_records(&*self.store, session, Position::START, None).await
     }
 
     /// Says something to a session, whoever drives it. A session without an open evaluation starts one with it when it is resumed.
@@ -240,7 +252,7 @@ impl Runtime {
     }
 
     pub(crate) fn driver(&self, live: Arc<LiveSession>, agent: Agent) -> Driver {
-        Driver::with_telemetry(live, agent, self.telemetry.clone())
+        Driver::new(live, agent)
     }
 
     pub(crate) fn surroundings(

@@ -14,7 +14,7 @@ use super::error::{AgentFileError, KeyOf, Problem};
 use super::keys::{KEY_VARIABLES, checked_url, is_loopback, key_variables};
 use super::model::{ModelName, ModelProvider};
 use super::offered::{Offered, below};
-use super::values::{Money, Span, Thinking};
+use super::values::{Span, Thinking};
 use crate::message::PolicyName;
 use crate::ports::Policy;
 use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
@@ -81,12 +81,12 @@ impl AgentDefinition {
         self.check_prices()?;
         let secrets = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
         let secrets = Secrets::new(secrets.map(|key| key.trim().to_owned()));
-        let policy = self.policy(options)?;
+        let policy = self.policy_with(options)?;
         let (mut agent, lisp) = match self.mode {
             AnswerMode::Tools => (self.with_calls(policy, tools)?, None),
             AnswerMode::Lisp => {
                 let lisp = self.lisp()?;
-                let agent = Agent::lisp(&self.ns, &self.name, policy, lisp.clone(), tools)
+                let agent = Agent::lisp(format!("{}/{}", self.ns, self.name), policy, lisp.clone(), tools)
                     .map_err(|error| Problem::new(["data"], error))?;
                 (agent, Some(lisp))
             }
@@ -109,7 +109,7 @@ impl AgentDefinition {
 
     /// An agent that answers with words and calls.
     fn with_calls(&self, policy: Arc<dyn Policy>, tools: Tools) -> Result<Agent, AgentFileError> {
-        let mut agent = Agent::new(&self.ns, &self.name, policy).with_tools(tools);
+        let mut agent = Agent::new(format!("{}/{}", &self.ns, &self.name)).policy(policy).tools(tools);
         if let Some(turns) = self.max_turns {
             agent = agent.with_max_turns(turns);
         }
@@ -124,12 +124,8 @@ impl AgentDefinition {
 
     /// What models cost.
     fn known_prices(&self) -> Prices {
-        let price = |price: &PriceDefinition| Price {
-            input: price.input.micros(),
-            cache_read: price.cache_read.map(Money::micros),
-            cache_write: price.cache_write.map(Money::micros),
-            output: price.output.micros(),
-        };
+        let price =
+            |price: &PriceDefinition| Price { input: price.input.micros(), output: price.output.micros() };
         Prices(self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect())
     }
 
@@ -234,7 +230,20 @@ impl AgentDefinition {
         Problem { key, message: format!("{error}{}", source.unwrap_or_default()) }
     }
 
-    fn policy(&self, options: BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
+    /// A definition that names a model and nothing else.
+    pub fn of_model(name: &str) -> Result<Self, AgentFileError> {
+        let model: ModelName = name.parse().map_err(|error| Problem::new(["model"], error))?;
+        let mut definition = Self::default();
+        definition.set_model(model)?;
+        Ok(definition)
+    }
+
+    /// The policy that asks its model, with keys from the environment.
+    pub fn policy(&self) -> Result<Arc<dyn Policy>, AgentFileError> {
+        self.policy_with(BuildOptions::default())
+    }
+
+    fn policy_with(&self, options: BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
         let name = PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
         let model = self
             .model

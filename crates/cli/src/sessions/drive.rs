@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow};
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::id::SessionId;
-use backstitch::journal::Position;
 use backstitch::ports::Workspace;
 use backstitch::{
     Drift, Ended, Evaluator, Fidelity, LiveSession, ResumeOptions, RuntimeError, SessionOptions, SystemClock,
@@ -23,7 +22,6 @@ use super::ending::{Driven, finish};
 use super::holder::{WhenDriven, set_free};
 use super::live::{Announced, Announcement, Live};
 use super::place::{Place, short, uncovered, uncovered_paths};
-use super::restores::Restores;
 use super::signals::Signals;
 use crate::usage::Usage;
 
@@ -42,7 +40,7 @@ impl Run {
         let built = built(&definition)?;
         let live = Live::new(common.json);
         let prompt = built.asking(&self.mission)?;
-        let evaluator = live.follow(Evaluator::of(live.watch(built.agent)));
+        let evaluator = Evaluator::of(built.agent);
         let stopper = Stopper::start(&evaluator, &live)?;
         let here = std::env::current_dir()?;
         let place = Place::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
@@ -72,8 +70,7 @@ impl Run {
         }
         let announced = live.begin_when_asked(Announcement { event, status, more: uncovered_event });
         let driving = evaluator.evaluate(&prompt, &session, false);
-        let restores = Restores::from(session.store().clone(), id, Position::START);
-        let driven = stopper.driven(common, &live, &session, restores, driving).await;
+        let driven = stopper.driven(common, &live, &session, driving).await;
         announced.close(finish(common, &live, &definition, &session, driven).await)
     }
 }
@@ -211,7 +208,7 @@ impl Opened {
         limited.deadline = model.deadline.or(limited.deadline);
         let built = built(&limited)?;
         let live = Live::new(common.json);
-        let evaluator = live.follow(Evaluator::of(live.watch(built.agent.clone())));
+        let evaluator = Evaluator::of(built.agent.clone());
         let stopper = Stopper::start(&evaluator, &live)?;
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
         set_free(common, &place, session, when).await?;
@@ -235,9 +232,7 @@ impl Opened {
         common: &Common,
         driving: impl Future<Output = Result<Ended, RuntimeError>>,
     ) -> Driven {
-        let head = self.session.state().await.view.head();
-        let restores = Restores::from(self.session.store().clone(), self.session.id(), head);
-        self.stopper.driven(common, &self.live, &self.session, restores, driving).await
+        self.stopper.driven(common, &self.live, &self.session, driving).await
     }
 
     async fn finish(&self, common: &Common, driven: Driven) -> anyhow::Result<ExitCode> {
@@ -272,20 +267,18 @@ impl Stopper {
         Ok(Self { listener, interrupted })
     }
 
-    /// Drives a session, and reports what happens beside it: waits, retries, and files that are put back.
+    /// Drives a session, and shows its events.
     async fn driven(
         &self,
         common: &Common,
         live: &Live,
         session: &LiveSession,
-        restores: Restores,
         driving: impl Future<Output = Result<Ended, RuntimeError>>,
     ) -> Driven {
-        let restores = Arc::new(tokio::sync::Mutex::new(restores));
-        let beside = [live.tick(), live.retries(session), live.restores(common, session, restores.clone())];
+        let (following, tick) = (live.follow(common, session.events()), live.tick());
         let ended = driving.await;
-        beside.iter().for_each(JoinHandle::abort);
-        live.report_restores(common, &mut *restores.lock().await).await;
+        tick.abort();
+        following.finish().await;
         Driven { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
     }
 }

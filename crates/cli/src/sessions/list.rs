@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use backstitch::journal::{Origin, PauseReason, Role};
 use backstitch::ports::Store as _;
+use backstitch::stores::{self, Known};
 use backstitch::view::{Driver, JournalView, SessionStatus};
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
-use super::place::{Place, short};
-use super::stores::{self, Known};
+use super::place::{Place, elsewhere, short};
 
 #[derive(Args)]
 pub(crate) struct List {
@@ -24,7 +24,7 @@ impl List {
         if !self.all {
             return Self::one(common, &Place::for_reading(common)?, None).await;
         }
-        let all = stores::all()?;
+        let all = stores::all().map_err(elsewhere)?;
         if all.is_empty() && !common.json {
             println!("there are no stores yet: `backstitch run` creates one");
         }

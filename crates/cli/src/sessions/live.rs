@@ -10,20 +10,20 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use backstitch::id::CallId;
-use backstitch::journal::{InnerMessage, Role};
-use backstitch::ports::Delta;
-use backstitch::session::Session;
+use backstitch::id::{CallId, SessionId};
+use backstitch::journal::{InnerMessage, RecordBody, Role};
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
-use backstitch::{Agent, Evaluator, Happening, LiveSession, Piece, Retrying, Telemetry, TelemetryEvent};
+use backstitch::{EventStream, FilesRestored, LiveKind, Retry, SessionEvent};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::Common;
 use super::ending::{INTERRUPTED, ended, stopped};
 use super::list::line;
 use super::place::short;
-use super::restores::Restores;
+use super::restores::Restore;
 use crate::terminal;
 
 /// How long nothing is said before a sign of life is.
@@ -94,6 +94,20 @@ impl Drop for Announced {
     }
 }
 
+/// The task that shows the events of a session.
+pub(super) struct Following {
+    done: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Following {
+    /// Shows what has happened and was not shown yet, and ends.
+    pub(super) async fn finish(self) {
+        let _ = self.done.send(());
+        let _ = self.task.await;
+    }
+}
+
 impl Live {
     pub(super) fn new(json: bool) -> Self {
         let mode = match (json, std::io::stdout().is_terminal()) {
@@ -112,29 +126,58 @@ impl Live {
         Self { mode, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// An agent whose messages are shown as they are recorded.
-    pub(super) fn watch(&self, agent: Agent) -> Agent {
-        let live = self.clone();
-        agent.and_set_up(move |session: &mut Session| {
-            let live = live.clone();
-            session.observe::<InnerMessage>(move |observation| {
-                let known = observation.old.len();
-                observation.new.iter().skip(known).for_each(|message| live.message(message));
-                Ok(())
-            });
-        })
+    /// Shows the events of a session until it was driven to its end, and all that happened before.
+    pub(super) fn follow(&self, common: &Common, mut events: EventStream) -> Following {
+        let (live, common) = (self.clone(), common.clone());
+        let session = events.session();
+        let (done, mut is_done) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    event = events.next() => event,
+                    _ = &mut is_done => break,
+                };
+                match event {
+                    Ok(Some(event)) => live.show(&common, session, &event),
+                    Ok(None) => return,
+                    Err(error) => return live.status(&format!("the session cannot be followed: {error}")),
+                }
+            }
+            while let Ok(Some(event)) = events.ready().await {
+                live.show(&common, session, &event);
+            }
+        });
+        Following { done, task }
     }
 
-    /// An evaluator whose answers and calls are shown.
-    pub(super) fn follow(&self, evaluator: Evaluator) -> Evaluator {
-        let telemetry = Telemetry::default();
-        let (live, of_pieces) = (self.clone(), self.clone());
-        telemetry.subscribe(move |event| match event {
-            TelemetryEvent::ToolInvoked(invoked) => live.invoked(invoked),
-            TelemetryEvent::Progress { call, progress } => live.progress(*call, progress),
+    fn show(&self, common: &Common, session: SessionId, event: &SessionEvent) {
+        match event {
+            SessionEvent::Record(record) => {
+                match &record.body {
+                    RecordBody::MessageAppended(message) => self.message(message),
+                    body => self.invocations(body),
+                }
+                if let Some(restored) = FilesRestored::of(&record.body) {
+                    self.restored(common, &Restore::new(session, restored));
+                }
+            }
+            SessionEvent::Live(event) => match &event.kind {
+                LiveKind::Text { turn, text, .. } => self.piece("text", *turn, text),
+                LiveKind::Reasoning { turn, text, .. } => self.piece("reasoning", *turn, text),
+                LiveKind::Retry(retry) => self.retry(retry),
+                LiveKind::Progress { call, progress } => self.progress(*call, progress),
+                LiveKind::Output { call, text } => self.output(*call, text),
+                LiveKind::SubAgent(record) => self.invocations(&record.body),
+                _ => {}
+            },
             _ => {}
-        });
-        evaluator.with_telemetry(telemetry).on_delta(move |piece| of_pieces.piece(piece))
+        }
+    }
+
+    /// Shows the tools that were invoked.
+    fn invocations(&self, body: &RecordBody) {
+        let RecordBody::SliceChanged(change) = body else { return };
+        change.appended::<ToolInvoked>().iter().for_each(|invoked| self.invoked(invoked));
     }
 
     /// Shows a sign of life whenever nothing was shown for long. Aborting the task ends it.
@@ -148,23 +191,15 @@ impl Live {
         })
     }
 
-    /// Tells of waits before the model is asked again. Aborting the task ends it.
-    pub(super) fn retries(&self, session: &LiveSession) -> tokio::task::JoinHandle<()> {
-        let (live, mut watch) = (self.clone(), session.watch());
-        tokio::spawn(async move {
-            while let Ok(Some(happening)) = watch.next().await {
-                let Happening::Retry(retry) = happening else { continue };
-                let wait = retry.wait.as_secs_f64();
-                live.event(json!({
-                    "v": 1, "event": "retry", "turn": retry.turn, "attempt": retry.attempt, "seconds": wait,
-                    "kind": retry.kind, "message": retry.message,
-                }));
-                let Retrying { kind, message, .. } = &retry;
-                live.status(&format!(
-                    "the model did not answer ({kind}): {message}; asking again in {wait:.1} s"
-                ));
-            }
-        })
+    /// Shows that the model is asked again after a wait.
+    fn retry(&self, retry: &Retry) {
+        let wait = retry.wait.as_secs_f64();
+        self.event(json!({
+            "v": 1, "event": "retry", "turn": retry.turn, "attempt": retry.attempt, "seconds": wait,
+            "kind": retry.kind, "message": retry.message,
+        }));
+        let Retry { kind, message, .. } = retry;
+        self.status(&format!("the model did not answer ({kind}): {message}; asking again in {wait:.1} s"));
     }
 
     /// The text of an answer, unless it was seen already.
@@ -232,33 +267,10 @@ impl Live {
         }
     }
 
-    /// Reports files that are put back, as soon as that is recorded. Aborting the task ends it.
-    pub(super) fn restores(
-        &self,
-        common: &Common,
-        session: &LiveSession,
-        restores: Arc<tokio::sync::Mutex<Restores>>,
-    ) -> tokio::task::JoinHandle<()> {
-        let (live, common, mut head) = (self.clone(), common.clone(), session.durable_head());
-        tokio::spawn(async move {
-            while head.changed().await.is_ok() {
-                let mut restores = restores.lock().await;
-                live.report_restores(&common, &mut restores).await;
-            }
-        })
-    }
-
-    /// Reports files that were put back since this was last asked.
-    pub(super) async fn report_restores(&self, common: &Common, restores: &mut Restores) {
-        match restores.new_ones().await {
-            Ok(all) => {
-                for restored in all {
-                    self.event(restored.event(common));
-                    restored.lines(common).iter().for_each(|line| self.status(line));
-                }
-            }
-            Err(error) => self.status(&format!("which files were put back cannot be read: {error}")),
-        }
+    /// Reports files that were restored.
+    fn restored(&self, common: &Common, restore: &Restore) {
+        self.event(restore.event(common));
+        restore.lines(common).iter().for_each(|line| self.status(line));
     }
 
     /// Whether a session was announced whose end was not.
@@ -287,15 +299,11 @@ impl Live {
         std::process::exit(INTERRUPTED.into());
     }
 
-    fn piece(&self, piece: &Piece) {
-        let (kind, text) = match &piece.delta {
-            Delta::Text(text) => ("text", text),
-            Delta::Reasoning(text) => ("reasoning", text),
-        };
-        self.event(json!({"v": 1, "event": kind, "turn": piece.turn, "text": text}));
+    fn piece(&self, kind: &str, turn: u64, text: &str) {
+        self.event(json!({"v": 1, "event": kind, "turn": turn, "text": text}));
         if self.mode == Mode::Terminal && kind == "text" {
             let mut state = self.state();
-            (state.shown, state.streamed) = (Instant::now(), Some(piece.turn));
+            (state.shown, state.streamed) = (Instant::now(), Some(turn));
             state.inside_line = !text.ends_with('\n');
             print!("{text}");
             terminal::flush();
@@ -348,6 +356,19 @@ impl Live {
         }));
         let share = fraction.map(|share| format!(" ({:.0} %)", share * 100.0)).unwrap_or_default();
         self.status(&format!("… {message}{share}"));
+    }
+
+    /// Shows output of a running call as it comes.
+    fn output(&self, call: CallId, text: &str) {
+        self.event(json!({"v": 1, "event": "output", "call": call, "text": text}));
+        if self.mode == Mode::Terminal {
+            let mut state = self.state();
+            end_line(&mut state);
+            state.shown = Instant::now();
+            for line in text.lines() {
+                eprintln!("  {line}");
+            }
+        }
     }
 
     fn sign_of_life(&self) {

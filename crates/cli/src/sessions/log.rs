@@ -2,16 +2,14 @@
 
 use std::process::ExitCode;
 
-use backstitch::journal::{CallOutcome, ObservationCause, Origin, Position, Record, RecordBody, Role};
+use backstitch::journal::{Position, Record, RecordBody};
 use backstitch::view::JournalView;
-use backstitch::{load_view, read_records};
+use backstitch::{SessionEvent, describe, load_view, read_records};
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
-use super::list::{line, reason_word};
-use super::place::{Place, short};
-use super::show::unfinished;
+use super::place::Place;
 use super::waiting::{PendingCall, pending_call};
 
 #[derive(Args)]
@@ -37,7 +35,7 @@ impl Log {
         if self.follow {
             let mut events = place.runtime.events(session).from(view.head());
             loop {
-                let record = events.next().await?;
+                let Some(SessionEvent::Record(record)) = events.next().await? else { continue };
                 let ended = matches!(record.body, RecordBody::EvaluationFinished(_) | RecordBody::Paused(_));
                 self.print(common, &place, &place.view(session).await?, &record).await?;
                 if ended {
@@ -57,7 +55,7 @@ impl Log {
     ) -> anyhow::Result<()> {
         let visible = is_visible(view, record.position);
         let branch = view.lineage().branch_of(record.position).0;
-        let told = tell(record);
+        let told = describe(record);
         if told.is_none() && !self.all {
             return Ok(());
         }
@@ -101,89 +99,4 @@ async fn asked_about(
 
 fn is_visible(view: &JournalView, position: Position) -> bool {
     view.lineage().visible(view.head()).iter().any(|range| range.contains(&position))
-}
-
-/// What a record says, in a line; `None` for one that only machines need.
-fn tell(record: &Record) -> Option<String> {
-    Some(match &record.body {
-        RecordBody::SessionCreated(created) => match &created.origin {
-            Origin::Fork { session, position } => format!("forked from {} at {position}", short(session)),
-            Origin::Call { session, .. } => format!("works for a call of {}", short(session)),
-            Origin::Root => format!("session {}", created.session_id),
-        },
-        RecordBody::EvaluationResumed(resumed) => {
-            format!("resumed by {}", resumed.owner.as_deref().unwrap_or("someone"))
-        }
-        RecordBody::MessageAppended(message) => {
-            let text = line(&message.content(), 90);
-            match message.role() {
-                Role::User => format!("asked: {text}"),
-                Role::Assistant => match message.message.option_call() {
-                    Some(call) => {
-                        let arguments = line(&call.arguments.text(), 70);
-                        format!("  calls {} {arguments}  [{}]", call.option_name, short(call.invocation_id))
-                    }
-                    None if text.is_empty() && unfinished(message).is_empty() => return None,
-                    None => format!("turn {}: {text}{}", message.turn, unfinished(message)),
-                },
-                Role::System | Role::Tool => return None,
-            }
-        }
-        RecordBody::CallStarted(started) => match (started.session, started.attempt) {
-            (Some(session), 1) => format!("  {} works in {}", started.name, short(session)),
-            (Some(session), attempt) => {
-                format!("  {} goes on in {} (attempt {attempt})", started.name, short(session))
-            }
-            (None, 1) => return None,
-            (None, attempt) => format!("  {} runs again (attempt {attempt})", started.name),
-        },
-        RecordBody::CallFinished(finished) => {
-            let summary = line(finished.summary.as_deref().unwrap_or_default(), 80);
-            let took = finished.elapsed_micros / 1_000;
-            match finished.outcome {
-                CallOutcome::Succeeded => format!("  done in {took} ms: {summary}"),
-                CallOutcome::Failed => {
-                    let rescue = finished
-                        .rescue
-                        .map(|_| format!(" (files as it left them: rescue:{})", record.position));
-                    format!("  failed, rolled back: {summary}{}", rescue.unwrap_or_default())
-                }
-            }
-        }
-        RecordBody::WorkspaceObserved(observed) => match observed.cause {
-            ObservationCause::Started => return None,
-            ObservationCause::Restored => "files put back".to_owned(),
-            ObservationCause::Drifted => "files were changed from outside".to_owned(),
-            ObservationCause::Interrupted => {
-                format!("files are restored (as found: rescue:{})", record.position)
-            }
-        },
-        RecordBody::ResourceChanged(changed) => match &changed.state_object {
-            Some(object) => format!("  resource {}: {} bytes", changed.name, object.length),
-            None => format!("  resource {}: {}", changed.name, line(&changed.state.to_string(), 80)),
-        },
-        RecordBody::Rewound(rewound) => {
-            let reason = rewound.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            let rescue = rewound.rescue.map(|_| format!(" (files before it: rescue:{})", record.position));
-            format!("back to {}{reason}{}", rewound.to, rescue.unwrap_or_default())
-        }
-        RecordBody::Paused(paused) => {
-            format!(
-                "paused ({}): {}",
-                reason_word(paused.reason),
-                paused.detail.as_deref().unwrap_or_default()
-            )
-        }
-        RecordBody::Resolved(resolved) => {
-            let by = resolved.by.as_deref().unwrap_or("someone");
-            let decision = serde_json::to_value(&resolved.decision).unwrap_or_default();
-            format!("decided by {by}: {}", decision["kind"].as_str().unwrap_or_default())
-        }
-        RecordBody::EvaluationFinished(finished) => match &finished.error {
-            Some(error) => format!("ended: {:?} ({}): {}", finished.outcome, error.kind, error.message),
-            None => format!("ended: {:?}", finished.outcome),
-        },
-        RecordBody::Note(note) => format!("{}: {}", note.topic, note.text),
-        _ => return None,
-    })
 }

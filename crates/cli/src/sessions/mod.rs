@@ -17,7 +17,6 @@ mod restores;
 mod say;
 mod show;
 mod signals;
-mod stores;
 mod travel;
 mod turns;
 mod waiting;
@@ -26,6 +25,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use backstitch::stores;
 use clap::{Args, Subcommand};
 
 /// Where sessions are, and how results are printed.

@@ -10,11 +10,11 @@ use backstitch::id::SessionId;
 use backstitch::journal::{Origin, Position, RecordBody};
 use backstitch::ports::{Owner, Store};
 use backstitch::store::SqliteStore;
+use backstitch::stores::{self, DIRECTORY, FILE, StoresError};
 use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
 
 use super::Common;
-use super::stores::{self, DIRECTORY, FILE};
 use crate::usage::Usage;
 
 /// An open store.
@@ -33,7 +33,7 @@ impl Place {
     pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
         let path = match &common.store {
             Some(path) => path.clone(),
-            None => stores::existing(&std::env::current_dir()?)?.context(
+            None => stores::existing(&std::env::current_dir()?).map_err(elsewhere)?.context(
                 "this project has no store yet: `backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists those of other projects",
             )?,
         };
@@ -60,14 +60,14 @@ impl Place {
     pub(super) fn existing_or_new(common: &Common, directory: &Path) -> anyhow::Result<Self> {
         let path = match &common.store {
             Some(path) => path.clone(),
-            None => stores::existing_or_new(directory)?,
+            None => stores::existing_or_new(directory).map_err(elsewhere)?,
         };
         Self::open(&path)
     }
 
     fn open(path: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(path)?;
-        stores::prepare(&path)?;
+        stores::prepare(&path).map_err(elsewhere)?;
         let store = SqliteStore::open(&path)
             .with_context(|| format!("the store {} cannot be opened", path.display()))?;
         Ok(Self::over(store))
@@ -159,6 +159,11 @@ impl Place {
             .with_context(|| format!("the workspace {} cannot be opened", directory.display()))?;
         Ok(Arc::new(workspace))
     }
+}
+
+/// An error about where stores are kept, with what helps.
+pub(super) fn elsewhere(error: StoresError) -> anyhow::Error {
+    anyhow::Error::from(error).context("the store has no place: `--store PATH` keeps it elsewhere")
 }
 
 /// The shortest beginning or end of an id that names something. An empty one, as of a variable that is not set, would name anything.

@@ -25,6 +25,10 @@ pub(super) struct Restore {
 }
 
 impl Restore {
+    pub(super) fn new(session: SessionId, restored: FilesRestored) -> Self {
+        Self { session, restored }
+    }
+
     /// The command that gets the files back, where they are kept as they were found.
     fn command(&self, common: &Common) -> Option<String> {
         let point = self.restored.point()?;
@@ -102,6 +106,6 @@ impl Restores {
         };
         self.seen = records.last().map_or(self.seen, |record| record.position.next());
         let restored = records.iter().filter_map(|record| FilesRestored::of(&record.body));
-        Ok(restored.map(|restored| Restore { session: self.session, restored }).collect())
+        Ok(restored.map(|restored| Restore::new(self.session, restored)).collect())
     }
 }

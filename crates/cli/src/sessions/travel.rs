@@ -114,7 +114,7 @@ impl Fork {
         definition.workspace.path = directory.clone();
         let definition = Some(definition.to_recorded());
         let options = SessionOptions { workspace, definition, ..SessionOptions::default() };
-        let live = place.runtime.fork(session, self.point, options).await?;
+        let live = place.runtime.fork_session(session, self.point, options).await?;
         let id = live.id();
         live.release().await?;
         if common.json {

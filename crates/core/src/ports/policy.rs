@@ -238,3 +238,25 @@ pub trait Policy: Send + Sync {
         described: RequestInfo,
     ) -> BoxFuture<'_, Result<Answer, PolicyError>>;
 }
+
+impl<P: Policy + ?Sized> Policy for Arc<P> {
+    fn name(&self) -> &PolicyName {
+        (**self).name()
+    }
+
+    fn secrets(&self) -> Secrets {
+        (**self).secrets()
+    }
+
+    fn describe(&self, question: &Question) -> RequestInfo {
+        (**self).describe(question)
+    }
+
+    fn decide(
+        &self,
+        question: Question,
+        described: RequestInfo,
+    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        (**self).decide(question, described)
+    }
+}

@@ -5,6 +5,7 @@ use crate::id::MessageId;
 use crate::json::LimitExceeded;
 use crate::object::ObjectId;
 use crate::storable::NotStorable;
+use crate::view::FoldProblem;
 
 /// The first of many objects, for a message.
 fn list(objects: &[ObjectId]) -> String {
@@ -161,7 +162,7 @@ pub enum SnapshotRestoreError {
     },
     /// What it says does not make sense: messages are missing or out of place, or records do not belong to them.
     #[error("what the snapshot holds does not fit together")]
-    Inconsistent(#[source] BoxError),
+    Inconsistent(#[source] Box<FoldProblem>),
     /// It cannot be recorded as the beginning of a session.
     #[error("the snapshot cannot be recorded")]
     NotRecordable(#[source] BoxError),

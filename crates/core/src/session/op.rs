@@ -161,6 +161,22 @@ pub struct StoredChange {
     pub extra: Extra,
 }
 
+impl StoredChange {
+    /// The items that the change appends to this slice. A change of another slice appends none, and so does one whose items are
+    /// not of the version that this program writes.
+    pub fn appended<S: Slice>(&self) -> Vec<S> {
+        if self.slice != S::NAME || self.version != S::VERSION {
+            return Vec::new();
+        }
+        let items = match &self.op {
+            StoredOp::Append(item) => std::slice::from_ref(item),
+            StoredOp::Extend(items) | StoredOp::Patch { append: items, .. } => items,
+            StoredOp::Replace(_) | StoredOp::Clear => &[],
+        };
+        items.iter().filter_map(|item| S::deserialize(item).ok()).collect()
+    }
+}
+
 /// A [`SliceOp`] with its items as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -22,7 +22,7 @@ use crate::journal::{IdempotencyKey, InnerMessage, TurnFinished};
 use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec};
 use crate::rng::Rng;
 use crate::secrets::Secrets;
-use crate::session::{BoxError, Draft};
+use crate::session::{BoxError, Draft, Event, Items, SessionError, Slice};
 use crate::time::{Clock, Timestamp};
 use crate::tool_spec::ToolName;
 use crate::tool_spec::WorkspaceUse;
@@ -45,6 +45,9 @@ pub enum ContextError {
         /// Why.
         reason: &'static str,
     },
+    /// The session refused a change, or could not be read.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// A resource could not be given.
     #[error(transparent)]
     Resource(#[from] ResourceError),
@@ -188,6 +191,26 @@ impl ToolContext {
         draft.as_mut().map(work).ok_or(ContextError::Revoked)
     }
 
+    /// Appends an item to its slice. The change is private to the call until it succeeds.
+    pub fn append<S: Slice>(&self, item: S) -> Result<(), ContextError> {
+        Ok(self.session(|draft| draft.append(item).map(|_| ()))??)
+    }
+
+    /// Dispatches an event to the reducers of its type. The changes are private to the call until it succeeds.
+    pub fn dispatch<E: Event>(&self, event: E) -> Result<(), ContextError> {
+        Ok(self.session(|draft| draft.dispatch(event).map(|_| ()))??)
+    }
+
+    /// All items of a slice, with the changes of this call.
+    pub fn all<T: Slice>(&self) -> Result<Items<T>, ContextError> {
+        Ok(self.session(|draft| draft.all::<T>())??)
+    }
+
+    /// The last item of a slice, with the changes of this call.
+    pub fn latest<T: Slice>(&self) -> Result<Option<Arc<T>>, ContextError> {
+        Ok(self.session(|draft| draft.latest::<T>())??)
+    }
+
     /// The files of the workspace.
     pub fn filesystem(&self) -> Result<Arc<dyn Filesystem>, ContextError> {
         self.check()?;
@@ -272,6 +295,13 @@ impl ToolContext {
     pub fn progress(&self, message: impl Into<String>, fraction: Option<f64>) {
         if self.check().is_ok() {
             self.inner.parts.host.progress(self.call_id(), Progress { message: message.into(), fraction });
+        }
+    }
+
+    /// Publishes output of the call as it comes, for people who watch. It is not recorded: the result is.
+    pub fn output(&self, text: &str) {
+        if self.check().is_ok() {
+            self.inner.parts.host.output(self.call_id(), text);
         }
     }
 

@@ -23,6 +23,11 @@ pub trait ToolHost: Send + Sync {
     /// Passes on how far the call is. Nobody has to listen.
     fn progress(&self, call: CallId, progress: Progress);
 
+    /// Publishes output of the running call. Nobody has to listen.
+    fn output(&self, call: CallId, text: &str) {
+        let _ = (call, text);
+    }
+
     /// What is left of the budget, of each kind that is limited; none without a budget.
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>>;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result, Span};
+use super::form::Span;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Resolves the escapes in the inside of a string literal, whose first byte stands at `offset` in the source.
 pub(super) fn unescape(inside: &str, offset: usize) -> Result<Arc<str>> {

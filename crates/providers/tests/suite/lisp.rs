@@ -37,7 +37,7 @@ fn failed_turns_are_told_in_the_published_form() {
         let tools = Tools::new([look]).unwrap();
         let policy = Arc::new(model(provider, server.address()));
         let lisp = LispAgent::new().with_max_turns(8);
-        let agent = Agent::lisp("tests", "lisp", policy, lisp, tools).unwrap();
+        let agent = Agent::lisp("tests/lisp", policy, lisp, tools).unwrap();
         RUNTIME.block_on(async {
             let runtime = Runtime::new(Arc::new(MemoryStore::new()));
             let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();

@@ -31,4 +31,3 @@ mod support;
 #[cfg(feature = "http")]
 mod switching;
 mod threads;
-mod usage;

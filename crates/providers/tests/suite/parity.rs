@@ -73,9 +73,10 @@ async fn driven(provider: Provider, store: Arc<dyn Store>, streams: bool) -> Val
             false => Served::json(&spoken.whole(provider)),
         }
     });
-    let agent = Agent::new("tests", "model", Arc::new(model(provider, server.address())))
-        .with_system("You sew.")
-        .with_tools(Tools::new([keep()]).unwrap());
+    let agent = Agent::new("tests/model")
+        .policy(Arc::new(model(provider, server.address())))
+        .instructions("You sew.")
+        .tools(Tools::new([keep()]).unwrap());
     let runtime = Runtime::new(store);
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let answered = driver.start("What is there?").await.unwrap().answer().unwrap();

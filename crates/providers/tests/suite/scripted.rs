@@ -234,7 +234,7 @@ fn agent(script: Script) -> Agent {
     let look = Tool::builder("look", "Looks around.").unwrap();
     let look = look.effect(Effect::Pure).workspace(WorkspaceUse::None);
     let look = look.handler(|_, (): ()| async { Ok(ToolResult::ok("a seam")) });
-    Agent::new("tests", "tailor", Arc::new(policy(script))).with_tools(Tools::new([look]).unwrap())
+    Agent::new("tests/tailor").policy(Arc::new(policy(script))).tools(Tools::new([look]).unwrap())
 }
 
 #[tokio::test]

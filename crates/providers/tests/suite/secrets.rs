@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use backstitch_core::ports::{Delta, Store};
 use backstitch_providers::{Provider, ProviderError, RequestOptions, Target, Thinking};
-use backstitch_runtime::{Agent, Runtime, SessionOptions};
+use backstitch_runtime::{Agent, LiveKind, Runtime, SessionOptions};
 use backstitch_store::SqliteStore;
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -105,7 +105,7 @@ fn answers_do_not_bring_the_key_into_the_journal() {
         let log = Log::default();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
-        let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
+        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
         let error = format!("{{\"error\": {{\"message\": \"{KEY}\"}}}}");
         let server = Server::with(vec![
             Served::whole(429, "application/json", &[("retry-after", "0")], &error),
@@ -119,15 +119,20 @@ fn answers_do_not_bring_the_key_into_the_journal() {
             tracing::info!(policy = ?model(provider, server.address()), "it can be logged");
             runtime.block_on(async {
                 let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).unwrap());
-                let agent = Agent::new("tests", "model", Arc::new(model(provider, server.address())));
+                let agent = Agent::new("tests/model").policy(Arc::new(model(provider, server.address())));
                 let runtime = Runtime::new(store);
                 let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
-                let told = heard.clone();
-                let driver = driver.on_delta(move |piece| told.lock().unwrap().push(piece.delta.clone()));
+                let mut events = driver.events();
                 let ended = driver.start("Who am I?").await;
-                let mut events = runtime.events(driver.session().id());
+                while let Some(event) = events.ready().await.unwrap() {
+                    if let Some(LiveKind::Text { text, .. } | LiveKind::Reasoning { text, .. }) =
+                        event.live().map(|event| &event.kind)
+                    {
+                        heard.lock().unwrap().push(text.clone());
+                    }
+                }
                 let mut records = String::new();
-                while let Some(record) = events.try_next().await.unwrap() {
+                for record in runtime.records(driver.session().id()).await.unwrap() {
                     let _ = writeln!(records, "{record:?}");
                 }
                 (format!("{ended:?}"), records)
@@ -140,14 +145,7 @@ fn answers_do_not_bring_the_key_into_the_journal() {
         let logged = log.0.lock().unwrap().clone();
         assert!(logged.contains("it can be logged"), "{logged}");
         is_clean(&logged, "the log");
-        let told: String = heard
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|delta| match delta {
-                Delta::Text(text) | Delta::Reasoning(text) => text.as_str(),
-            })
-            .collect();
+        let told = heard.lock().unwrap().concat();
         assert!(told.contains("Your key is [secret], isn't it? [secret]"), "{provider}: {told}");
         is_clean(&told, "pieces");
         for bytes in files_below(directory.path()) {

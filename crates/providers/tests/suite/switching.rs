@@ -16,9 +16,10 @@ fn agent(provider: Provider, server: &Server) -> Agent {
     let look = Tool::builder("look", "Looks around.").unwrap();
     let look = look.effect(Effect::Pure).workspace(WorkspaceUse::None);
     let look = look.handler(|_, (): ()| async { Ok(ToolResult::ok("a seam")) });
-    Agent::new("tests", "model", Arc::new(model(provider, server.address())))
-        .with_system("You sew.")
-        .with_tools(Tools::new([look]).unwrap())
+    Agent::new("tests/model")
+        .policy(Arc::new(model(provider, server.address())))
+        .instructions("You sew.")
+        .tools(Tools::new([look]).unwrap())
 }
 
 #[test]
@@ -40,8 +41,7 @@ fn another_provider_goes_on_and_what_was_dropped_is_recorded() {
                 let ended = driver.resume(ResumeOptions::default()).await.unwrap();
                 assert_eq!(ended.answer().unwrap().text, "A seam.", "{first} to {second}");
                 let mut notes = Vec::new();
-                let mut events = runtime.events(session);
-                while let Some(record) = events.try_next().await.unwrap() {
+                for record in runtime.records(session).await.unwrap() {
                     if let RecordBody::Note(note) = record.body {
                         notes.push(note);
                     }

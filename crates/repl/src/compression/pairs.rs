@@ -5,40 +5,85 @@
 //! most requests begin with what the one before them began with, and can be cached.
 
 use backstitch_core::journal::Role;
+use backstitch_lisp::Truncation;
+use serde_json::Value as Json;
 
 use super::fence::write_foreign;
 use super::history::Live;
 use super::lines::{excerpt, one_line};
 use super::sections::{Text, write_calls, write_output, write_user};
 use super::{
-    Configured, Display, FullOptions, History, Rendered, RenderedMessage, Scene, Shown, Statistics, Strategy,
-    TrimOptions, estimate_tokens,
+    Compression, Display, FullOptions, History, Rendered, RenderedMessage, Scene, Shown, Statistics,
+    TrimOptions, configuration, estimate_tokens, renderer,
 };
 use crate::turn::Turn;
 
 /// No compression: all turns as they were.
-pub type Full = Configured<FullOptions>;
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Full {
+    options: FullOptions,
+}
 
-impl Strategy for FullOptions {
-    const NAME: &'static str = "none";
+impl Full {
+    /// Its name.
+    pub const NAME: &'static str = "none";
+    /// The version of its text.
     const VERSION: u32 = 1;
-    type History<'a> = (&'a History, &'a Scene);
-    type Rendered = Rendered;
 
-    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
-        render_from(Self::NAME, 0, history, scene, &self.display)
+    /// The strategy with these options.
+    pub fn new(options: FullOptions) -> Self {
+        Self { options }
+    }
+}
+
+impl Compression for Full {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn configuration(&self) -> Json {
+        configuration(Self::NAME, &self.options)
+    }
+
+    fn renderer(&self) -> String {
+        renderer(Self::NAME, Self::VERSION, &self.options)
+    }
+
+    fn sample(&self) -> Truncation {
+        self.options.display.sample()
+    }
+
+    fn arguments(&self) -> Truncation {
+        self.options.display.arguments()
+    }
+
+    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+        render_from(Self::NAME, 0, history, scene, &self.options.display)
     }
 }
 
 /// The last turns as they were.
-pub type Trim = Configured<TrimOptions>;
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trim {
+    options: TrimOptions,
+}
 
-impl TrimOptions {
+impl Trim {
+    /// Its name.
+    pub const NAME: &'static str = "trim";
+    /// The version of its text.
+    const VERSION: u32 = 1;
+
+    /// The strategy with these options.
+    pub fn new(options: TrimOptions) -> Self {
+        Self { options }
+    }
+
     /// How many turns are left out.
     fn cut(&self, history: &History) -> usize {
-        let most = self.turns.max(1);
+        let most = self.options.turns.max(1);
         let mut cut = crate::steps::rounded_cut(history.len(), history.len().saturating_sub(most), most);
-        if let Some(tokens) = self.tokens {
+        if let Some(tokens) = self.options.tokens {
             let fits = |from: usize| history.weight_of(from..history.len()).tokens <= tokens;
             let least = crate::steps::first(0..history.len(), fits);
             let kept = history.len() - least;
@@ -48,14 +93,29 @@ impl TrimOptions {
     }
 }
 
-impl Strategy for TrimOptions {
-    const NAME: &'static str = "trim";
-    const VERSION: u32 = 1;
-    type History<'a> = (&'a History, &'a Scene);
-    type Rendered = Rendered;
+impl Compression for Trim {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
 
-    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
-        render_from(Self::NAME, self.cut(history), history, scene, &self.display)
+    fn configuration(&self) -> Json {
+        configuration(Self::NAME, &self.options)
+    }
+
+    fn renderer(&self) -> String {
+        renderer(Self::NAME, Self::VERSION, &self.options)
+    }
+
+    fn sample(&self) -> Truncation {
+        self.options.display.sample()
+    }
+
+    fn arguments(&self) -> Truncation {
+        self.options.display.arguments()
+    }
+
+    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+        render_from(Self::NAME, self.cut(history), history, scene, &self.options.display)
     }
 }
 

@@ -13,7 +13,7 @@ use backstitch_core::journal::{
     Batch, BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestStarted,
 };
 use backstitch_core::machine::{Ending, Event, Machine, Shown};
-use backstitch_core::ports::{Answer, Question, RequestInfo};
+use backstitch_core::ports::{Answer, Delta, Deltas, Question, RequestInfo};
 use backstitch_core::view::Transcript;
 use serde_json::json;
 use tracing::Instrument as _;
@@ -23,6 +23,7 @@ use super::drive::{Next, millis};
 use super::hydrate::Held;
 use super::question::{Asking, answers_left};
 use crate::error::RuntimeError;
+use crate::events::LiveKind;
 use crate::live::{Commit, Durable, push_changes};
 use crate::policy::WAITS;
 use crate::spans;
@@ -72,7 +73,7 @@ impl Driver {
             Asked::Answered(mut answer) => {
                 crash_point!("ask.after");
                 answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
-                spans::answered(&span, &answer, self.runner.telemetry().contents());
+                spans::answered(&span, &answer, self.agent.contents);
                 if reservation.is_some() {
                     let millis = millis(self.live.clock().monotonic().saturating_sub(began));
                     answer.usage = answer.usage.plus(Amounts { millis, ..Amounts::ZERO });
@@ -114,7 +115,13 @@ impl Driver {
         let transcript = self.hydrated.transcript(store, transcript).await?;
         let mut shown = super::question::shown(shown, &transcript, evaluation);
         let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
-        let deltas = self.deltas(evaluation, turns + 1);
+        let (live, turn) = (self.live.clone(), turns + 1);
+        let deltas = Deltas::new(move |delta| {
+            live.publish(match delta {
+                Delta::Text(text) => LiveKind::Text { evaluation, turn, text },
+                Delta::Reasoning(text) => LiveKind::Reasoning { evaluation, turn, text },
+            });
+        });
         let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
         let left_out = std::mem::take(&mut shown.left_out);
         Ok((asked.question(&self.agent, shown, transcript, session), left_out))

@@ -21,7 +21,6 @@ use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::{Commit, Durable, load_view, push_changes};
 use crate::spans;
-use crate::telemetry::TelemetryEvent;
 
 /// How long the outcome of a call may be held while a program computes what to do next.
 const HELD_FOR: Duration = Duration::from_millis(20);
@@ -97,7 +96,7 @@ impl Driver {
             Some(_) => Vec::new(),
             None => self.late_wishes().await?,
         };
-        let (evaluation, rendered) = self
+        let evaluation = self
             .live
             .commit(|state| {
                 none_is_open(&state.view)?;
@@ -110,9 +109,8 @@ impl Driver {
                 }
                 let mut batch = Batch::at(self.live.clock().now()).with(started);
                 let mut prepared = session.prepare(&session.draft())?;
-                let rendered = self.rendered(evaluation);
-                if let Some(rendered) = &rendered {
-                    session.prepare_more(&mut prepared, rendered.clone())?;
+                if let Some(rendered) = self.rendered(evaluation) {
+                    session.prepare_more(&mut prepared, rendered)?;
                 }
                 push_changes(&mut batch, &prepared)?;
                 for (id, note) in late {
@@ -122,16 +120,13 @@ impl Driver {
                     batch.take(id);
                 }
                 let prepared = Some(prepared);
-                Ok((Commit { batch, prepared, when: Durable::WithNext }, (evaluation, rendered)))
+                Ok((Commit { batch, prepared, when: Durable::WithNext }, evaluation))
             })
             .await?;
         let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
         let opening = self.opening(said).await?;
         self.live.is_asked();
         self.live.say_with(evaluation, 0, opening, objects).await?;
-        if let Some(rendered) = rendered {
-            self.runner.telemetry().tell(&TelemetryEvent::PromptRendered(Box::new(rendered)));
-        }
         self.set_deadline(evaluation).await;
         Ok(evaluation)
     }
@@ -184,7 +179,7 @@ impl Driver {
     }
 
     /// Drives an evaluation from where its journal stands to its end, or to a pause.
-    pub(super) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
+    pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
         let ended = boxed(|| self.drive_on(evaluation)).instrument(span.clone()).await;
         if let Ok(Ended::Failed { failure, .. }) = &ended {

@@ -10,7 +10,6 @@ use super::hydrate::fetch_json;
 use super::{Driver, Ended};
 use crate::error::RuntimeError;
 use crate::live::{Commit, push_changes};
-use crate::telemetry::TelemetryEvent;
 
 impl Driver {
     /// Records that the evaluation ended.
@@ -22,16 +21,13 @@ impl Driver {
         self.give_up_calls(evaluation).await?;
         // Whatever was wished of the evaluation goes with it, so that nothing of it reaches the next one.
         let wishes = self.waiting_wishes(evaluation).await?;
-        let executed = self
-            .live
+        self.live
             .commit(|state| {
                 let session = &state.execution.session;
                 let (draft, ending) = self.with_output(session, ending);
                 let mut prepared = session.prepare(&draft)?;
-                let executed =
-                    (ending.outcome == Outcome::Completed).then(|| self.executed(state, evaluation, &ending));
-                if let Some(executed) = &executed {
-                    session.prepare_more(&mut prepared, executed.clone())?;
+                if ending.outcome == Outcome::Completed {
+                    session.prepare_more(&mut prepared, self.executed(state, evaluation, &ending))?;
                 }
                 let mut batch = Batch::at(self.live.clock().now());
                 push_changes(&mut batch, &prepared)?;
@@ -46,12 +42,9 @@ impl Driver {
                 for item in wishes.cancels.into_iter().chain(wishes.pauses) {
                     batch.take(item);
                 }
-                Ok((Commit::now(batch, Some(prepared)), executed))
+                Ok((Commit::now(batch, Some(prepared)), ()))
             })
             .await?;
-        if let Some(executed) = executed {
-            self.runner.telemetry().tell(&TelemetryEvent::PromptExecuted(Box::new(executed)));
-        }
         self.keep_snapshot().await;
         self.recorded(evaluation).await?.ok_or(RuntimeError::NoEvaluation { evaluation })
     }

@@ -25,7 +25,6 @@ mod recover;
 mod retry;
 mod save;
 mod supersede;
-mod tell;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,13 +40,11 @@ pub use outcome::{Answered, Ended};
 pub(crate) use question::question_before;
 pub use retry::Backoff;
 pub(crate) use save::Saver;
-pub use tell::Piece;
-pub(crate) use tell::{OnDelta, Teller};
 
 use crate::agent::Agent;
+use crate::events::EventStream;
 use crate::live::LiveSession;
 use crate::runner::ToolRunner;
-use crate::telemetry::Telemetry;
 
 /// What a session is asked to do: words, and perhaps media.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -143,7 +140,6 @@ pub struct Driver {
     /// How the evaluation was resumed, for those that work for its calls.
     resumed_with: Mutex<ResumeOptions>,
     hydrated: hydrate::Hydrated,
-    teller: Teller,
     /// Who saves checkpoints, where they are wanted.
     saver: Option<Arc<Saver>>,
 }
@@ -151,19 +147,11 @@ pub struct Driver {
 impl Driver {
     /// Drives a session with this agent.
     pub fn new(live: Arc<LiveSession>, agent: Agent) -> Self {
-        Self::with_telemetry(live, agent, Telemetry::default())
-    }
-
-    /// Drives a session with this agent, and publishes telemetry here.
-    pub fn with_telemetry(live: Arc<LiveSession>, agent: Agent, telemetry: Telemetry) -> Self {
         let stop = CancellationToken::new();
-        let teller = Teller::new(live.clone());
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
-            .with_telemetry(telemetry)
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(stop.clone())
             .with_secrets(agent.all_secrets())
-            .telling(teller.clone())
             .called_by(agent.clone());
         Self {
             live,
@@ -173,7 +161,6 @@ impl Driver {
             cancel: CancellationToken::new(),
             resumed_with: Mutex::default(),
             hydrated: hydrate::Hydrated::default(),
-            teller,
             saver: None,
         }
     }
@@ -187,6 +174,11 @@ impl Driver {
     /// The session.
     pub fn session(&self) -> &Arc<LiveSession> {
         &self.live
+    }
+
+    /// The events of the session from now on, while it is driven.
+    pub fn events(&self) -> EventStream {
+        self.live.events()
     }
 
     /// The agent.

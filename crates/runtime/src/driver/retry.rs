@@ -10,7 +10,7 @@ use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
 use backstitch_core::rng::{Rng, Seed};
 
 use super::Driver;
-use crate::watch::{Retrying, Told};
+use crate::events::{LiveKind, Retry};
 
 /// How often, and after which waits, a policy that could not answer is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +70,14 @@ impl Driver {
                 ?wait,
                 "the policy did not answer; it is asked again"
             );
-            self.teller.tell(&Told::Retry(Retrying {
-                session_id: question.session_id,
-                evaluation_id: evaluation,
+            self.live.publish(LiveKind::Retry(Box::new(Retry {
+                evaluation,
                 turn: question.turn,
                 attempt: attempt + 1,
                 wait,
                 kind: error.kind,
                 message: error.message,
-            }));
+            })));
             tokio::time::sleep(wait).await;
         }
         unreachable!("invariant: the loop ends by returning")

@@ -22,11 +22,10 @@ pub use again::Requested;
 pub use contract::{Contract, InvalidSchema};
 
 use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, OnDelta, Piece, ResumeOptions, Saver};
+use crate::driver::{Driver, Ended, Mission, ResumeOptions, Saver};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view};
 use crate::runtime::{Runtime, SessionOptions};
-use crate::telemetry::Telemetry;
 
 /// Whether an evaluation is resumed. `true` and `false` are the short forms.
 #[derive(Debug, Clone, Default)]
@@ -50,52 +49,44 @@ impl From<ResumeOptions> for Resume {
     }
 }
 
+/// How driving begins.
+pub(crate) enum Begin {
+    /// With a new evaluation.
+    Mission(Mission),
+    /// With one that was interrupted, is paused or waits in the inbox.
+    Resume(ResumeOptions),
+}
+
 /// Evaluates prompts. A clone is cheap, and is stopped with the original.
 #[derive(Clone)]
 pub struct Evaluator {
     agent: Agent,
-    telemetry: Telemetry,
     stop: CancellationToken,
-    on_delta: Option<Arc<OnDelta>>,
     saver: Option<Arc<Saver>>,
 }
 
 impl Evaluator {
     /// An evaluator whose policy decides, without limits.
-    pub fn new(policy: Arc<dyn Policy>) -> Self {
-        Self::of(Agent::new("", "", policy))
+    pub fn new(policy: impl Policy + 'static) -> Self {
+        Self::of(Agent::new("").policy(policy))
     }
 
     /// An evaluator with the policy, the limits and the set-up of an agent. Its tools are offered beside those of every prompt; its
     /// name and its system message give way to the prompt's.
     pub fn of(agent: Agent) -> Self {
         let agent = agent.and_set_up(register_slices);
-        Self {
-            agent,
-            telemetry: Telemetry::default(),
-            stop: CancellationToken::new(),
-            on_delta: None,
-            saver: None,
-        }
+        Self { agent, stop: CancellationToken::new(), saver: None }
     }
 
-    /// Tells pieces of answers while they come, as [`Driver::on_delta`] does.
-    #[must_use]
-    pub fn on_delta(mut self, tell: impl Fn(&Piece) + Send + Sync + 'static) -> Self {
-        self.on_delta = Some(Arc::new(tell));
+    /// Cancelling this token does the same as [`Evaluator::stop`].
+    pub(crate) fn stopped_by(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
         self
     }
 
     /// Saves checkpoints with this, if there is something.
     pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
         self.saver = saver;
-        self
-    }
-
-    /// Publishes telemetry here.
-    #[must_use]
-    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
-        self.telemetry = telemetry;
         self
     }
 
@@ -170,18 +161,37 @@ impl Evaluator {
         session: &Arc<LiveSession>,
         resume: impl Into<Resume>,
     ) -> Result<Ended, RuntimeError> {
-        let resume = resume.into();
+        let begin = match resume.into() {
+            Resume::No => Begin::Mission(Mission::new(prompt.mission().to_vec())),
+            Resume::With(options) => Begin::Resume(options),
+        };
+        self.run(Some(prompt), session, begin, || {}).await
+    }
+
+    /// Drives an evaluation to its end, or to a pause, and what follows from it. Calls `begun` once the mission is durable.
+    pub(crate) async fn run(
+        &self,
+        prompt: Option<&BoundPrompt>,
+        session: &Arc<LiveSession>,
+        begin: Begin,
+        begun: impl FnOnce() + Send,
+    ) -> Result<Ended, RuntimeError> {
         // Who resumes a session also answers what was sent to it; who starts or names an evaluation wants the answer of that one.
-        let answers_waiting = matches!(&resume, Resume::With(options) if options.evaluation.is_none());
-        let mut ended = match resume {
-            Resume::No => {
-                let mission = Mission::new(prompt.mission().to_vec());
+        let answers_waiting = matches!(&begin, Begin::Resume(options) if options.evaluation.is_none());
+        let mut ended = match begin {
+            Begin::Mission(mission) => {
                 if mission.parts().is_empty() {
                     return Err(RuntimeError::EmptyMission);
                 }
-                self.driver(prompt, session, None).await?.start(mission).await?
+                let driver = self.driver(prompt, session, None).await?;
+                let evaluation = driver.begin(mission, None).await?;
+                begun();
+                driver.drive(evaluation).await?
             }
-            Resume::With(options) => self.go_on(prompt, session, options).await?,
+            Begin::Resume(options) => {
+                begun();
+                self.go_on(prompt, session, options).await?
+            }
         };
         loop {
             // The driver sees to it that superseding ends.
@@ -203,7 +213,7 @@ impl Evaluator {
 
     async fn go_on(
         &self,
-        prompt: &BoundPrompt,
+        prompt: Option<&BoundPrompt>,
         session: &Arc<LiveSession>,
         mut options: ResumeOptions,
     ) -> Result<Ended, RuntimeError> {
@@ -245,14 +255,16 @@ impl Evaluator {
     /// What drives the prompt as it is rendered for the session: as it was at a place, or as it is.
     async fn driver(
         &self,
-        prompt: &BoundPrompt,
+        prompt: Option<&BoundPrompt>,
         session: &Arc<LiveSession>,
         at: Option<Point>,
     ) -> Result<Driver, RuntimeError> {
-        let rendered = self.rendered(prompt, session, at).await?;
-        let agent = self.agent.clone().with_prompt(prompt, rendered)?;
-        let driver = Driver::with_telemetry(session.clone(), agent, self.telemetry.clone());
-        let driver = driver.telling(self.on_delta.clone()).saving(self.saver.clone());
+        let mut agent = self.agent.clone();
+        if let Some(prompt) = prompt {
+            let rendered = self.rendered(prompt, session, at).await?;
+            agent = agent.with_prompt(prompt, rendered)?;
+        }
+        let driver = Driver::new(session.clone(), agent).saving(self.saver.clone());
         // What stops one evaluation must not stop the next.
         Ok(driver.stopped_by(self.stop.child_token()))
     }

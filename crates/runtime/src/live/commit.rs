@@ -12,7 +12,7 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, InnerMessage, PauseReason, Paused, Position, RecordBody, Rewound, Role,
+    Batch, InnerMessage, PauseReason, Paused, Position, Record, RecordBody, Rewound, Role,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId};
@@ -51,15 +51,13 @@ pub(crate) enum Durable {
     WithNext,
 }
 
-/// What is to be done once something is durable.
-pub(crate) type Afterwards = Box<dyn FnOnce() + Send>;
-
 /// What is applied here and not in the store yet.
 #[derive(Default)]
 pub(super) struct Held {
     batch: Option<(Position, Batch)>,
     unobserved: Option<Unobserved>,
-    afterwards: Vec<Afterwards>,
+    /// Records for readers of the parent session, where there is one.
+    forwarded: Vec<Arc<Record>>,
 }
 
 impl Held {
@@ -163,19 +161,18 @@ impl LiveSession {
         &self,
         build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), RuntimeError>,
     ) -> Result<R, RuntimeError> {
-        self.commit_then(build, None).await
+        self.try_commit(build).await
     }
 
-    /// The same, with errors of the caller's own kind, and with something to do once what is committed is durable.
-    pub(crate) async fn commit_then<R, E: From<RuntimeError>>(
+    /// The same, with errors of the caller's own kind.
+    pub(crate) async fn try_commit<R, E: From<RuntimeError>>(
         &self,
         build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), E>,
-        then: Option<Afterwards>,
     ) -> Result<R, E> {
         let mut state = self.state.clone().lock_owned().await;
         self.check_sound()?;
         let (commit, result) = build(&mut state)?;
-        self.append(state, commit, then).await?;
+        self.append(state, commit).await?;
         Ok(result)
     }
 
@@ -183,7 +180,6 @@ impl LiveSession {
         &self,
         mut state: OwnedMutexGuard<LiveState>,
         Commit { batch, prepared, when }: Commit,
-        then: Option<Afterwards>,
     ) -> Result<(), RuntimeError> {
         let when = if self.until_asked.load(Ordering::SeqCst) { Durable::WithNext } else { when };
         let head = state.view.head();
@@ -193,20 +189,20 @@ impl LiveSession {
         for record in &records {
             view.apply(record)?;
         }
+        if self.channel.forwards() {
+            state.held.forwarded.extend(records.into_iter().map(Arc::new));
+        }
         let (start, whole) = match state.held.batch.take() {
             Some((start, mut held)) => {
                 held.extend(batch);
                 (start, held)
             }
-            None if batch.is_empty() => {
-                then.into_iter().for_each(|then| then());
-                return Ok(());
-            }
+            None if batch.is_empty() => return Ok(()),
             None => (head, batch),
         };
         if when == Durable::WithNext {
             state.held.batch = Some((start, whole));
-            return state.advance(view, prepared, then);
+            return state.advance(view, prepared);
         }
         let live = self.this();
         // Whoever waits for this may be dropped. Then it is appended and applied all the same, and the next one waits for the state.
@@ -218,7 +214,7 @@ impl LiveSession {
             let appended = live.store.append(live.id, start, live.lease.fence, whole).instrument(span).await;
             appended.map_err(|error| live.failed_append(error, ahead))?;
             crash_point!("append.after");
-            state.advance(view, prepared, then)?;
+            state.advance(view, prepared)?;
             live.set_status(LiveStatus::Sound);
             live.became_durable(state);
             Ok(())
@@ -290,14 +286,11 @@ impl LiveSession {
     }
 
     fn became_durable(&self, mut state: OwnedMutexGuard<LiveState>) {
-        self.durable.send_replace(state.view.head());
+        self.channel.set_durable(state.view.head());
         if let Some(unobserved) = state.held.unobserved.take() {
             state.execution.session.tell_observers(&unobserved);
         }
-        let afterwards = std::mem::take(&mut state.held.afterwards);
-        // Whoever is told may look at the session.
-        drop(state);
-        afterwards.into_iter().for_each(|work| work());
+        self.channel.publish_to_parent(std::mem::take(&mut state.held.forwarded));
     }
 
     fn failed_append(&self, error: StoreError, ahead: bool) -> RuntimeError {
@@ -342,12 +335,7 @@ impl Drop for Poisoned<'_> {
 
 impl LiveState {
     /// Makes memory what was committed.
-    fn advance(
-        &mut self,
-        view: JournalView,
-        prepared: Option<Prepared>,
-        then: Option<Afterwards>,
-    ) -> Result<(), RuntimeError> {
+    fn advance(&mut self, view: JournalView, prepared: Option<Prepared>) -> Result<(), RuntimeError> {
         self.view = view;
         if let Some(prepared) = prepared {
             let unobserved = self.execution.session.apply_unobserved(prepared)?;
@@ -358,7 +346,6 @@ impl LiveState {
         }
         // Snapshots carry what the journal knows.
         self.view.attach_to(&mut self.execution.session);
-        self.held.afterwards.extend(then);
         Ok(())
     }
 

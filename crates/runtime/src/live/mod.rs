@@ -29,17 +29,17 @@ use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_core::view::JournalView;
-use tokio::sync::{Mutex, MutexGuard, RwLock, watch};
+use tokio::sync::{Mutex, MutexGuard, RwLock};
 use tokio_util::task::TaskTracker;
 
-pub(crate) use commit::{Afterwards, Commit, Durable, push_changes, push_each};
+pub(crate) use commit::{Commit, Durable, push_changes, push_each};
 pub(crate) use files::{blocking, recorded};
 pub use load::{load_view, read_records};
 pub(crate) use resources::CapturedResource;
 pub use restored::FilesRestored;
 
 use crate::error::RuntimeError;
-use crate::watch::{Tellings, Told, Watch};
+use crate::events::{Channel, EventStream, LiveKind};
 
 /// What a session lives with, besides its journal.
 pub struct Surroundings {
@@ -81,10 +81,8 @@ pub struct LiveSession {
     status: AtomicU8,
     /// Whether everything is held until the session is asked something for the first time.
     until_asked: AtomicBool,
-    /// The place after the last record that is in the store.
-    durable: watch::Sender<Position>,
-    /// Where is told what is not recorded.
-    tellings: Tellings,
+    /// Where events are published.
+    channel: Arc<Channel>,
 }
 
 /// What a driven session holds in memory.
@@ -166,7 +164,7 @@ impl LiveSession {
         match JournalView::fold(&records) {
             Ok(view) => {
                 let live = Self::live(surroundings, lease, Claim::IfFree, view, set_up);
-                live.durable.send_replace(Position::START);
+                live.channel.set_durable(Position::START);
                 live.hold_until_asked(batch).await;
                 Ok(live)
             }
@@ -271,8 +269,7 @@ impl LiveSession {
             files: Arc::default(),
             files_are_lent: AtomicBool::new(false),
             until_asked: AtomicBool::new(false),
-            durable: watch::Sender::new(view.head()),
-            tellings: Tellings::default(),
+            channel: Arc::new(Channel::new(view.session_id(), view.head())),
             state: Arc::new(Mutex::new(LiveState {
                 view,
                 execution,
@@ -348,19 +345,19 @@ impl LiveSession {
         Ok(())
     }
 
-    /// The place after the last record that is in the store, and all later ones as they come.
-    pub fn durable_head(&self) -> watch::Receiver<Position> {
-        self.durable.subscribe()
+    /// The events of the session from now on, while this process drives it.
+    pub fn events(&self) -> EventStream {
+        EventStream::of_channel(self.store.clone(), self.id, &self.channel)
     }
 
-    /// What happens in the session from now on, while this process drives it.
-    pub fn watch(&self) -> Watch {
-        Watch::new(self.store.clone(), self.id, self.durable.subscribe(), self.tellings.subscribe())
+    /// Publishes a live event.
+    pub(crate) fn publish(&self, kind: LiveKind) {
+        self.channel.publish(kind);
     }
 
-    /// Tells whoever watches.
-    pub(crate) fn tell(&self, told: &Told) {
-        self.tellings.tell(*self.durable.borrow(), told);
+    /// Publishes the events of this session to readers of its parent's too.
+    pub(crate) fn forward_events_to(&self, parent: &Self) {
+        self.channel.forward_to(parent.channel.clone());
     }
 
     /// The seed of the session's chance.

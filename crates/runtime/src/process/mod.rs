@@ -18,6 +18,7 @@ mod family;
 mod group;
 #[cfg(unix)]
 mod identity;
+mod lines;
 #[cfg(unix)]
 mod output;
 #[cfg(unix)]
@@ -50,6 +51,8 @@ pub use unsupported::end_survivors;
 #[cfg(not(unix))]
 use unsupported::{end_call, supervise};
 
+pub(crate) use lines::Sink;
+
 /// What a call has started.
 struct StartedBy {
     call: CallId,
@@ -71,12 +74,14 @@ pub(crate) struct Processes {
 
 impl Processes {
     /// Runs a program to its end, below `root` if there are files. `record` makes its group durable; only then is it let go.
+    /// Its output is published as it comes.
     pub(crate) async fn run<R, F>(
         &self,
         call: CallId,
         spec: ProcessSpec,
         root: Option<PathBuf>,
         record: R,
+        live: Sink,
     ) -> Result<ProcessOutcome, ProcessError>
     where
         R: FnOnce(ProcessStarted) -> F + Send + 'static,
@@ -99,7 +104,7 @@ impl Processes {
         };
         // A task of its own: whoever asked may be gone at any moment, and the group must end all the same.
         let task = tokio::spawn(async move {
-            let outcome = supervise(call, spec, root, record, own_stop).await;
+            let outcome = supervise(call, spec, root, record, (live, own_stop)).await;
             if let Err(ProcessError::Survives { group }) = &outcome {
                 *survivor.lock().unwrap_or_else(PoisonError::into_inner) = Some(*group);
             }

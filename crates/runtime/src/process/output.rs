@@ -8,6 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::lines::{Lines, Sink};
+
 /// One stream. It is read to its end, so that the process never waits for us, and as much is kept as may be.
 pub(super) struct Stream {
     kept: Arc<Mutex<Kept>>,
@@ -16,13 +18,19 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn of(mut pipe: impl AsyncRead + Send + Unpin + 'static, caps: OutputCaps) -> Self {
+    pub(super) fn of(
+        mut pipe: impl AsyncRead + Send + Unpin + 'static,
+        caps: OutputCaps,
+        live: Sink,
+    ) -> Self {
         let kept = Arc::new(Mutex::new(Kept::new(caps)));
         let (ended, into) = (CancellationToken::new(), kept.clone());
         let at_end = ended.clone().drop_guard();
         let task = tokio::spawn(async move {
             let mut bytes = vec![0; 16 * 1024];
+            let mut lines = Lines::new(live);
             while let Ok(count @ 1..) = pipe.read(&mut bytes).await {
+                lines.add(&bytes[..count]);
                 into.lock().unwrap_or_else(PoisonError::into_inner).add(&bytes[..count]);
             }
             drop(at_end);

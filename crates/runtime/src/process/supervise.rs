@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::group::{GO, Group, Pipes};
 use super::identity;
+use super::lines::Sink;
 use super::output::Stream;
 use super::prepare::Prepared;
 
@@ -28,7 +29,7 @@ pub(super) async fn supervise<R, F>(
     spec: ProcessSpec,
     root: Option<PathBuf>,
     record: R,
-    stop: CancellationToken,
+    (live, stop): (Sink, CancellationToken),
 ) -> Result<ProcessOutcome, ProcessError>
 where
     R: FnOnce(ProcessStarted) -> F + Send + 'static,
@@ -60,7 +61,7 @@ where
     let mut stdin = tokio::process::ChildStdin::from_std(stdin).map_err(&failed)?;
     let stdout = tokio::process::ChildStdout::from_std(stdout).map_err(&failed)?;
     let stderr = tokio::process::ChildStderr::from_std(stderr).map_err(&failed)?;
-    let (stdout, stderr) = (Stream::of(stdout, caps), Stream::of(stderr, caps));
+    let (stdout, stderr) = (Stream::of(stdout, caps, live.clone()), Stream::of(stderr, caps, live));
 
     let feeding = async move {
         // A program that does not read all it is given is no error.

@@ -7,12 +7,14 @@ use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
 use tokio_util::sync::CancellationToken;
 
+use super::lines::Sink;
+
 pub(super) async fn supervise<R>(
     _: CallId,
     _: ProcessSpec,
     _: Option<PathBuf>,
     _: R,
-    _: CancellationToken,
+    _: (Sink, CancellationToken),
 ) -> Result<ProcessOutcome, ProcessError> {
     Err(ProcessError::Unsupported)
 }

@@ -125,8 +125,6 @@ impl ToolRunner {
             time_left: self.time_left(started),
             workspace: started.tool.spec.workspace,
             resources: self.resource_use(&started.tool),
-            telemetry: self.telemetry.clone(),
-            teller: self.teller.clone(),
             stop: started.waiter.stop().clone(),
         })
         .await

@@ -21,7 +21,7 @@ use super::request::{CallEnd, CallRequest};
 use super::result::{self, Failure};
 use super::{Started, ToolRunner, paused};
 use crate::error::RuntimeError;
-use crate::live::{Afterwards, Commit, Durable, LiveState, push_changes, push_each};
+use crate::live::{Commit, Durable, LiveState, push_changes, push_each};
 
 /// What a call's last batch says, besides what it changed.
 pub(super) struct Ending {
@@ -80,7 +80,6 @@ impl ToolRunner {
         let message = result::failure(call, &failure);
         let live = &self.live;
         let invoked = self.invoked(call, &failure.message, false);
-        let publish = self.publish(invoked.clone());
         let build = |state: &mut LiveState| -> Result<_, RuntimeError> {
             let session = &state.execution.session;
             let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
@@ -91,11 +90,11 @@ impl ToolRunner {
             push_changes(&mut batch, &prepared)?;
             Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
         };
-        let said = live.commit_then(build, Some(publish)).await?;
+        let said = live.try_commit(build).await?;
         Ok(CallEnd::Failed(said))
     }
 
-    /// Appends a call's last batch and has telemetry told of it. Nothing after that turns the call into an error: it has ended.
+    /// Appends a call's last batch. Nothing after that turns the call into an error: it has ended.
     pub(super) async fn finish(
         &self,
         started: &Started,
@@ -106,7 +105,6 @@ impl ToolRunner {
         let elapsed = live.clock().monotonic().saturating_sub(started.started);
         let success = ending.outcome == CallOutcome::Succeeded;
         let invoked = self.invoked(call, &ending.told, success);
-        let publish = self.publish(invoked.clone());
         let told = result::summary(&ending.told);
         let after = ending.after;
         let intent = started.intent.outstanding().await;
@@ -160,19 +158,13 @@ impl ToolRunner {
             }
             Ok((Commit { batch, prepared: Some(prepared), when }, said))
         };
-        let said = live.commit_then(build, Some(publish)).await?;
+        let said = live.try_commit(build).await?;
         crash_point!("call.finished");
         if success {
             live.note_resources(&started.changed).await;
         }
         self.keep_checkpoint(started, success, after, told, elapsed).await;
         Ok(said)
-    }
-
-    /// Tells telemetry, once what it is told of is durable.
-    fn publish(&self, invoked: ToolInvoked) -> Afterwards {
-        let telemetry = self.telemetry.clone();
-        Box::new(move || telemetry.publish(invoked))
     }
 
     fn invoked(&self, call: &CallRequest, told: &str, success: bool) -> ToolInvoked {

@@ -17,14 +17,13 @@ use tokio_util::sync::CancellationToken;
 use super::intent::Intent;
 use crate::driver::read_json;
 use crate::error::RuntimeError;
+use crate::events::LiveKind;
 use crate::live::LiveSession;
-use crate::process::Processes;
-use crate::telemetry::Telemetry;
+use crate::process::{Processes, Sink};
 
 /// The runtime's side of one call.
 pub(super) struct Host {
     pub(super) live: Arc<LiveSession>,
-    pub(super) telemetry: Telemetry,
     pub(super) intent: Arc<Intent>,
     pub(super) processes: Arc<Processes>,
     pub(super) stop: CancellationToken,
@@ -62,7 +61,12 @@ impl ToolHost for Host {
 
     fn progress(&self, call: CallId, mut progress: Progress) {
         progress.message = self.secrets.redact(&progress.message).into_owned();
-        self.telemetry.publish_progress(call, progress);
+        self.live.publish(LiveKind::Progress { call, progress });
+    }
+
+    fn output(&self, call: CallId, text: &str) {
+        let text = self.secrets.redact(text).into_owned();
+        self.live.publish(LiveKind::Output { call, text });
     }
 
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>> {
@@ -104,7 +108,12 @@ impl ToolHost for Host {
             let record = |started: backstitch_core::journal::ProcessStarted| async move {
                 intent.append(&live, [started.into()]).await.map_err(Into::into)
             };
-            self.processes.run(call, spec, root, record).await
+            let (publisher, secrets) = (self.live.clone(), self.secrets.clone());
+            let live: Sink = Arc::new(move |text| {
+                let text = secrets.redact(text).into_owned();
+                publisher.publish(LiveKind::Output { call, text });
+            });
+            self.processes.run(call, spec, root, record, live).await
         })
     }
 

@@ -37,13 +37,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::agent::Agent;
-use crate::driver::{Saver, Teller};
+use crate::driver::Saver;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::{CapturedResource, LiveSession};
-use crate::spans;
+use crate::spans::{self, Contents};
 use crate::sub_agent::SubAgent;
-use crate::telemetry::Telemetry;
 use arguments::{Refusal, Validators};
 use files::Hold;
 use intent::Intent;
@@ -83,7 +82,7 @@ pub struct ToolRunner {
     live: Arc<LiveSession>,
     tools: Tools,
     validators: Arc<Validators>,
-    telemetry: Telemetry,
+    contents: Contents,
     prompt_name: String,
     adapter: String,
     grace: Option<Duration>,
@@ -93,8 +92,6 @@ pub struct ToolRunner {
     secrets: Secrets,
     /// Who calls, for agents that work for its calls.
     caller: Option<Arc<Agent>>,
-    /// Who is told what happens in sessions that work for calls.
-    teller: Option<Teller>,
     /// Who saves checkpoints after calls.
     saver: Option<Arc<Saver>>,
 }
@@ -145,7 +142,7 @@ impl ToolRunner {
             live,
             tools,
             validators: Arc::default(),
-            telemetry: Telemetry::default(),
+            contents: Contents::LeftOut,
             prompt_name: String::new(),
             adapter: "direct".to_owned(),
             grace: None,
@@ -153,19 +150,11 @@ impl ToolRunner {
             cancel: CancellationToken::new(),
             secrets: Secrets::default(),
             caller: None,
-            teller: None,
             saver: None,
         }
     }
 
-    /// Publishes telemetry here.
-    #[must_use]
-    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
-        self.telemetry = telemetry;
-        self
-    }
-
-    /// Says on whose behalf tools run, for telemetry: the prompt that offers them, and what speaks to the model.
+    /// Says on whose behalf tools run, for the log of invocations: the prompt that offers them, and what speaks to the model.
     #[must_use]
     pub fn on_behalf_of(mut self, prompt_name: impl Into<String>, adapter: impl Into<String>) -> Self {
         self.prompt_name = prompt_name.into();
@@ -204,13 +193,8 @@ impl ToolRunner {
 
     /// Says which agent calls.
     pub(crate) fn called_by(mut self, caller: Agent) -> Self {
+        self.contents = caller.contents;
         self.caller = Some(Arc::new(caller));
-        self
-    }
-
-    /// Says who is told what happens in sessions that work for calls.
-    pub(crate) fn telling(mut self, teller: Teller) -> Self {
-        self.teller = Some(teller);
         self
     }
 
@@ -230,11 +214,6 @@ impl ToolRunner {
         &self.live
     }
 
-    /// Where telemetry is published.
-    pub(crate) fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
-    }
-
     /// Whether a tool would take these arguments, or why not.
     pub(crate) fn accepts(&self, tool: &Tool, arguments: &Arguments) -> Result<(), String> {
         self.validators.check(&tool.spec, arguments).map(|_| ()).map_err(|Refusal(reason)| reason)
@@ -250,7 +229,7 @@ impl ToolRunner {
     /// Runs a call. See [cancel safety](Self#cancel-safety).
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
         self.live.settle().await?;
-        let contents = self.telemetry.contents();
+        let contents = self.contents;
         let span = spans::call(self.live.id(), &call, contents);
         let end = boxed(|| self.transact(call)).instrument(span.clone()).await;
         match &end {

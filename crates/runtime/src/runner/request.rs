@@ -181,3 +181,12 @@ impl Tools {
         self.tools.values()
     }
 }
+
+impl IntoIterator for Tools {
+    type Item = Tool;
+    type IntoIter = std::vec::IntoIter<Tool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter().cloned().collect::<Vec<_>>().into_iter()
+    }
+}

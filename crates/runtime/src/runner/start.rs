@@ -164,7 +164,6 @@ impl ToolRunner {
             rng: seed.rng_for(started.call.call_id),
             host: Arc::new(Host {
                 live: live.clone(),
-                telemetry: self.telemetry.clone(),
                 intent: started.intent.clone(),
                 processes: processes.clone(),
                 stop: stop.clone(),

@@ -18,10 +18,9 @@ use backstitch_core::view::{Call, JournalView};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, ResumeOptions, Teller};
+use crate::driver::{Driver, Ended, Mission, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Surroundings, load_view, read_records};
-use crate::telemetry::Telemetry;
 
 /// The session of an agent that works for a call, and whoever drives it.
 pub(crate) struct Child {
@@ -45,8 +44,6 @@ pub(crate) struct Lent<'a> {
     pub(crate) time_left: Option<Duration>,
     pub(crate) workspace: WorkspaceUse,
     pub(crate) resources: ResourceUse,
-    pub(crate) telemetry: Telemetry,
-    pub(crate) teller: Option<Teller>,
     /// Stops the child with its parent.
     pub(crate) stop: CancellationToken,
 }
@@ -79,8 +76,8 @@ impl Child {
             other => other?,
         };
         crash_point!("child.created");
-        let driver = Driver::with_telemetry(live.clone(), agent, lent.telemetry);
-        let driver = driver.stopped_by(lent.stop).told_to(lent.teller);
+        live.forward_events_to(parent);
+        let driver = Driver::new(live.clone(), agent).stopped_by(lent.stop);
         Ok(Self { live, driver, allotment, time_left, is_callers_time })
     }
 

@@ -26,8 +26,11 @@ pub(crate) use child::{
     Child, Lent, depth, has_files, is_withdrawn, left_running, spent_for, still_waits, withdraw,
 };
 
+use crate::adapters::Adapters;
 use crate::agent::Agent;
 use crate::driver::Mission;
+use crate::error::RuntimeError;
+use crate::spans::Contents;
 
 /// An agent as an option of another.
 #[derive(Clone)]
@@ -120,7 +123,24 @@ impl SubAgent {
             Source::OfCaller(make) => make(caller),
         };
         let depth = agent.max_depth.min(caller.max_depth);
-        agent.with_max_depth(depth)
+        let agent = if caller.contents == Contents::Told { agent.with_contents_in_spans() } else { agent };
+        let mut agent = agent.with_max_depth(depth);
+        // A model that cannot be opened says so when it is asked; agents that are given were checked before.
+        if let (Some(adapters), Some(model)) = (&caller.adapters, &agent.model) {
+            if let Ok(policy) = adapters.model(model) {
+                agent.policy = policy;
+            }
+            agent.adapters = Some(adapters.clone());
+        }
+        agent
+    }
+
+    /// Whether its agent can be driven, where that is known before it is called.
+    pub(crate) fn check(&self, adapters: &Arc<dyn Adapters>) -> Result<(), RuntimeError> {
+        match &self.agent {
+            Source::Given(agent) => agent.resolved(adapters).map(|_| ()),
+            Source::OfCaller(_) => Ok(()),
+        }
     }
 
     /// What a call asks of the agent, or why nothing.

@@ -10,7 +10,7 @@ use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_repl::transcript::{
     RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics,
 };
-use backstitch_runtime::{Agent, FunctionPolicy, Mission, Runtime, SessionOptions, Tools};
+use backstitch_runtime::{Agent, FunctionPolicy, LiveKind, Mission, Runtime, SessionOptions, Tools};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn listening(
         heard.lock().unwrap().push(question);
         async move { Ok(answer) }
     });
-    (Agent::new("tests", "tailor", Arc::new(policy)).with_system("You sew."), asked)
+    (Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew."), asked)
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn media_that_is_given_and_that_tools_make_reaches_whoever_decides_as_byte
         Ok(ToolResult::ok("drawn").with_media((media.with_mime("image/png"), object)))
     });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let agent = agent.with_tools(Tools::new([draw]).unwrap());
+    let agent = agent.tools(Tools::new([draw]).unwrap());
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
     let mission = Mission::from("look").with_media(MediaPart::held(Modality::Image, b"given".as_slice()));
     driver.start(mission).await.unwrap().answer().unwrap();
@@ -72,17 +72,19 @@ async fn pieces_of_an_answer_are_told_with_their_place() {
         Answer::text("done")
     });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let told: Arc<Mutex<Vec<_>>> = Arc::default();
-    let heard = told.clone();
+    let mut told = Vec::new();
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
-    let driver = driver.on_delta(move |piece| heard.lock().unwrap().push(piece.clone()));
+    let mut events = driver.events();
     driver.start("sew").await.unwrap();
-    let told = told.lock().unwrap();
-    assert_eq!(
-        told.iter().map(|piece| piece.delta.clone()).collect::<Vec<_>>(),
-        [Delta::Text("do".into()), Delta::Text("ne".into())]
-    );
-    assert!(told.iter().all(|piece| piece.session_id == driver.session().id() && piece.turn == 1));
+    while let Some(event) = events.ready().await.unwrap() {
+        told.extend(event.live().cloned());
+    }
+    let texts = told.iter().map(|event| match &event.kind {
+        LiveKind::Text { turn: 1, text, .. } => text.as_str(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(texts.collect::<Vec<_>>(), ["do", "ne"]);
+    assert!(told.iter().all(|event| event.session == driver.session().id()));
 }
 
 /// Shows only the last message.
@@ -135,15 +137,14 @@ impl Policy for Departing {
 
 #[tokio::test]
 async fn what_is_shown_is_what_the_agent_renders_and_departures_are_recorded() {
-    let agent = Agent::new("tests", "departing", Arc::new(Departing)).with_system("You sew.");
+    let agent = Agent::new("tests/departing").policy(Arc::new(Departing)).instructions("You sew.");
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver =
         runtime.create(agent.with_compression(Arc::new(Last)), SessionOptions::default()).await.unwrap();
     let answered = driver.start("sew").await.unwrap().answer().unwrap();
     assert_eq!(answered.text, "I saw: sew");
-    let mut events = runtime.events(driver.session().id());
     let mut notes = Vec::new();
-    while let Some(record) = events.try_next().await.unwrap() {
+    for record in runtime.records(driver.session().id()).await.unwrap() {
         match record.body {
             RecordBody::RequestStarted(request) => assert_eq!(request.renderer.as_deref(), Some("last/1")),
             RecordBody::Note(note) => notes.push(note),
@@ -185,7 +186,7 @@ async fn a_call_that_the_token_limit_cut_off_does_not_run_and_the_policy_is_told
         async { Ok(ToolResult::ok("sewn")) }
     });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let agent = agent.with_tools(Tools::new([sew]).unwrap());
+    let agent = agent.tools(Tools::new([sew]).unwrap());
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap().answer().unwrap();
     assert_eq!(*runs.lock().unwrap(), 1);
@@ -206,9 +207,8 @@ async fn why_an_answer_ended_is_recorded_with_it_and_an_unknown_reason_is_noted(
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap();
-    let mut events = runtime.events(driver.session().id());
     let (mut finishes, mut notes) = (Vec::new(), Vec::new());
-    while let Some(record) = events.try_next().await.unwrap() {
+    for record in runtime.records(driver.session().id()).await.unwrap() {
         match record.body {
             RecordBody::MessageAppended(message) => {
                 finishes.extend(message.provider.as_ref().and_then(|of| of.finish.clone()))

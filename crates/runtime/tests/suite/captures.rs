@@ -143,7 +143,7 @@ async fn an_evaluation_continues_after_a_call_whose_files_could_not_be_captured(
         reply("", &[("sew", json!({"seam": "b"}))]),
         reply("done", &[]),
     ];
-    let agent = scripted(replies).with_tools(Tools::new([sew(ran.clone())]).unwrap());
+    let agent = scripted(replies).tools(Tools::new([sew(ran.clone())]).unwrap());
     let options = SessionOptions::with_workspace(files.clone());
     let driver = runtime.create(agent, options).await.unwrap();
     // The session looks at its files once when it begins.
@@ -161,18 +161,17 @@ async fn a_sub_agent_whose_files_cannot_be_captured_is_not_started() {
     let (files, ran) = (Flaky::over(store.clone()), Arc::new(AtomicUsize::new(0)));
     let runtime = Runtime::new(store.clone());
     let child = scripted(vec![reply("", &[("sew", json!({"seam": "a"}))]), reply("sewn", &[])]);
-    let child = child.with_tools(Tools::new([sew(ran.clone())]).unwrap());
+    let child = child.tools(Tools::new([sew(ran.clone())]).unwrap());
     let child = SubAgent::new("tailor", "Sews.", child).unwrap().into_tool();
     let replies = vec![reply("", &[("tailor", json!({"mission": "sew"}))]), reply("done", &[])];
-    let agent = scripted(replies).with_tools(Tools::new([child]).unwrap());
+    let agent = scripted(replies).tools(Tools::new([child]).unwrap());
     let driver = runtime.create(agent, SessionOptions::with_workspace(files.clone())).await.unwrap();
     files.fail(2);
     assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     let sessions = backstitch_core::ports::Store::sessions(&*store).await.unwrap();
     assert_eq!(sessions, [driver.session().id()], "no session is left that nobody asked anything");
-    let mut events = runtime.events(driver.session().id());
-    while let Some(record) = events.try_next().await.unwrap() {
+    for record in runtime.records(driver.session().id()).await.unwrap() {
         assert!(!matches!(record.body, RecordBody::CallStarted(_)), "{record:?}");
     }
 }

@@ -24,7 +24,7 @@ async fn an_observer_of_messages_writes_a_checkpoint_that_another_process_resume
     let tools = Tools::new([keep(Effect::Workspace, Arc::clone(&ran))]).unwrap();
     let written = path.clone();
     let agent = scripted(vec![reply("a", &[("keep", json!({"text": "x"}))])])
-        .with_tools(tools.clone())
+        .tools(tools.clone())
         .with_set_up(move |session| {
             let path = written.clone();
             session.observe::<InnerMessage>(move |observation| {
@@ -39,7 +39,7 @@ async fn an_observer_of_messages_writes_a_checkpoint_that_another_process_resume
     let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
     let longer = scripted(vec![reply("a", &[("keep", json!({"text": "x"}))]), reply("done", &[])]);
     let options = SessionOptions::default();
-    let driver = elsewhere.adopt_snapshot(longer.with_tools(tools), &snapshot, options).await.unwrap();
+    let driver = elsewhere.adopt_snapshot(longer.tools(tools), &snapshot, options).await.unwrap();
     let state = driver.session().state().await;
     let transcript = Transcript::of(&state.execution.session).unwrap();
     let evaluation = transcript.latest_evaluation_id().unwrap();
@@ -75,7 +75,7 @@ impl MainLoop for Review {
         let mut replies = vec![turn("one"), turn("two"), reply("reviewed", &[])];
         replies.truncate(self.replies);
         let tools = Tools::new([keep(Effect::Workspace, self.ran.clone())]).unwrap();
-        (scripted(replies).with_tools(tools), Mission::from(format!("review {request}"))).into()
+        (scripted(replies).tools(tools), Mission::from(format!("review {request}"))).into()
     }
 
     fn checkpoints(&self) -> Option<Arc<dyn CheckpointHandler<String>>> {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use backstitch_core::execution::{PreparedRestore, ResourceSnapshot, Resources, Scope, Snapshotable};
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{CallOutcome, Effect};
+use backstitch_core::journal::{CallOutcome, Effect, RecordBody};
 use backstitch_core::message::Arguments;
 use backstitch_core::session::BoxError;
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::time::{Clock, FixedClock, Timestamp};
 use backstitch_core::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolResult, WorkspaceUse};
-use backstitch_runtime::{CallEnd, CallRequest, RuntimeError, Telemetry, TelemetryEvent, ToolRunner, Tools};
+use backstitch_runtime::{CallEnd, CallRequest, EventStream, RuntimeError, SessionEvent, ToolRunner, Tools};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -49,14 +49,16 @@ impl Clock for MovingClock {
     }
 }
 
-fn collected(telemetry: &Telemetry) -> Arc<Mutex<Vec<ToolInvoked>>> {
-    let published: Arc<Mutex<Vec<ToolInvoked>>> = Arc::default();
-    let heard = published.clone();
-    telemetry.subscribe(move |event| {
-        if let TelemetryEvent::ToolInvoked(invoked) = event {
-            heard.lock().unwrap().push((**invoked).clone());
+/// The invocations that readers of the events have seen.
+async fn published(mut events: EventStream) -> Vec<ToolInvoked> {
+    let mut published = Vec::new();
+    while let Some(event) = events.ready().await.unwrap() {
+        if let SessionEvent::Record(record) = event
+            && let RecordBody::SliceChanged(change) = &record.body
+        {
+            published.extend(change.appended::<ToolInvoked>());
         }
-    });
+    }
     published
 }
 
@@ -67,9 +69,8 @@ async fn what_is_recorded_and_what_is_published_of_a_call_is_one_event() {
     let tools = Tools::new([noting(), failing]).unwrap();
     let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(MovingClock::default()));
     let harness = Harness::with(store, clock, Resources::default(), [], None, |_| {}).await;
-    let telemetry = Telemetry::default();
-    let published = collected(&telemetry);
-    let runner = ToolRunner::new(harness.live.clone(), tools).with_telemetry(telemetry);
+    let events = harness.live.events();
+    let runner = ToolRunner::new(harness.live.clone(), tools);
     for (name, arguments) in [
         ("noting", json!({})),
         ("failing", json!({})),
@@ -83,7 +84,8 @@ async fn what_is_recorded_and_what_is_published_of_a_call_is_one_event() {
     let recorded: Vec<_> =
         state.execution.session.all::<ToolInvoked>().unwrap().iter().map(|one| (**one).clone()).collect();
     assert_eq!(recorded.len(), 4);
-    assert_eq!(*published.lock().unwrap(), recorded);
+    harness.live.flush().await.unwrap();
+    assert_eq!(published(events).await, recorded);
 }
 
 /// A resource that can be captured so many times.
@@ -127,15 +129,13 @@ async fn nothing_after_the_commit_turns_a_call_into_an_error() {
     let closed: Arc<AtomicUsize> = Arc::default();
     let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(FixedClock::default()));
     let harness = Harness::with(store, clock, brittle(1, closed.clone()), [], None, |_| {}).await;
-    let telemetry = Telemetry::default();
-    let published = collected(&telemetry);
-    let runner =
-        ToolRunner::new(harness.live.clone(), Tools::new([using]).unwrap()).with_telemetry(telemetry);
+    let events = harness.live.events();
+    let runner = ToolRunner::new(harness.live.clone(), Tools::new([using]).unwrap());
     let call = harness.call("using", json!({})).await;
     let end = runner.run(call).await.unwrap();
     assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
     assert_eq!(harness.findings().await, ["used"]);
-    assert_eq!(published.lock().unwrap().len(), 1);
+    assert_eq!(published(events).await.len(), 1);
     assert_eq!(closed.load(Ordering::SeqCst), 0, "what the call made for the session stays open");
 }
 

@@ -36,7 +36,7 @@ fn agent(hook: Hook) -> (Agent, Undone) {
     let pay = Tool::builder("pay", "Pays.").unwrap().effect(Effect::External).workspace(WorkspaceUse::None);
     let pay = pay.compensate(compensate).handler(|_, _: Value| async { Ok(ToolResult::ok("paid")) });
     let replies = vec![reply("", &[("pay", json!({"to": "ada"}))]), reply("done", &[])];
-    (scripted(replies).with_tools(Tools::new([with_approval(pay)]).unwrap()), undone)
+    (scripted(replies).tools(Tools::new([with_approval(pay)]).unwrap()), undone)
 }
 
 #[tokio::test]
@@ -70,9 +70,8 @@ async fn a_call_that_counts_as_failed_is_undone_once_and_what_came_of_it_is_reco
         let expected =
             (IdempotencyKey::new(session, call), json!({"to": "ada"}).as_object().cloned().unwrap());
         assert_eq!(*undone.lock().unwrap(), [expected], "{hook:?}");
-        let mut events = runtime.events(session);
         let mut notes = Vec::new();
-        while let Some(record) = events.try_next().await.unwrap() {
+        for record in runtime.records(session).await.unwrap() {
             if let RecordBody::Note(note) = record.body
                 && note.topic == "compensate"
             {

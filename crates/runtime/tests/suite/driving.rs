@@ -69,7 +69,7 @@ async fn a_session_that_is_stored_with_its_mission_is_there_with_it_or_not_at_al
     let session = driver.session().id();
     let view = runtime.view(session).await.unwrap();
     assert_eq!(view.transcript().unwrap().all().len(), 2, "what it is told and what it is asked");
-    assert_eq!(*driver.session().durable_head().borrow(), view.head());
+    assert_eq!(driver.events().position(), view.head());
     driver.session().release().await.unwrap();
 
     let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_changed_prompt_goes_on_unless_it_must_not() {
     driver.start("sew").await.unwrap_err();
     let session = driver.session().id();
     driver.session().release().await.unwrap();
-    let changed = scripted(vec![reply("done", &[])]).with_system("You sew, and you hum.");
+    let changed = scripted(vec![reply("done", &[])]).instructions("You sew, and you hum.");
     let driver = runtime.open(session, changed, SessionOptions::default()).await.unwrap();
     let strict = ResumeOptions { fidelity: Fidelity::Strict, ..ResumeOptions::default() };
     assert!(matches!(driver.resume(strict).await, Err(RuntimeError::PromptMismatch { .. })));
@@ -212,7 +212,7 @@ async fn large_arguments_and_results_survive_the_process() {
             async { Ok(Answer::text("done")) }
         }
     });
-    let agent = Agent::new("tests", "tailor", Arc::new(policy)).with_system("You sew.");
+    let agent = Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew.");
     let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert!(seen.load(Ordering::SeqCst) > 200_000);
@@ -227,9 +227,8 @@ async fn a_call_is_journaled_before_it_runs_and_pure_ones_after() {
     );
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("sew").await.unwrap();
-    let mut events = runtime.events(driver.session().id());
     let mut seen = Vec::new();
-    while let Some(record) = events.try_next().await.unwrap() {
+    for record in runtime.records(driver.session().id()).await.unwrap() {
         if let RecordBody::CallStarted(_) | RecordBody::CallFinished(_) | RecordBody::RequestStarted(_) =
             record.body
         {
@@ -238,7 +237,8 @@ async fn a_call_is_journaled_before_it_runs_and_pure_ones_after() {
     }
     let kinds: Vec<_> = seen.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, ["request_started", "call_started", "call_finished", "request_started"]);
-    assert_eq!(events.cursor().number() as usize, self::kinds(&runtime, driver.session().id()).await.len());
+    let head = driver.events().position().number() as usize;
+    assert_eq!(head, self::kinds(&runtime, driver.session().id()).await.len());
 }
 
 #[tokio::test]

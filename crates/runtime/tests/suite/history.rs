@@ -45,7 +45,7 @@ impl Setting {
     pub(crate) fn agent(&self, effect: Effect) -> Agent {
         let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
         let tools = Tools::new([sew(effect, self.ran.clone())]).unwrap();
-        scripted(vec![turn("one"), turn("two"), turn("three"), reply("done", &[])]).with_tools(tools)
+        scripted(vec![turn("one"), turn("two"), turn("three"), reply("done", &[])]).tools(tools)
     }
 
     pub(crate) async fn finished(&self, effect: Effect) -> Driver {
@@ -227,7 +227,7 @@ async fn a_fork_goes_its_own_way() {
     let own = || -> SessionOptions {
         SessionOptions::with_workspace(Arc::new(MemoryWorkspace::new(files.clone(), setting.store.clone())))
     };
-    let fork = setting.runtime.fork(session, before(second), own()).await.unwrap();
+    let fork = setting.runtime.fork_session(session, before(second), own()).await.unwrap();
     let id = fork.id();
     assert!(files.read_bytes(&FilePath::new("one").unwrap()).is_ok(), "the fork has files of its own");
     assert!(files.read_bytes(&FilePath::new("two").unwrap()).is_err());
@@ -259,7 +259,7 @@ async fn a_fork_does_not_repeat_an_effect_of_its_parent_unasked() {
     let second = call(&setting.runtime, driver.session().id(), 1).await;
     let files = Arc::new(MemoryFilesystem::new());
     let own = SessionOptions::with_workspace(Arc::new(MemoryWorkspace::new(files, setting.store.clone())));
-    let fork = setting.runtime.fork(driver.session().id(), before(second), own).await.unwrap();
+    let fork = setting.runtime.fork_session(driver.session().id(), before(second), own).await.unwrap();
     let state = fork.state().await;
     let pause = state.view.pause().unwrap();
     assert_eq!((pause.reason, pause.call_id), (PauseReason::EffectUnknown, Some(second)));
@@ -276,8 +276,7 @@ async fn a_snapshot_or_a_conversation_is_enough_to_go_on() {
     };
     // Interrupted after the first call: the script has no more replies.
     let (replies, tools) = agent();
-    let driver =
-        setting.runtime.create(scripted(replies).with_tools(tools), setting.options()).await.unwrap();
+    let driver = setting.runtime.create(scripted(replies).tools(tools), setting.options()).await.unwrap();
     driver.start("sew").await.unwrap_err();
     let (snapshot, conversation) = {
         let state = driver.session().state().await;
@@ -290,7 +289,7 @@ async fn a_snapshot_or_a_conversation_is_enough_to_go_on() {
     let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));
     let (mut replies, tools) = agent();
     replies.push(reply("done", &[]));
-    let agent = scripted(replies).with_tools(tools);
+    let agent = scripted(replies).tools(tools);
     let snapshot = backstitch_core::session::Snapshot::from_json(&snapshot).unwrap();
     let adopted =
         elsewhere.adopt_snapshot(agent.clone(), &snapshot, SessionOptions::default()).await.unwrap();

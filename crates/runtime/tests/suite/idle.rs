@@ -41,7 +41,7 @@ impl Counting {
                 }
             }
         });
-        let agent = Agent::new("tests", "counting", Arc::new(policy));
+        let agent = Agent::new("tests/counting").policy(Arc::new(policy));
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         Self { runtime, is_down, driver }
     }

@@ -50,7 +50,7 @@ pub(crate) fn answers(programs: &[&str]) -> Arc<ScriptedPolicy> {
 fn with_tools(programs: &[&str], lisp: LispAgent, effect: Effect) -> (Agent, Arc<AtomicUsize>) {
     let ran = Arc::new(AtomicUsize::new(0));
     let tools = Tools::new([twice(effect, ran.clone()), keep(Effect::Workspace, Arc::default())]).unwrap();
-    (Agent::lisp("tests", "lisp", answers(programs), lisp, tools).unwrap(), ran)
+    (Agent::lisp("tests/lisp", answers(programs), lisp, tools).unwrap(), ran)
 }
 
 pub(crate) async fn created(agent: Agent) -> (Runtime, Driver) {
@@ -129,7 +129,7 @@ async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
     });
     let tools = Tools::new([twice(Effect::Pure, Arc::default())]).unwrap();
     let lisp = LispAgent::new().with_compression(Arc::new(SingleUserCoalesced::default()));
-    let agent = Agent::lisp("tests", "lisp", Arc::new(policy), lisp, tools).unwrap();
+    let agent = Agent::lisp("tests/lisp", Arc::new(policy), lisp, tools).unwrap();
     let (runtime, driver) = created(agent).await;
     let answered = driver.start("Double four.").await.unwrap().answer().unwrap();
     assert_eq!(answered.output, Some(json!(8)));
@@ -150,8 +150,7 @@ async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
         "{:?}",
         asked[2]
     );
-    let mut events = runtime.events(driver.session().id());
-    while let Some(record) = events.try_next().await.unwrap() {
+    for record in runtime.records(driver.session().id()).await.unwrap() {
         if let RecordBody::RequestStarted(request) = &record.body {
             assert!(request.renderer.as_ref().unwrap().starts_with("single_user_coalesced/"), "{request:?}");
         }
@@ -194,7 +193,7 @@ async fn a_call_may_need_approval_in_the_middle_of_a_program() {
     let before = Arc::new(AtomicUsize::new(0));
     let tools = Tools::new([twice(Effect::Workspace, before.clone()), sign]).unwrap();
     let programs = ["(def x (tool/twice 1)) (def y (tool/sign {:n x})) (return [x y (tool/twice y)])"];
-    let agent = Agent::lisp("tests", "lisp", answers(&programs), LispAgent::new(), tools).unwrap();
+    let agent = Agent::lisp("tests/lisp", answers(&programs), LispAgent::new(), tools).unwrap();
     let (_, driver) = created(agent).await;
     let ended = driver.start("Sign.").await.unwrap();
     let Ended::Paused { reason: PauseReason::Approval, call: Some(call), .. } = ended else {
@@ -263,7 +262,7 @@ async fn a_program_that_is_stopped_in_a_call_goes_on_at_that_call() {
     let program = "(return (mapv (fn [text] (tool/keep {:text text})) [\"one\" \"wait\" \"two\"]))";
     let kept = Arc::new(AtomicUsize::new(0));
     let tools = Tools::new([keep(Effect::Workspace, kept.clone())]).unwrap();
-    let agent = Agent::lisp("tests", "lisp", answers(&[program]), LispAgent::new(), tools).unwrap();
+    let agent = Agent::lisp("tests/lisp", answers(&[program]), LispAgent::new(), tools).unwrap();
     let (runtime, driver) = created(agent).await;
     let driver = Arc::new(driver);
     let running = started_until(&driver, &kept, 2).await;
@@ -329,9 +328,10 @@ async fn agents_that_call_by_json_are_shown_less_too() {
     });
     let tools = Tools::new([keep(Effect::Workspace, Arc::default())]).unwrap();
     let options = TrimOptions { turns: Some(2), ..TrimOptions::default() };
-    let agent = Agent::new("tests", "trim", Arc::new(policy))
-        .with_system("You sew.")
-        .with_tools(tools)
+    let agent = Agent::new("tests/trim")
+        .policy(Arc::new(policy))
+        .instructions("You sew.")
+        .tools(tools)
         .with_compression(Arc::new(Trim::new(options)));
     let (_, driver) = created(agent).await;
     driver.start("Sew.").await.unwrap().answer().unwrap();
@@ -349,9 +349,8 @@ async fn what_is_not_shown_is_recorded_and_limits_of_calls_change_nothing_about_
     let (runtime, driver) = created(agent.with_max_turns(1).with_max_repeats(2)).await;
     let answered = driver.start("Count.").await.unwrap().answer().unwrap();
     assert_eq!(answered.output.unwrap(), json!({"n": 1}));
-    let mut events = runtime.events(driver.session().id());
     let mut notes = Vec::new();
-    while let Some(record) = events.try_next().await.unwrap() {
+    for record in runtime.records(driver.session().id()).await.unwrap() {
         if let RecordBody::Note(note) = record.body {
             notes.push(note.data["departures"].clone());
         }

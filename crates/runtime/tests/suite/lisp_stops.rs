@@ -42,7 +42,7 @@ fn endless(program: &str) -> (Agent, Arc<AtomicUsize>) {
     lisp.options.limits.memory_bytes = 1 << 40;
     lisp.options.limits.collection_size = usize::MAX / 2;
     let tools = Tools::new([twice(Effect::External, ran.clone())]).unwrap();
-    (Agent::lisp("tests", "lisp", answers(&[program, "(return 7)"]), lisp, tools).unwrap(), ran)
+    (Agent::lisp("tests/lisp", answers(&[program, "(return 7)"]), lisp, tools).unwrap(), ran)
 }
 
 /// Drives a session, and has something done about it once its program computes.

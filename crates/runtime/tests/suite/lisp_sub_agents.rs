@@ -32,7 +32,7 @@ async fn a_program_may_call_an_agent_that_inherits_its_options() {
         });
         let tools = Tools::new([twice(Effect::Workspace, counted.clone())]).unwrap();
         let lisp = LispAgent::new().with_options(options);
-        Agent::lisp("tests", "helper", Arc::new(policy), lisp, tools).unwrap()
+        Agent::lisp("tests/helper", Arc::new(policy), lisp, tools).unwrap()
     });
     let helper =
         helper.unwrap().described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
@@ -42,7 +42,7 @@ async fn a_program_may_call_an_agent_that_inherits_its_options() {
     // A turn that went well is told within the one user message, or else by an answer and what came of it.
     for (lisp, messages) in [(compressed, [2, 2, 2, 2]), (LispAgent::new(), [2, 4, 2, 4])] {
         let tools = Tools::new([tool.clone()]).unwrap();
-        let agent = Agent::lisp("tests", "lisp", answers(&[program]), lisp.with_max_turns(2), tools).unwrap();
+        let agent = Agent::lisp("tests/lisp", answers(&[program]), lisp.with_max_turns(2), tools).unwrap();
         let (_, driver) = created(agent).await;
         let answered = driver.start("Double.").await.unwrap().answer().unwrap();
         assert_eq!(answered.output, Some(json!([8, 8])));
@@ -57,8 +57,7 @@ fn helper() -> Tool {
         let options = caller.lisp_options().unwrap().clone();
         let tools = Tools::new([twice(Effect::Workspace, Arc::default())]).unwrap();
         let lisp = LispAgent::new().with_options(options);
-        Agent::lisp("tests", "helper", answers(&["(def x (tool/twice 4))", "(return x)"]), lisp, tools)
-            .unwrap()
+        Agent::lisp("tests/helper", answers(&["(def x (tool/twice 4))", "(return x)"]), lisp, tools).unwrap()
     });
     let described = |tool: backstitch_core::tool::ToolBuilder| {
         tool.effect(Effect::Workspace).workspace(WorkspaceUse::None)
@@ -69,7 +68,7 @@ fn helper() -> Tool {
 fn caller(policy: Arc<dyn Policy>, max_turns: u64, turn_budget: u64) -> Agent {
     let options = LispOptions { max_turns, turn_budget, ..LispOptions::default() };
     let lisp = LispAgent::new().with_options(options);
-    Agent::lisp("tests", "lisp", policy, lisp, Tools::new([helper()]).unwrap()).unwrap()
+    Agent::lisp("tests/lisp", policy, lisp, Tools::new([helper()]).unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -134,14 +133,14 @@ async fn agents_side_by_side_in_a_program_wait_fail_and_go_on() {
             async move { Ok(Answer::text(program)) }
         });
         let lisp = LispAgent::new().with_options(options);
-        Agent::lisp("tests", "helper", Arc::new(policy), lisp, Tools::new([twice]).unwrap()).unwrap()
+        Agent::lisp("tests/helper", Arc::new(policy), lisp, Tools::new([twice]).unwrap()).unwrap()
     });
     let helper =
         helper.unwrap().described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
     let programs = ["(defn ask [m] (try (tool/helper {:mission m}) (catch Exception e (ex-message e))))
          (return (pmap ask [\"sew\" \"fail\" \"hem\"]))"];
     let tools = Tools::new([helper.into_tool()]).unwrap();
-    let agent = Agent::lisp("tests", "lisp", answers(&programs), LispAgent::new(), tools).unwrap();
+    let agent = Agent::lisp("tests/lisp", answers(&programs), LispAgent::new(), tools).unwrap();
     let (runtime, driver) = created(agent).await;
     let mut ended = driver.start("Double.").await.unwrap();
     for _ in 0..2 {

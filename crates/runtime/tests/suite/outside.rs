@@ -25,7 +25,7 @@ async fn a_call_that_needs_approval_waits_and_goes_on_as_decided() {
         let ran = Arc::new(AtomicUsize::new(0));
         let tool = with_approval(keep(Effect::External, ran.clone()));
         let agent = scripted(vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])])
-            .with_tools(Tools::new([tool]).unwrap());
+            .tools(Tools::new([tool]).unwrap());
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         let ended = driver.start("sew").await.unwrap();
         let Ended::Paused { reason: PauseReason::Approval, call: Some(call), .. } = ended else {
@@ -58,7 +58,7 @@ async fn messages_come_in_through_the_inbox() {
             _ => Answer::text("heard both"),
         })
     });
-    let (agent, _) = with_keep(Agent::new("tests", "listener", Arc::new(heard)), Effect::Pure);
+    let (agent, _) = with_keep(Agent::new("tests/listener").policy(Arc::new(heard)), Effect::Pure);
     let agent = agent.with_max_turns(3);
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
     runtime.send(driver.session().id(), "and be quick").await.unwrap();
@@ -111,7 +111,7 @@ async fn a_cancel_ends_an_evaluation_that_waits_for_an_answer_and_no_other() {
             }
         }
     });
-    let agent = Agent::new("tests", "slow", Arc::new(policy));
+    let agent = Agent::new("tests/slow").policy(Arc::new(policy));
     let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
     let running = started_until(&driver, &asked, 1).await;
     runtime.cancel(driver.session().id()).await.unwrap();
@@ -150,8 +150,7 @@ async fn a_call_that_was_approved_and_stopped_is_not_asked_about_again() {
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
         let ran = Arc::new(AtomicUsize::new(0));
         let replies = vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])];
-        let agent =
-            scripted(replies).with_tools(Tools::new([with_approval(keep(effect, ran.clone()))]).unwrap());
+        let agent = scripted(replies).tools(Tools::new([with_approval(keep(effect, ran.clone()))]).unwrap());
         let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
         let Ended::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
             panic!("it waits")
@@ -202,7 +201,7 @@ async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
         let tool = with_approval(keep(Effect::Workspace, ran.clone()));
         // Arguments that are edited to something too large for a record have to survive as well.
         scripted(vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])])
-            .with_tools(Tools::new([tool]).unwrap())
+            .tools(Tools::new([tool]).unwrap())
     };
     let driver = Arc::new(runtime.create(agent(&ran), SessionOptions::default()).await.unwrap());
     let session = driver.session().id();

@@ -15,14 +15,14 @@ use serde_json::json;
 use crate::tailor::{keep, reply, scripted};
 
 fn person() -> Agent {
-    Agent::new("tests", "ada", Arc::new(HumanPolicy::new(PolicyName::new("ada").unwrap())))
+    Agent::new("tests/ada").policy(Arc::new(HumanPolicy::new(PolicyName::new("ada").unwrap())))
 }
 
 #[tokio::test]
 async fn what_a_person_is_asked_waits_for_what_they_say() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let ran = Arc::new(AtomicUsize::new(0));
-    let agent = person().with_tools(Tools::new([keep(Effect::Workspace, ran.clone())]).unwrap());
+    let agent = person().tools(Tools::new([keep(Effect::Workspace, ran.clone())]).unwrap());
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
     let session = driver.session().id();
     let ended = driver.start("which colour?").await.unwrap();
@@ -48,7 +48,7 @@ async fn an_agent_asks_a_person_like_any_other_agent() {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let ada = SubAgent::new("ask_ada", "Asks Ada.", person()).unwrap();
     let replies = vec![reply("", &[("ask_ada", json!({"mission": "which colour?"}))]), reply("done", &[])];
-    let agent = scripted(replies).with_tools(Tools::new([ada.into_tool()]).unwrap());
+    let agent = scripted(replies).tools(Tools::new([ada.into_tool()]).unwrap());
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
     let Ended::Paused { reason: PauseReason::Asked, session: Some(child), .. } = ended else {
@@ -99,7 +99,7 @@ async fn what_another_policy_says_is_no_answer_and_the_decider_is_asked_after_it
                 }
             }
         });
-        let agent = Agent::new("tests", "tailor", Arc::new(policy));
+        let agent = Agent::new("tests/tailor").policy(Arc::new(policy));
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         driver.start("measure").await.unwrap_err();
         let evaluation = driver.session().state().await.view.latest_evaluation().unwrap().evaluation_id;

@@ -14,7 +14,7 @@ use backstitch_core::view::JournalView;
 use backstitch_providers::{Reply, Script, ScriptedPolicy};
 use backstitch_runtime::{
     Agent, Ended, Evaluator, Fidelity, FunctionPolicy, LiveSession, ResumeOptions, Runtime, RuntimeError,
-    SessionOptions, Telemetry, TelemetryEvent, Tools,
+    SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -85,14 +85,9 @@ fn said(view: &JournalView, role: Role) -> Vec<String> {
 
 #[tokio::test]
 async fn a_prompt_is_rendered_logged_and_driven_to_its_answer() {
-    let telemetry = Telemetry::default();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    telemetry.subscribe({
-        let heard = heard.clone();
-        move |event| heard.lock().unwrap().push(event.clone())
-    });
-    let evaluator = evaluator(vec![reply("done", &[])]).with_telemetry(telemetry);
+    let evaluator = evaluator(vec![reply("done", &[])]);
     let (runtime, session) = begin(&evaluator).await;
+    let mut events = session.events();
     let prompt = workshop();
     let answered = evaluator.evaluate(&prompt, &session, false).await.unwrap().answer().unwrap();
     assert_eq!(answered.text, "done");
@@ -112,11 +107,14 @@ async fn a_prompt_is_rendered_logged_and_driven_to_its_answer() {
     assert_eq!(rendered.run.evaluation_id, evaluation.evaluation_id);
     let executed = state.execution.session.latest::<PromptExecuted>().unwrap().unwrap();
     assert_eq!(executed.prompt_name, "The workshop");
-    let expected = [
-        TelemetryEvent::PromptRendered(Box::new((*rendered).clone())),
-        TelemetryEvent::PromptExecuted(Box::new((*executed).clone())),
-    ];
-    assert_eq!(*heard.lock().unwrap(), expected);
+    let (mut seen_rendered, mut seen_executed) = (Vec::new(), Vec::new());
+    while let Some(event) = events.ready().await.unwrap() {
+        if let Some(RecordBody::SliceChanged(change)) = event.record().map(|record| &record.body) {
+            seen_rendered.extend(change.appended::<PromptRendered>());
+            seen_executed.extend(change.appended::<PromptExecuted>());
+        }
+    }
+    assert_eq!((seen_rendered, seen_executed), (vec![(*rendered).clone()], vec![(*executed).clone()]));
 }
 
 #[tokio::test]
@@ -241,7 +239,7 @@ async fn a_process_that_died_after_an_evaluation_was_superseded_goes_on_with_ano
     let prompt = workshop();
     let rendered = prompt.render(&session.state().await.execution.session).unwrap();
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
-    let agent = Agent::new("", "", Arc::new(policy)).with_prompt(&prompt, rendered).unwrap();
+    let agent = Agent::new("").policy(Arc::new(policy)).with_prompt(&prompt, rendered).unwrap();
     let driver = backstitch_runtime::Driver::new(session.clone(), agent);
     runtime.send(session.id(), "and hurry").await.unwrap();
     let ended = driver.start("begin").await.unwrap();
@@ -322,14 +320,14 @@ async fn a_policy_is_offered_the_tools_of_open_sections_and_the_agents_own() {
         let names: Vec<_> = question.options.iter().map(|tool| tool.name.to_string()).collect();
         Ok(Answer::text(names.join(" ")))
     });
-    let agent = Agent::new("", "", Arc::new(policy)).with_tools(Tools::new([keep("always")]).unwrap());
+    let agent = Agent::new("").policy(Arc::new(policy)).tools(Tools::new([keep("always")]).unwrap());
     let evaluator = Evaluator::of(agent);
     let (_, session) = begin(&evaluator).await;
     let answered = evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
     assert_eq!(answered.text, "always open_sections read_section");
-    let clash =
-        Agent::new("", "", Arc::new(ScriptedPolicy::new(PolicyName::new("x").unwrap(), Script::default())));
-    let clash = Evaluator::of(clash.with_tools(Tools::new([keep("more")]).unwrap()));
+    let clash = Agent::new("")
+        .policy(Arc::new(ScriptedPolicy::new(PolicyName::new("x").unwrap(), Script::default())));
+    let clash = Evaluator::of(clash.tools(Tools::new([keep("more")]).unwrap()));
     let error = clash.evaluate(&greedy(), &session, false).await.unwrap_err();
     assert!(matches!(error, RuntimeError::DuplicateTool(_)), "{error}");
 }
@@ -346,7 +344,8 @@ async fn what_is_left_of_time_and_budget_goes_along() {
         Script { replies: vec![first, second, reply("done", &[])] },
     );
     let limits = Limits { input_tokens: Some(100), ..Limits::default() };
-    let agent = Agent::new("", "", Arc::new(policy))
+    let agent = Agent::new("")
+        .policy(Arc::new(policy))
         .with_budget(limits)
         .with_deadline(std::time::Duration::from_secs(3_600));
     let evaluator = Evaluator::of(agent);
@@ -372,7 +371,7 @@ async fn an_open_call_that_its_tool_no_longer_takes_cannot_go_on() {
             Arc::make_mut(&mut tool.spec).parameters = schema;
         }
         let replies = vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])];
-        scripted(replies).with_tools(Tools::new([tool]).unwrap())
+        scripted(replies).tools(Tools::new([tool]).unwrap())
     };
     let driver = runtime.create(agent(None), SessionOptions::default()).await.unwrap();
     let Ended::Paused { call: Some(call), evaluation, .. } = driver.start("sew").await.unwrap() else {

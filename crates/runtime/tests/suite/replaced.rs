@@ -37,7 +37,7 @@ async fn run(directory: &Path, command: &str) -> Result<String, RuntimeError> {
     options.locks = Some(directory.with_extension("locks"));
     let workspace = Arc::new(HostWorkspace::open(options).unwrap());
     let replies = vec![reply("first", &[("shell", json!({"command": command}))]), reply("Done.", &[])];
-    let agent = scripted(replies).with_tools(Tools::new([shell()]).unwrap());
+    let agent = scripted(replies).tools(Tools::new([shell()]).unwrap());
     let runtime = Runtime::new(store);
     let driver = runtime.create(agent, SessionOptions::with_workspace(workspace)).await?;
     let ended = driver.start("sew").await?;

@@ -16,14 +16,14 @@ async fn files_that_are_gone_are_brought_back() {
     let setting = Setting::new();
     let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
     let tools = || Tools::new([sew(Effect::Workspace, setting.ran.clone())]).unwrap();
-    let short = scripted(vec![turn("one")]).with_tools(tools());
+    let short = scripted(vec![turn("one")]).tools(tools());
     let driver = setting.runtime.create(short, setting.options()).await.unwrap();
     driver.start("sew").await.unwrap_err();
     let session = driver.session().id();
     driver.session().release().await.unwrap();
     let files = Arc::new(MemoryFilesystem::new());
     let empty = Arc::new(MemoryWorkspace::new(files.clone(), setting.store.clone()));
-    let agent = scripted(vec![turn("one"), reply("done", &[])]).with_tools(tools());
+    let agent = scripted(vec![turn("one"), reply("done", &[])]).tools(tools());
     let options = SessionOptions::with_workspace(empty);
     let driver = setting.runtime.open(session, agent, options).await.unwrap();
     driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
@@ -59,15 +59,14 @@ async fn files_that_changed_across_a_restart_are_asked_about() {
     let runtime = setting.runtime.clone().with_clock(clock.clone());
     let turn = |name: &str| reply(name, &[("sew", json!({"name": name}))]);
     let tools = || Tools::new([sew(Effect::Workspace, setting.ran.clone())]).unwrap();
-    let driver =
-        runtime.create(scripted(vec![turn("one")]).with_tools(tools()), setting.options()).await.unwrap();
+    let driver = runtime.create(scripted(vec![turn("one")]).tools(tools()), setting.options()).await.unwrap();
     driver.start("sew").await.unwrap_err();
     let session = driver.session().id();
     driver.session().release().await.unwrap();
     let edited = FilePath::new("one").unwrap();
     let edit = || setting.files.write_bytes(&edited, b"edited", WriteMode::Overwrite).unwrap();
     edit();
-    let agent = || scripted(vec![turn("one")]).with_tools(tools());
+    let agent = || scripted(vec![turn("one")]).tools(tools());
     let resume = async |drift| {
         let driver = runtime.open(session, agent(), setting.options()).await.unwrap();
         let ended = driver.resume(ResumeOptions { drift, ..ResumeOptions::default() }).await;

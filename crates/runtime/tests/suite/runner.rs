@@ -11,7 +11,7 @@ use backstitch_core::ports::Store;
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::CallStatus;
-use backstitch_runtime::{CallEnd, Telemetry, ToolRunner, Tools};
+use backstitch_runtime::{CallEnd, ToolRunner, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -277,18 +277,29 @@ async fn approval_pauses_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn telemetry_comes_after_the_commit_and_cannot_undo_it() {
-    let harness = Harness::new(vec![good()]).await;
-    let telemetry = Telemetry::default();
-    telemetry.subscribe(|_| panic!("a broken subscriber"));
+async fn observers_and_readers_come_after_the_commit_and_cannot_undo_it() {
+    let store = Arc::new(backstitch_store::MemoryStore::new());
+    let clock = Arc::new(backstitch_core::time::FixedClock::default());
     let (sender, receiver) = std::sync::mpsc::channel();
-    telemetry.subscribe(move |event| sender.send(event.clone()).unwrap());
-    let runner =
-        ToolRunner::new(harness.live.clone(), Tools::new([good()]).unwrap()).with_telemetry(telemetry);
+    let harness = Harness::with(store, clock, Default::default(), [good()], None, move |session| {
+        session.observe::<ToolInvoked>(|_| panic!("a broken observer"));
+        session.observe::<ToolInvoked>(move |observation| {
+            sender.send(observation.new.len()).unwrap();
+            Ok(())
+        });
+    })
+    .await;
+    let mut events = harness.live.events();
     let call = harness.call("good", json!({"text": "seam"})).await;
-    assert!(matches!(runner.run(call).await.unwrap(), CallEnd::Succeeded(_)));
+    assert!(matches!(harness.runner.run(call).await.unwrap(), CallEnd::Succeeded(_)));
     assert_eq!(harness.findings().await, ["seam"]);
-    assert_eq!(receiver.try_iter().count(), 1);
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1]);
+    let mut finished = 0;
+    while let Some(event) = events.ready().await.unwrap() {
+        let body = event.record().map(|record| &record.body);
+        finished += usize::from(matches!(body, Some(RecordBody::CallFinished(_))));
+    }
+    assert_eq!(finished, 1);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use backstitch_core::journal::Position;
 use backstitch_core::message::Part;
 use backstitch_core::secrets::Secrets;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
-use backstitch_runtime::{CallEnd, Telemetry, TelemetryEvent, ToolRunner, Tools, read_records};
+use backstitch_runtime::{CallEnd, ToolRunner, Tools, read_records};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -91,12 +91,11 @@ async fn a_known_key_is_stored_and_sent_as_its_replacement() {
         async move { outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) }
     });
     let mut harness = Harness::over(store.clone(), [], None).await;
-    let heard = Arc::new(Mutex::new(Vec::<String>::new()));
-    let (telemetry, hears) = (Telemetry::default(), heard.clone());
-    telemetry.subscribe(move |event: &TelemetryEvent| hears.lock().unwrap().push(format!("{event:?}")));
+    let mut heard = Vec::<String>::new();
+    let mut events = harness.live.events();
     let runner = ToolRunner::new(harness.live.clone(), Tools::new([tool]).unwrap());
     let secrets = Secrets::new(KEYS.into_iter().chain(["none", "x"]));
-    harness.runner = Arc::new(runner.with_secrets(secrets).with_telemetry(telemetry));
+    harness.runner = Arc::new(runner.with_secrets(secrets));
     let (mut succeeded, mut failed) = (0, 0);
     for _ in 0..300 {
         match harness.run("tell", json!({})).await {
@@ -104,10 +103,14 @@ async fn a_known_key_is_stored_and_sent_as_its_replacement() {
             CallEnd::Failed(_) => failed += 1,
             other => panic!("{other:?}"),
         }
+        while let Some(event) = events.ready().await.unwrap() {
+            heard.push(format!("{event:?}"));
+        }
     }
+    assert!(heard.iter().any(|event| event.contains("Progress")));
     assert!(succeeded > 50 && failed > 50, "{succeeded} {failed}");
     let mut all = stored(&store, &harness).await;
-    all.append(&mut heard.lock().unwrap());
+    all.append(&mut heard);
     for key in KEYS {
         let found = all.iter().find(|text| text.contains(key));
         assert!(found.is_none(), "{key} in {:.300}", found.unwrap());

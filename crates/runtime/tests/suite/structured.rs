@@ -126,7 +126,7 @@ async fn a_process_that_dies_between_two_answers_asks_once_more_and_not_twice() 
 async fn what_the_reducers_refuse_fails_the_evaluation() {
     let policy =
         ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies: vec![reply(HEM, &[])] });
-    let agent = Agent::new("", "", Arc::new(policy)).with_set_up(|session| {
+    let agent = Agent::new("").policy(Arc::new(policy)).with_set_up(|session| {
         session.register::<Tear, Tear>(|_, _, _| Err(BoxError::from("the cloth is whole")));
     });
     let evaluator = Evaluator::of(agent);
@@ -186,7 +186,7 @@ async fn a_policy_that_goes_in_circles_is_stopped() {
     let replies = (0..9).map(|_| reply("again", &[("keep", json!({"text": "a stitch"}))])).collect();
     let ran = Arc::new(AtomicUsize::new(0));
     let tools = Tools::new([keep(Effect::Workspace, ran.clone())]).unwrap();
-    let agent = scripted(replies).with_tools(tools).with_max_turns(8).with_max_repeats(3);
+    let agent = scripted(replies).tools(tools).with_max_turns(8).with_max_repeats(3);
     let runtime = Runtime::new(Arc::new(backstitch_store::MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();

@@ -26,7 +26,7 @@ pub(crate) fn reply(text: &str, calls: &[(&str, Value)]) -> Reply {
 /// An agent that answers as it is told here.
 pub(crate) fn scripted(replies: Vec<Reply>) -> Agent {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
-    Agent::new("tests", "tailor", Arc::new(policy)).with_system("You sew.")
+    Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew.")
 }
 
 /// A tool that keeps what it is told as a finding, and counts how often it ran.
@@ -56,7 +56,7 @@ pub(crate) fn keep(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
 /// The agent with `keep`, and how often that ran.
 pub(crate) fn with_keep(agent: Agent, effect: Effect) -> (Agent, Arc<AtomicUsize>) {
     let ran = Arc::new(AtomicUsize::new(0));
-    (agent.with_tools(Tools::new([keep(effect, ran.clone())]).unwrap()), ran)
+    (agent.tools(Tools::new([keep(effect, ran.clone())]).unwrap()), ran)
 }
 
 /// Starts a mission in the background, and waits until its tool has run so often.
@@ -107,9 +107,8 @@ pub(crate) fn started(session: SessionId, evaluation_id: EvaluationId, call: Cal
 
 /// The kinds of all records of a session, in order.
 pub(crate) async fn kinds(runtime: &Runtime, session: SessionId) -> Vec<&'static str> {
-    let mut events = runtime.events(session);
     let mut kinds = Vec::new();
-    while let Some(record) = events.try_next().await.unwrap() {
+    for record in runtime.records(session).await.unwrap() {
         kinds.push(record.body.kind());
     }
     kinds

@@ -142,7 +142,7 @@ fn telling(answers: Vec<Answer>) -> (Agent, Arc<Mutex<Vec<Question>>>) {
     let look = Tool::builder("look", "Looks.").unwrap().workspace(WorkspaceUse::None);
     let look = look.effect(backstitch_core::journal::Effect::Pure);
     let look = look.handler(|_, _: Value| async { Ok(ToolResult::ok("a hem")) });
-    let agent = Agent::new("tests", "tailor", Arc::new(policy)).with_tools(Tools::new([look]).unwrap());
+    let agent = Agent::new("tests/tailor").policy(Arc::new(policy)).tools(Tools::new([look]).unwrap());
     (agent.with_max_repeats(None), asked)
 }
 
@@ -247,8 +247,7 @@ async fn half_a_program_is_not_run_and_the_model_is_asked_for_a_shorter_one() {
         let whole = "```clojure\n(return {:n 2})\n```";
         let replies = vec![program(half, Some("length")), program(whole, None)];
         let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
-        let agent =
-            Agent::lisp("tests", "lisp", Arc::new(policy), LispAgent::new(), Tools::default()).unwrap();
+        let agent = Agent::lisp("tests/lisp", Arc::new(policy), LispAgent::new(), Tools::default()).unwrap();
         let (runtime, driver) = driver(agent).await;
         let ended = driver.start("count").await.unwrap();
         assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
@@ -274,7 +273,7 @@ async fn an_answer_of_a_sub_agent_that_was_cut_off_pauses_its_caller_and_goes_on
         helper.key = "helper".into();
         let helper = SubAgent::new("helper", "Helps.", helper).unwrap().into_tool();
         let replies = vec![reply("", &[("helper", json!({"mission": "measure"}))]), reply("done", &[])];
-        let (_, driver) = driver(scripted(replies).with_tools(Tools::new([helper]).unwrap())).await;
+        let (_, driver) = driver(scripted(replies).tools(Tools::new([helper]).unwrap())).await;
         let ended = driver.start("measure").await.unwrap();
         let error = ended.answer().unwrap_err();
         assert!(

@@ -10,8 +10,8 @@ use backstitch_core::ports::{Answer, BoxFuture, Delta, Policy, PolicyError, Ques
 use backstitch_core::rng::Seed;
 use backstitch_core::tool::WorkspaceUse;
 use backstitch_runtime::{
-    Agent, Backoff, Driver, Ended, Happening, ResumeOptions, Retrying, Runtime, RuntimeError, SessionOptions,
-    SubAgent, Tools, Watch,
+    Agent, Backoff, Driver, Ended, EventStream, LiveKind, ResumeOptions, Retry, Runtime, RuntimeError,
+    SessionEvent, SessionOptions, SubAgent, Tools,
 };
 use backstitch_store::MemoryStore;
 
@@ -62,24 +62,24 @@ impl Policy for Failing {
 }
 
 async fn driver(policy: Failing, backoff: Backoff, deadline: Option<Duration>) -> Driver {
-    let mut agent = Agent::new("tests", "tailor", Arc::new(policy)).with_backoff(backoff);
+    let mut agent = Agent::new("tests/tailor").policy(Arc::new(policy)).with_backoff(backoff);
     agent.deadline = deadline;
     let options = SessionOptions { seed: Some(Seed::new(7)), ..SessionOptions::default() };
     Runtime::new(Arc::new(MemoryStore::new())).create(agent, options).await.unwrap()
 }
 
 /// All that happens until the session is given back.
-async fn all(mut watch: Watch) -> Vec<Happening> {
+async fn all(mut events: EventStream) -> Vec<SessionEvent> {
     let mut all = Vec::new();
-    while let Some(happening) = watch.next().await.unwrap() {
+    while let Some(happening) = events.next().await.unwrap() {
         all.push(happening);
     }
     all
 }
 
-fn retries(all: &[Happening]) -> Vec<Retrying> {
-    let retries = all.iter().filter_map(|happening| match happening {
-        Happening::Retry(retrying) => Some(retrying.clone()),
+fn retries(all: &[SessionEvent]) -> Vec<Retry> {
+    let retries = all.iter().filter_map(|event| match &event.live()?.kind {
+        LiveKind::Retry(retry) => Some(Retry::clone(retry)),
         _ => None,
     });
     retries.collect()
@@ -93,7 +93,7 @@ async fn a_policy_that_may_answer_later_is_asked_again_after_waits_that_are_told
             [("overloaded", None), ("rate_limit", Some(Duration::from_secs(7))), ("network", None)];
         let (policy, asked) = Failing::new(&failures, 0);
         let driver = driver(policy, Backoff::default(), None).await;
-        let watch = driver.watch();
+        let watch = driver.events();
         assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "all words");
         assert_eq!(asked.load(Ordering::SeqCst), 4);
         drop(driver);
@@ -130,7 +130,7 @@ async fn what_will_not_help_is_not_tried_and_what_does_not_help_is_given_up() {
 async fn no_wait_lasts_longer_than_the_evaluation() {
     let (policy, _) = Failing::new(&[("rate_limit", Some(Duration::from_secs(3_600))); 9], 0);
     let driver = driver(policy, Backoff::default(), Some(Duration::from_secs(20))).await;
-    let watch = driver.watch();
+    let watch = driver.events();
     let ended = driver.start("sew").await.unwrap();
     assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
     drop(driver);
@@ -142,16 +142,15 @@ async fn no_wait_lasts_longer_than_the_evaluation() {
 async fn records_and_pieces_come_in_the_order_in_which_they_happened() {
     let (policy, _) = Failing::new(&[], 3);
     let driver = driver(policy, Backoff::NEVER, None).await;
-    let watch = driver.watch().from(Position::START);
+    let watch = driver.events().from(Position::START);
     driver.start("sew").await.unwrap();
     drop(driver);
     let kinds: Vec<_> = all(watch)
         .await
         .into_iter()
         .map(|happening| match happening {
-            Happening::Record(record) => record.body.kind().to_owned(),
-            Happening::Piece(piece) => format!("{:?}", piece.delta),
-            other => format!("{other:?}"),
+            SessionEvent::Record(record) => record.body.kind().to_owned(),
+            other => format!("Text({:?})", other.text().unwrap()),
         })
         .collect();
     let words = (0..3).map(|word| format!("Text(\"word {word} \")"));
@@ -166,16 +165,16 @@ async fn records_and_pieces_come_in_the_order_in_which_they_happened() {
 async fn a_slow_reader_misses_pieces_and_never_records() {
     let (policy, _) = Failing::new(&[], 5_000);
     let driver = driver(policy, Backoff::NEVER, None).await;
-    let watch = driver.watch().from(Position::START);
+    let watch = driver.events().from(Position::START);
     driver.start("sew").await.unwrap();
     let head = driver.session().state().await.view.head();
     drop(driver);
     let (mut positions, mut pieces, mut missed) = (Vec::new(), 0, 0);
     for happening in all(watch).await {
         match happening {
-            Happening::Record(record) => positions.push(record.position.number()),
-            Happening::Piece(_) => pieces += 1,
-            Happening::Missed(some) => missed += some,
+            SessionEvent::Record(record) => positions.push(record.position.number()),
+            SessionEvent::Live(_) => pieces += 1,
+            SessionEvent::Missed(some) => missed += some,
             other => panic!("{other:?}"),
         }
     }
@@ -188,7 +187,7 @@ async fn a_slow_reader_misses_pieces_and_never_records() {
 async fn pieces_of_an_agent_that_works_for_a_call_name_its_session() {
     let (policy, _) = Failing::new(&[("network", None)], 2);
     let backoff = Backoff { first: Duration::from_millis(1), ..Backoff::default() };
-    let helper = Agent::new("tests", "helper", Arc::new(policy)).with_backoff(backoff);
+    let helper = Agent::new("tests/helper").policy(Arc::new(policy)).with_backoff(backoff);
     let helper = SubAgent::new("helper", "Helps.", helper).unwrap();
     let helper = helper.described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None));
     let caller =
@@ -199,24 +198,20 @@ async fn pieces_of_an_agent_that_works_for_a_call_name_its_session() {
             })
         });
     let agent =
-        Agent::new("tests", "caller", Arc::new(caller)).with_tools(Tools::new([helper.into_tool()]).unwrap());
+        Agent::new("tests/caller").policy(Arc::new(caller)).tools(Tools::new([helper.into_tool()]).unwrap());
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap().on_delta({
-        let heard = heard.clone();
-        move |piece| heard.lock().unwrap().push(piece.session_id)
-    });
-    let watch = driver.watch();
+    let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
+    let watch = driver.events();
     driver.start("sew").await.unwrap().answer().unwrap();
     let view = runtime.view(driver.session().id()).await.unwrap();
     let child = view.calls().next().unwrap().session().unwrap();
     drop(driver);
     let all = all(watch).await;
-    let pieces = all.iter().filter_map(|happening| match happening {
-        Happening::Piece(piece) => Some(piece.session_id),
-        _ => None,
-    });
-    assert_eq!(pieces.collect::<Vec<_>>(), [child; 2]);
-    assert_eq!(*heard.lock().unwrap(), [child; 2]);
-    assert_eq!(retries(&all)[0].session_id, child);
+    let of = |kind: fn(&LiveKind) -> bool| {
+        let live = all.iter().filter_map(SessionEvent::live);
+        live.filter(|event| kind(&event.kind)).map(|event| event.session).collect::<Vec<_>>()
+    };
+    assert_eq!(of(|kind| matches!(kind, LiveKind::Text { .. })), [child; 2]);
+    assert_eq!(of(|kind| matches!(kind, LiveKind::Retry(_))), [child]);
+    assert_eq!(retries(&all).len(), 1);
 }

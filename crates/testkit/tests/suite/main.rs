@@ -1,6 +1,5 @@
-//! The samples are what they say they are, no test of any crate is forgotten, and modules are in layers.
+//! The samples are what they say they are, and no test of any crate is forgotten.
 
 mod declared;
-mod modules;
 mod sample;
 mod source;

@@ -15,8 +15,8 @@ use crate::support::wire::{Spoken, overloaded_event, stream_of};
 
 async fn driver(provider: Provider, server: &Server) -> (Runtime, Driver) {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
-    let agent = Agent::new("tests", "model", Arc::new(model(provider, server.address())));
-    let driver = runtime.create(agent.with_system("Be brief."), SessionOptions::default()).await.unwrap();
+    let agent = Agent::new("tests/model").policy(Arc::new(model(provider, server.address())));
+    let driver = runtime.create(agent.instructions("Be brief."), SessionOptions::default()).await.unwrap();
     (runtime, driver)
 }
 
@@ -42,9 +42,7 @@ fn what_breaks_is_asked_again_and_leaves_nothing() {
         ]);
         RUNTIME.block_on(async {
             let (runtime, driver) = driver(provider, &server).await;
-            let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
-            let told = heard.clone();
-            let driver = driver.on_delta(move |piece| told.lock().unwrap().push(piece.delta.clone()));
+            let mut events = driver.events();
             let answered = driver.start("How is the weather?").await.unwrap().answer().unwrap();
             assert_eq!(answered.text, "It rains.", "{provider}");
             let view = runtime.view(driver.session().id()).await.unwrap();
@@ -54,7 +52,10 @@ fn what_breaks_is_asked_again_and_leaves_nothing() {
                 (Role::Assistant, "It rains.".to_owned()),
             ];
             assert_eq!(said(&view), expected, "{provider}: one answer is recorded");
-            let texts = heard.lock().unwrap().iter().filter(|delta| matches!(delta, Delta::Text(_))).count();
+            let mut texts = 0;
+            while let Some(event) = events.ready().await.unwrap() {
+                texts += usize::from(event.text().is_some());
+            }
             assert!(texts >= 4, "{provider}: what was cut was told too");
         });
         let seen = server.seen();
@@ -78,9 +79,8 @@ fn what_cannot_be_answered_ends_without_an_answer() {
                 let session = driver.session().id();
                 let view = runtime.view(session).await.unwrap();
                 assert!(said(&view).iter().all(|(role, _)| *role != Role::Assistant), "{provider}");
-                let mut events = runtime.events(session);
                 let mut answers = 0;
-                while let Some(record) = events.try_next().await.unwrap() {
+                for record in runtime.records(session).await.unwrap() {
                     answers += usize::from(matches!(record.body, RecordBody::MessageAppended(_)));
                 }
                 assert_eq!(answers, 2, "{provider}: the system message and the mission");

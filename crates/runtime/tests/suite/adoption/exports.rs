@@ -48,7 +48,7 @@ fn asking(asked: Arc<Mutex<Vec<Request>>>) -> Agent {
         asked.lock().unwrap().push(request(&question));
         async { Ok(Answer::text("done")) }
     });
-    let mut agent = scripted(vec![]).with_tools(Tools::new([weave()]).unwrap());
+    let mut agent = scripted(vec![]).tools(Tools::new([weave()]).unwrap());
     agent.policy = Arc::new(policy);
     agent
 }
@@ -59,7 +59,7 @@ async fn an_export_of_a_session_however_often_reopened_continues_with_the_same_r
     let runtime = Runtime::new(store);
     let weaving = || {
         let replies = vec![reply("weaving", &[("weave", json!({}))])];
-        scripted(replies).with_tools(Tools::new([weave()]).unwrap())
+        scripted(replies).tools(Tools::new([weave()]).unwrap())
     };
     let driver = runtime.create(weaving(), SessionOptions::default()).await.unwrap();
     let picture = MediaPart::held(Modality::Image, vec![7u8; 100_000]);

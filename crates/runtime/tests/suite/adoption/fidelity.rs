@@ -76,7 +76,7 @@ fn agent(world: &World, changed: Changed) -> Agent {
     let more = (changed == Changed::ToolAdded).then(|| tool(world, "refund", "Pays back.", None));
     let offered = Some(pay).filter(|_| changed != Changed::ToolGone).into_iter().chain(more);
     let mut agent = scripted(vec![reply("", &[("pay", json!({}))]), reply("done", &[])]);
-    agent = agent.with_tools(Tools::new(offered).unwrap());
+    agent = agent.tools(Tools::new(offered).unwrap());
     match changed {
         Changed::Name => agent.key = "another".into(),
         Changed::System => agent.system = Some("You unpick.".into()),
@@ -150,7 +150,7 @@ async fn a_call_of_a_tool_that_never_was_is_answered_and_no_mismatch() {
     let world = World::stopping(0);
     let agent = || {
         let replies = vec![reply("", &[("fly", json!({}))]), reply("done", &[])];
-        scripted(replies).with_tools(Tools::new([tool(&world, "pay", "Pays.", None)]).unwrap())
+        scripted(replies).tools(Tools::new([tool(&world, "pay", "Pays.", None)]).unwrap())
     };
     for path in [Path::Store, Path::Snapshot, Path::Conversation] {
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));

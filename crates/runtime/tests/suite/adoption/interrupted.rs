@@ -143,11 +143,11 @@ async fn what_a_sub_agent_did_elsewhere_is_not_done_again() {
     for effect in EFFECTS {
         let world = World::stopping(1);
         let agent = || {
-            let mut child = nameless(replies()).with_tools(Tools::new([world.pay(effect)]).unwrap());
+            let mut child = nameless(replies()).tools(Tools::new([world.pay(effect)]).unwrap());
             child.key = "child".into();
             let child = SubAgent::new("cashier", "Pays.", child).unwrap().into_tool();
             let script = vec![reply("", &[("cashier", json!({"mission": "pay"}))]), reply("done", &[])];
-            nameless(script).with_tools(Tools::new([child]).unwrap())
+            nameless(script).tools(Tools::new([child]).unwrap())
         };
         let runtime = Runtime::new(Arc::new(MemoryStore::new()));
         let driver = Arc::new(runtime.create(agent(), SessionOptions::default()).await.unwrap());

@@ -79,7 +79,7 @@ impl MainLoop for Paying {
             Kind::Prompt => offering(&self.tool, self.offer).into(),
             Kind::Mission => {
                 let offered = (self.offer != Offer::Nowhere).then(|| self.tool.clone());
-                let agent = nameless(replies()).with_tools(Tools::new(offered).unwrap());
+                let agent = nameless(replies()).tools(Tools::new(offered).unwrap());
                 (agent, Mission::from("pay")).into()
             }
         }

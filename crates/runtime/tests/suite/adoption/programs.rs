@@ -52,7 +52,7 @@ fn agent(doubled: &Doubled, stops: &Arc<AtomicUsize>) -> Agent {
     let tools = Tools::new([twice(doubled, stops)]).unwrap();
     let programs = programs();
     let policy = answers(&programs.each_ref().map(String::as_str));
-    Agent::lisp("tests", "lisp", policy, LispAgent::new(), tools).unwrap()
+    Agent::lisp("tests/lisp", policy, LispAgent::new(), tools).unwrap()
 }
 
 /// Adopts what is left of a session as JSON, by a store of its own.

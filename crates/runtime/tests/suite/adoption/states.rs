@@ -14,7 +14,7 @@ fn elsewhere() -> Runtime {
 }
 
 fn agent(world: &World) -> Agent {
-    nameless(replies()).with_tools(Tools::new([world.pay(Effect::Idempotent)]).unwrap())
+    nameless(replies()).tools(Tools::new([world.pay(Effect::Idempotent)]).unwrap())
 }
 
 /// A snapshot of everything, as another process reads it.

@@ -104,13 +104,13 @@ pub(super) fn replies() -> Vec<Reply> {
 /// An agent that answers as it is told here, without a prompt of its own.
 pub(super) fn nameless(replies: Vec<Reply>) -> Agent {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
-    Agent::new("", "", Arc::new(policy))
+    Agent::new("").policy(Arc::new(policy))
 }
 
 pub(super) fn offering(tool: &Tool, offer: Offer) -> (Agent, BoundPrompt) {
     let (agent, section) = (nameless(replies()), Section::new("task", "Task").body("Pay."));
     let (agent, section) = match offer {
-        Offer::Agent => (agent.with_tools(Tools::new([tool.clone()]).unwrap()), section),
+        Offer::Agent => (agent.tools(Tools::new([tool.clone()]).unwrap()), section),
         Offer::Section => (agent, section.tool(tool.clone())),
         Offer::Nowhere => (agent, section),
     };

@@ -57,8 +57,7 @@ fn agent() -> Agent {
         }
         replies.push(reply("done", &[]));
     }
-    scripted(replies)
-        .with_tools(Tools::new([keep(Effect::Workspace, Arc::new(AtomicUsize::new(0)))]).unwrap())
+    scripted(replies).tools(Tools::new([keep(Effect::Workspace, Arc::new(AtomicUsize::new(0)))]).unwrap())
 }
 
 fn open(stage: &Stage) -> (Runtime, Arc<SqliteStore>) {
@@ -113,11 +112,12 @@ async fn visit(runtime: &Runtime, session: SessionId, acknowledged: &Arc<std::fs
         Err(RuntimeError::Store(StoreError::Held { .. } | StoreError::Conflict { .. })) => return,
         Err(other) => panic!("{session}: {other}"),
     };
-    let mut heads = driver.session().durable_head();
+    let mut events = driver.events();
     let mut file = acknowledged.clone();
     tokio::spawn(async move {
-        while heads.changed().await.is_ok() {
-            let head = *heads.borrow_and_update();
+        while let Ok(Some(event)) = events.next().await {
+            let Some(record) = event.record() else { continue };
+            let head = record.position.next();
             file.write_all(format!("{session} {head}\n").as_bytes()).unwrap();
         }
     });

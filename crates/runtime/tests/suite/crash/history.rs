@@ -31,7 +31,7 @@ pub(crate) async fn rewinds(stage: &Stage) {
 /// What a process does that forks.
 pub(crate) async fn forks(stage: &Stage) {
     let opened = stage.open_at("forked");
-    let fork = opened.runtime.fork(session::id(), TO, opened.plain_options()).await.unwrap();
+    let fork = opened.runtime.fork_session(session::id(), TO, opened.plain_options()).await.unwrap();
     fork.release().await.unwrap();
 }
 

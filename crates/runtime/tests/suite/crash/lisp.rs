@@ -38,7 +38,7 @@ pub(crate) fn agent(stage: &Stage) -> Agent {
     };
     let script = Script { replies: PROGRAMS.iter().map(reply).collect() };
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), script);
-    let agent = Agent::lisp("tests", "tailor", Arc::new(policy), LispAgent::new(), tools(stage)).unwrap();
+    let agent = Agent::lisp("tests/tailor", Arc::new(policy), LispAgent::new(), tools(stage)).unwrap();
     counted(stage, agent)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn caller(stage: &Stage) -> Agent {
         reply("sorting", &[write("a/pins.txt"), ("order", json!({"to": "pins"}))]),
         reply("sorted", &[]),
     ]);
-    let apprentice = named(apprentice.with_tools(tools.clone()), "apprentice");
+    let apprentice = named(apprentice.tools(tools.clone()), "apprentice");
     let mut work = vec![
         reply(
             "cutting",
@@ -51,13 +51,13 @@ pub(super) fn caller(stage: &Stage) -> Agent {
         work.retain(|reply| reply.calls.iter().all(|call| call.name != "shell"));
     }
     let helper = SubAgent::new("apprentice", "Sorts.", apprentice).unwrap();
-    let tailor = named(scripted(work).with_tools(with(&tools, [helper])), "tailor");
+    let tailor = named(scripted(work).tools(with(&tools, [helper])), "tailor");
     let clumsy = scripted(vec![
         reply("", &[("write", json!({"path": "notes.txt", "text": "spoilt twice\n"}))]),
         reply("", &[write("a/clumsy.txt")]),
         reply("", &[]),
     ]);
-    let clumsy = named(clumsy.with_tools(tools.clone()).with_max_turns(2), "clumsy");
+    let clumsy = named(clumsy.tools(tools.clone()).with_max_turns(2), "clumsy");
     let agents = [
         SubAgent::new("tailor", "Mends.", tailor).unwrap(),
         SubAgent::new("clumsy", "Spoils.", clumsy).unwrap(),
@@ -68,7 +68,7 @@ pub(super) fn caller(stage: &Stage) -> Agent {
         reply("with help that fails", &[asks("clumsy")]),
         reply("done", &[]),
     ];
-    counted(stage, scripted(replies).with_tools(with(&tools, agents)))
+    counted(stage, scripted(replies).tools(with(&tools, agents)))
 }
 
 /// An agent that opens sections of its prompt.
@@ -86,7 +86,7 @@ pub(super) fn narrator(stage: &Stage) -> Agent {
     ];
     // One of its tools belongs to a section of the prompt.
     let own = tools(stage).iter().filter(|tool| tool.name().as_str() != "order").cloned().collect::<Vec<_>>();
-    counted(stage, scripted(replies).with_tools(Tools::new(own).unwrap()))
+    counted(stage, scripted(replies).tools(Tools::new(own).unwrap()))
 }
 
 pub(super) fn prompt(stage: &Stage) -> BoundPrompt {

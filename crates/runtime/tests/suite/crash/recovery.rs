@@ -128,7 +128,7 @@ async fn another_mission_finds_the_files_of_the_one_before() {
         }
         let opened = stage.open();
         let replies = vec![reply("done", &[("read", json!({"path": "notes.txt"}))]); 11];
-        let agent = scripted([replies, vec![reply("read", &[])]].concat()).with_tools(tools(&stage));
+        let agent = scripted([replies, vec![reply("read", &[])]].concat()).tools(tools(&stage));
         let driver = opened.runtime.open(session::id(), agent, opened.options()).await.unwrap();
         let _ = driver.start("read").await.unwrap();
         let transcript = driver.session().state().await.view.transcript().unwrap();
@@ -172,7 +172,7 @@ async fn a_fork_does_not_end_the_processes_of_its_parent() {
     let opened = stage.open();
     let agent = || {
         let replies = vec![reply("wait", &[("wait", json!({}))]), reply("done", &[])];
-        scripted(replies).with_tools(Tools::new([waiting_shell()]).unwrap())
+        scripted(replies).tools(Tools::new([waiting_shell()]).unwrap())
     };
     let driver = Arc::new(opened.runtime.create(agent(), opened.options()).await.unwrap());
     let parent = tokio::spawn({
@@ -183,7 +183,7 @@ async fn a_fork_does_not_end_the_processes_of_its_parent() {
 
     let beside = stage.open_over(opened.store.clone(), "forked");
     let options = || SessionOptions::with_workspace(beside.workspace.clone());
-    let fork = beside.runtime.fork(driver.session().id(), PointSpec::Head, options()).await.unwrap();
+    let fork = beside.runtime.fork_session(driver.session().id(), PointSpec::Head, options()).await.unwrap();
     let id = fork.id();
     fork.release().await.unwrap();
     let fork = Arc::new(beside.runtime.open(id, agent(), options()).await.unwrap());

@@ -76,7 +76,7 @@ fn alone(stage: &Stage) -> Agent {
         // No process sees files in memory.
         replies.retain(|reply| reply.calls.iter().all(|call| call.name != "shell"));
     }
-    counted(stage, scripted(replies).with_tools(tools(stage)))
+    counted(stage, scripted(replies).tools(tools(stage)))
 }
 
 /// The agent, with a policy that notes each time that it is asked.

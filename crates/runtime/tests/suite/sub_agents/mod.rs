@@ -77,7 +77,7 @@ impl Shop {
 
     /// The agent that is called.
     pub(super) fn tailor(&self, effect: Effect, replies: Vec<Reply>) -> Agent {
-        let mut tailor = scripted(replies).with_tools(Tools::new([write(effect, &self.ran)]).unwrap());
+        let mut tailor = scripted(replies).tools(Tools::new([write(effect, &self.ran)]).unwrap());
         tailor.key = "helper".into();
         tailor
     }
@@ -107,7 +107,7 @@ impl Shop {
 
 /// A caller with an agent to call.
 pub(super) fn with_agent(caller: Vec<Reply>, agent: SubAgent) -> Agent {
-    scripted(caller).with_tools(Tools::new([agent.into_tool()]).unwrap())
+    scripted(caller).tools(Tools::new([agent.into_tool()]).unwrap())
 }
 
 /// The agent as a tool of its caller.

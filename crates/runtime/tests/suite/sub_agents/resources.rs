@@ -18,7 +18,7 @@ fn counts(by: u64) -> (&'static str, Value) {
 }
 
 fn with_count(replies: Vec<Reply>) -> Agent {
-    scripted(replies).with_tools(Tools::new(tools()).unwrap())
+    scripted(replies).tools(Tools::new(tools()).unwrap())
 }
 
 fn helper(replies: Vec<Reply>) -> Agent {
@@ -29,7 +29,7 @@ fn helper(replies: Vec<Reply>) -> Agent {
 
 fn caller(replies: Vec<Reply>, agent: backstitch_runtime::SubAgent) -> Agent {
     let tools = tools().into_iter().chain([agent.into_tool()]);
-    scripted(replies).with_tools(Tools::new(tools).unwrap())
+    scripted(replies).tools(Tools::new(tools).unwrap())
 }
 
 fn options(resources: Resources) -> SessionOptions {

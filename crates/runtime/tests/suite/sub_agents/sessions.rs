@@ -3,14 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use backstitch_core::journal::{Effect, Origin};
+use backstitch_core::journal::{Effect, Origin, RecordBody};
 use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::Answer;
+use backstitch_core::slices::ToolInvoked;
 use backstitch_core::tool::WorkspaceUse;
 use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
 use backstitch_runtime::{
-    Agent, Contract, FunctionPolicy, PointSpec, ResumeOptions, RuntimeError, SubAgent, Telemetry,
-    TelemetryEvent, Tools,
+    Agent, Contract, FunctionPolicy, LiveKind, PointSpec, ResumeOptions, RuntimeError, SessionEvent,
+    SubAgent, Tools,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,18 +28,9 @@ async fn an_agent_works_in_a_session_of_its_own_with_the_files_of_its_caller() {
         vec![reply("first", &[writes("coat", "mended")]), reply("the coat is mended", &[])],
     );
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
-    let telemetry = Telemetry::default();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    telemetry.subscribe({
-        let heard = heard.clone();
-        move |event| {
-            if let TelemetryEvent::ToolInvoked(invoked) = event {
-                heard.lock().unwrap().push((invoked.name.clone(), invoked.run.session_id));
-            }
-        }
-    });
-    let runtime = shop.runtime.clone().with_telemetry(telemetry);
+    let runtime = shop.runtime.clone();
     let driver = runtime.create(caller, (shop.options)()).await.unwrap();
+    let mut events = driver.events();
     assert_eq!(driver.start("sew").await.unwrap().answer().unwrap().text, "done");
     assert_eq!(results(&driver).await, ["the coat is mended"]);
     assert_eq!(shop.file("coat").as_deref(), Some("mended"));
@@ -53,10 +45,25 @@ async fn an_agent_works_in_a_session_of_its_own_with_the_files_of_its_caller() {
     let mission = child.transcript().unwrap().all().get(1).unwrap().content();
     assert_eq!(mission, "mend it");
     assert_eq!(runtime.store().holder(child.session_id()).await.unwrap(), None, "it was given back");
-    assert_eq!(
-        *heard.lock().unwrap(),
-        [("write".to_owned(), child.session_id()), ("tailor".to_owned(), session)]
-    );
+    let mut heard = Vec::new();
+    while let Some(event) = events.ready().await.unwrap() {
+        let record = match &event {
+            SessionEvent::Record(record) => record,
+            SessionEvent::Live(event) => match &event.kind {
+                LiveKind::SubAgent(record) => {
+                    assert_eq!(event.session, child.session_id());
+                    record
+                }
+                _ => continue,
+            },
+            other => panic!("{other:?}"),
+        };
+        if let RecordBody::SliceChanged(change) = &record.body {
+            let invoked = change.appended::<ToolInvoked>().into_iter();
+            heard.extend(invoked.map(|invoked| (invoked.name, invoked.run.session_id)));
+        }
+    }
+    assert_eq!(heard, [("write".to_owned(), child.session_id()), ("tailor".to_owned(), session)]);
 }
 
 #[derive(Deserialize, serde::Serialize, JsonSchema)]
@@ -107,8 +114,9 @@ fn matryoshka(max_depth: u32) -> Agent {
             .unwrap()
             .described(|tool| tool.effect(Effect::Workspace).workspace(WorkspaceUse::None))
     };
-    Agent::new("tests", "doll", Arc::new(policy))
-        .with_tools(Tools::new([inner().into_tool()]).unwrap())
+    Agent::new("tests/doll")
+        .policy(Arc::new(policy))
+        .tools(Tools::new([inner().into_tool()]).unwrap())
         .with_max_depth(max_depth)
 }
 

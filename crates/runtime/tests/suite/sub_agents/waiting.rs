@@ -26,7 +26,7 @@ async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_g
         let shop = Shop::new();
         let tool = with_approval(write(Effect::External, &shop.ran));
         let replies = vec![reply("", &[writes("coat", "mended")]), reply("as you like", &[])];
-        let mut tailor = scripted(replies).with_tools(Tools::new([tool]).unwrap());
+        let mut tailor = scripted(replies).tools(Tools::new([tool]).unwrap());
         tailor.key = "helper".into();
         let caller = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(tailor));
         let driver = shop.create(caller.clone()).await;
@@ -117,7 +117,7 @@ fn half_way(shop: &Shop) -> Agent {
         reply("", &[("finish", json!({"path": "coat", "text": "whole"}))]),
         reply("mended", &[]),
     ];
-    scripted(replies).with_tools(Tools::new([write(Effect::Workspace, &shop.ran), tool]).unwrap())
+    scripted(replies).tools(Tools::new([write(Effect::Workspace, &shop.ran), tool]).unwrap())
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn a_person_may_fail_a_call_that_waits_and_its_session_goes_back() {
 fn waiting(shop: &Shop) -> Agent {
     let tools = [sub_agent(half_way(shop)).into_tool(), write(Effect::Workspace, &shop.ran)];
     let replies = vec![reply("help", &[asks("mend"), writes("beside", "x")]), reply("done", &[])];
-    scripted(replies).with_tools(Tools::new(tools).unwrap())
+    scripted(replies).tools(Tools::new(tools).unwrap())
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn an_effect_that_is_not_known_is_an_error_that_says_where_to_decide_at_an
         let shop = Shop::new();
         let replies = vec![reply("", &[writes("coat", "mended")]), reply("mended", &[])];
         let tool = with_approval(write(Effect::External, &shop.ran));
-        let mut agent = scripted(replies).with_tools(Tools::new([tool]).unwrap());
+        let mut agent = scripted(replies).tools(Tools::new([tool]).unwrap());
         for _ in 0..depth {
             agent = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(agent));
         }

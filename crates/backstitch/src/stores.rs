@@ -1,4 +1,4 @@
-//! Where the stores of projects are.
+//! The stores of projects: where the program keeps sessions, and [`OpenRuntime::open_default`](crate::OpenRuntime) does.
 //!
 //! A store lies outside of what its agents work in, so that `git clean -fdx` cannot delete it: in the state directory of the user, one
 //! directory for each project, `backstitch/stores/NAME-HASH`. The project is the nearest directory above that holds `.git`, else
@@ -13,21 +13,51 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use anyhow::{Context as _, bail};
-use backstitch::digest::Digest;
-use backstitch::filesystem::format::names;
+use crate::digest::Digest;
+use crate::filesystem::format::names;
 use serde::{Deserialize, Serialize};
 
 /// The name of every store.
-pub(super) const FILE: &str = "store.db";
+pub const FILE: &str = "store.db";
 /// The directory of a store that lies beside the files.
-pub(super) const DIRECTORY: &str = ".backstitch";
+pub const DIRECTORY: &str = ".backstitch";
 /// The file that says which project a store belongs to.
 const PROJECT: &str = "project.json";
 
+/// A store cannot be kept where it belongs. One that is named keeps clear of this.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoresError {
+    /// Neither variable says where the state of this user is.
+    #[error("neither XDG_STATE_HOME nor HOME names a directory for stores")]
+    NoStateDirectory,
+    /// A directory cannot be read or created.
+    #[error("{} cannot be used", path.display())]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// SQLite's log does not work on network file systems.
+    #[error("{} is on a network file system ({name})", path.display())]
+    Network {
+        /// The directory.
+        path: PathBuf,
+        /// The kind of file system.
+        name: &'static str,
+    },
+}
+
+fn unusable(path: &Path) -> impl FnOnce(io::Error) -> StoresError {
+    let path = path.to_owned();
+    move |source| StoresError::Unusable { path, source }
+}
+
 /// The directory that a store belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Project {
+pub struct Project {
     v: u32,
     /// Its path, percent-encoded.
     path: String,
@@ -53,7 +83,7 @@ impl Project {
     }
 
     /// Its path.
-    pub(super) fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         let bytes = names::decode(self.path.as_bytes()).unwrap_or_else(|| self.path.clone().into_bytes());
         PathBuf::from(OsStr::from_bytes(&bytes))
     }
@@ -87,24 +117,26 @@ fn git_root(directory: &Path) -> Option<PathBuf> {
 }
 
 /// A store of the state directory, and the project that it belongs to.
-pub(super) struct Known {
-    pub(super) project: Project,
+pub struct Known {
+    /// The project.
+    pub project: Project,
     directory: PathBuf,
 }
 
 impl Known {
-    pub(super) fn store(&self) -> PathBuf {
+    /// The store.
+    pub fn store(&self) -> PathBuf {
         self.directory.join(FILE)
     }
 }
 
 /// All stores of the state directory, by their projects' paths.
-pub(super) fn all() -> anyhow::Result<Vec<Known>> {
+pub fn all() -> Result<Vec<Known>, StoresError> {
     let place = place()?;
     let entries = match fs::read_dir(&place) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| unusable(&place)),
+        Err(error) => return Err(unusable(&place)(error)),
     };
     let mut all: Vec<_> = entries.flatten().filter_map(|entry| read(&entry.path())).collect();
     all.sort_by(|one, other| one.project.path.cmp(&other.project.path));
@@ -117,12 +149,12 @@ fn read(directory: &Path) -> Option<Known> {
 }
 
 /// The store of a directory that exists already: that of its project, else of the nearest directory above that has one.
-pub(super) fn existing(directory: &Path) -> anyhow::Result<Option<PathBuf>> {
+pub fn existing(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
     if let Some(beside) = beside_files(directory) {
         return Ok(Some(beside));
     }
     let all = all()?;
-    let project = Project::of(directory).with_context(|| directory.display().to_string())?;
+    let project = Project::of(directory).map_err(unusable(directory))?;
     let is_repository = project.path().join(".git").exists();
     let above = project.path();
     let above = above.ancestors().take(if is_repository { 1 } else { usize::MAX });
@@ -134,21 +166,21 @@ pub(super) fn existing(directory: &Path) -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// The store for a new session in a directory. Its own directory exists afterwards.
-pub(super) fn existing_or_new(directory: &Path) -> anyhow::Result<PathBuf> {
+pub fn existing_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
     if let Some(beside) = beside_files(directory) {
         return Ok(beside);
     }
-    let project = Project::of(directory).with_context(|| directory.display().to_string())?;
+    let project = Project::of(directory).map_err(unusable(directory))?;
     let place = place()?;
-    make_private(&place).with_context(|| unusable(&place))?;
+    make_private(&place).map_err(unusable(&place))?;
     refuse_network(&place)?;
     let known = match of(&all()?, &project) {
         Some(known) => known.directory.clone(),
         None => free(&place, &project.name()),
     };
-    make_private(&known).with_context(|| unusable(&known))?;
+    make_private(&known).map_err(unusable(&known))?;
     if read(&known).is_none_or(|known| known.project != project) {
-        write(&known, &project).with_context(|| unusable(&known))?;
+        write(&known, &project).map_err(unusable(&known))?;
     }
     Ok(known.join(FILE))
 }
@@ -170,7 +202,7 @@ fn free(place: &Path, name: &str) -> PathBuf {
 }
 
 /// Written beside and renamed, so that it is whole or not there.
-fn write(directory: &Path, project: &Project) -> anyhow::Result<()> {
+fn write(directory: &Path, project: &Project) -> io::Result<()> {
     let temporary = directory.join(format!("{PROJECT}.{}", std::process::id()));
     fs::write(&temporary, serde_json::to_string(project)?)?;
     fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600))?;
@@ -190,10 +222,10 @@ fn beside_files(directory: &Path) -> Option<PathBuf> {
 }
 
 /// Makes the directory of a store that was named, for this user alone. A `.backstitch` also keeps its content out of git.
-pub(super) fn prepare(store: &Path) -> anyhow::Result<()> {
+pub fn prepare(store: &Path) -> Result<(), StoresError> {
     let Some(parent) = store.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     if !parent.exists() {
-        make_private(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
+        make_private(parent).map_err(unusable(parent))?;
     }
     if parent.file_name() == Some(OsStr::new(DIRECTORY)) {
         // One that cannot be changed is used as it is.
@@ -207,18 +239,14 @@ pub(super) fn prepare(store: &Path) -> anyhow::Result<()> {
 }
 
 /// The directory of all stores of this user.
-fn place() -> anyhow::Result<PathBuf> {
+fn place() -> Result<PathBuf, StoresError> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = state.or_else(|| home().map(|home| home.join(".local/state")));
     let Some(state) = state else {
-        bail!("neither XDG_STATE_HOME nor HOME says where the store is: say `--store PATH`");
+        return Err(StoresError::NoStateDirectory);
     };
     Ok(state.join("backstitch/stores"))
-}
-
-fn unusable(path: &Path) -> String {
-    format!("{} cannot be used: `--store PATH` keeps the store elsewhere", path.display())
 }
 
 /// A directory that only this user can use. Those above it that do not exist are made so, too.
@@ -232,12 +260,12 @@ fn make_private(path: &Path) -> io::Result<()> {
 }
 
 /// SQLite's log needs memory that all processes share, which network file systems do not have.
-fn refuse_network(path: &Path) -> anyhow::Result<()> {
+fn refuse_network(path: &Path) -> Result<(), StoresError> {
     #[cfg(target_os = "linux")]
     if let Ok(found) = rustix::fs::statfs(path)
         && let Some(name) = network(i128::from(found.f_type))
     {
-        bail!("{} is on a network file system ({name}): {}", path.display(), unusable(path));
+        return Err(StoresError::Network { path: path.to_owned(), name });
     }
     Ok(())
 }

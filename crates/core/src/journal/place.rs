@@ -1,21 +1,13 @@
-//! The transcript slice. A message belongs at the end of its evaluation.
+//! Where a message belongs in the transcript: at the end of its evaluation.
 //!
 //! `sequence` is dense in each evaluation, so a message either goes on where its evaluation ended, stands there already, or
 //! does not fit. Recording is idempotent: the same message at a place that is taken changes nothing, another one is an error.
 
 use std::sync::Arc;
 
-use super::items::Items;
-use super::op::SliceOp;
-use super::reducer::{ReducerContext, ReducerResult};
-use super::slice::{Slice, SlicePolicy};
+use super::inner_message::InnerMessage;
 use crate::id::EvaluationId;
-use crate::payload::InnerMessage;
-
-impl Slice for InnerMessage {
-    const NAME: &'static str = "inner_message";
-    const POLICY: SlicePolicy = SlicePolicy::Journal;
-}
+use crate::session::{Items, ReducerContext, ReducerResult, SliceOp};
 
 /// A message does not fit at the end of its conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,13 +57,13 @@ pub fn inner_message_append(
     let length = last.and_then(|last| transcript.get(last)).map_or(0, |last| last.sequence.saturating_add(1));
     let there = || transcript.iter().find(|other| stands_at(other, message)).cloned();
     Ok(match place_after(length, message, there)? {
-        MessageSlot::Next => SliceOp::Append(message.clone()),
-        MessageSlot::Taken => SliceOp::keep(),
+        Place::Next => SliceOp::Append(message.clone()),
+        Place::Taken => SliceOp::keep(),
     })
 }
 
 /// Where a message belongs.
-pub(crate) enum MessageSlot {
+pub(crate) enum Place {
     /// At the end.
     Next,
     /// Where it already stands.
@@ -83,19 +75,19 @@ pub(crate) fn place_after(
     length: u64,
     message: &InnerMessage,
     there: impl FnOnce() -> Option<Arc<InnerMessage>>,
-) -> Result<MessageSlot, SequenceError> {
+) -> Result<Place, SequenceError> {
     let (evaluation, sequence) = (message.evaluation_id, message.sequence);
     if message.turn > MAX_TURN {
         return Err(SequenceError::Turn { evaluation, turn: message.turn });
     }
     if sequence == length {
-        return Ok(MessageSlot::Next);
+        return Ok(Place::Next);
     }
     if sequence > length {
         return Err(SequenceError::Gap { evaluation, expected: length, found: sequence });
     }
     match there() {
-        Some(there) if there.says_the_same(message) => Ok(MessageSlot::Taken),
+        Some(there) if there.says_the_same(message) => Ok(Place::Taken),
         _ => Err(SequenceError::Differs { evaluation, sequence }),
     }
 }

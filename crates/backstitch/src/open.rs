@@ -1,0 +1,136 @@
+//! Opening a runtime: a store, with models and directories for the agents that name them.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use backstitch_runtime::{Adapters, Runtime};
+use backstitch_store::{MemoryStore, SqliteStore};
+use backstitch_workspace::{HostWorkspace, OpenOptions};
+use tempfile::TempDir;
+
+use crate::agent_file::AgentDefinition;
+use crate::id::SessionId;
+use crate::ports::{Objects, Policy, Store, Workspace};
+use crate::session::BoxError;
+use crate::stores::{self, StoresError};
+
+/// A runtime could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no place for the default store.
+    #[error(transparent)]
+    Stores(#[from] StoresError),
+    /// The store cannot be opened.
+    #[error("the store {} cannot be opened", path.display())]
+    Store {
+        /// The store.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: backstitch_store::OpenError,
+    },
+    /// A directory that a store needs cannot be found or made.
+    #[error("{} cannot be used", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Opens a [`Runtime`] whose agents name models and directories. The prelude brings it into scope.
+///
+/// ```
+/// use backstitch::prelude::*;
+///
+/// let runtime = Runtime::in_memory();
+/// # let _ = runtime;
+/// ```
+pub trait OpenRuntime: Sized {
+    /// Opens the store of the current directory's project, which the command line uses too. It is created where it is missing.
+    fn open_default() -> Result<Self, OpenError>;
+
+    /// Opens the SQLite store at a path. It is created where it is missing.
+    fn at(path: impl AsRef<Path>) -> Result<Self, OpenError>;
+
+    /// Keeps sessions in memory, for tests: they are gone when the process ends.
+    fn in_memory() -> Self;
+}
+
+impl OpenRuntime for Runtime {
+    fn open_default() -> Result<Self, OpenError> {
+        let here = std::env::current_dir()
+            .map_err(|source| OpenError::Directory { path: PathBuf::from("."), source })?;
+        Self::at(stores::existing_or_new(&here)?)
+    }
+
+    fn at(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let path = std::path::absolute(path)
+            .map_err(|source| OpenError::Directory { path: path.to_owned(), source })?;
+        stores::prepare(&path)?;
+        let store =
+            SqliteStore::open(&path).map_err(|source| OpenError::Store { path: path.clone(), source })?;
+        let directory = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+        Ok(over(Arc::new(store), Private::Beside(directory)))
+    }
+
+    fn in_memory() -> Self {
+        over(Arc::new(MemoryStore::new()), Private::Temporary(OnceLock::new()))
+    }
+}
+
+fn over<S: Store + Objects + 'static>(store: Arc<S>, private: Private) -> Runtime {
+    let objects: Arc<dyn Objects> = store.clone();
+    Runtime::new(store).with_adapters(Arc::new(HostAdapters { objects, private }))
+}
+
+/// Where what belongs to a workspace besides its objects is kept.
+enum Private {
+    /// Beside the store.
+    Beside(PathBuf),
+    /// In a directory that is made when it is needed, and removed with the runtime.
+    Temporary(OnceLock<TempDir>),
+}
+
+/// Opens models with keys from the environment, and directories of the host.
+struct HostAdapters {
+    objects: Arc<dyn Objects>,
+    private: Private,
+}
+
+impl Adapters for HostAdapters {
+    fn model(&self, name: &str) -> Result<Arc<dyn Policy>, BoxError> {
+        Ok(AgentDefinition::of_model(name)?.policy()?)
+    }
+
+    fn workspace(&self, directory: &Path, session: SessionId) -> Result<Arc<dyn Workspace>, BoxError> {
+        std::fs::create_dir_all(directory)?;
+        let private = match &self.private {
+            Private::Beside(directory) => directory.clone(),
+            Private::Temporary(made) => {
+                let new = TempDir::with_prefix("backstitch-")?;
+                made.get_or_init(|| new).path().to_owned()
+            }
+        };
+        if directory.canonicalize()?.starts_with(private.canonicalize()?) {
+            let directory = directory.display();
+            return Err(
+                format!("{directory} lies in the directory of the store, which no agent works in").into()
+            );
+        }
+        let mut options = OpenOptions::new(directory, private, self.objects.clone());
+        options.holder = format!("session {session}");
+        Ok(Arc::new(HostWorkspace::open(options)?))
+    }
+}
+
+impl fmt::Debug for HostAdapters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HostAdapters").finish_non_exhaustive()
+    }
+}

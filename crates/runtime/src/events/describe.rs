@@ -1,0 +1,148 @@
+//! Records in a line, for people.
+
+use backstitch_core::journal::{
+    CallOutcome, Finish, InnerMessage, ObservationCause, Origin, Outcome, PauseReason, Record, RecordBody,
+    Role,
+};
+
+/// The text of a record in a line; `None` for one that only machines need.
+pub fn describe(record: &Record) -> Option<String> {
+    Some(match &record.body {
+        RecordBody::SessionCreated(created) => match &created.origin {
+            Origin::Fork { session, position } => format!("forked from {} at {position}", short(session)),
+            Origin::Call { session, .. } => format!("sub-agent of {}", short(session)),
+            Origin::Root => format!("session {}", created.session_id),
+        },
+        RecordBody::EvaluationResumed(resumed) => {
+            format!("resumed by {}", resumed.owner.as_deref().unwrap_or("someone"))
+        }
+        RecordBody::MessageAppended(message) => return message_line(message),
+        RecordBody::CallStarted(started) => match (started.session, started.attempt) {
+            (Some(session), 1) => format!("  {} runs in {}", started.name, short(session)),
+            (Some(session), attempt) => {
+                format!("  {} continues in {} (attempt {attempt})", started.name, short(session))
+            }
+            (None, 1) => return None,
+            (None, attempt) => format!("  {} runs again (attempt {attempt})", started.name),
+        },
+        RecordBody::CallFinished(finished) => {
+            let summary = one_line(finished.summary.as_deref().unwrap_or_default(), 80);
+            let took = finished.elapsed_micros / 1_000;
+            match finished.outcome {
+                CallOutcome::Succeeded => format!("  done in {took} ms: {summary}"),
+                CallOutcome::Failed => {
+                    let rescue = finished
+                        .rescue
+                        .map(|_| format!(" (files as it left them: rescue:{})", record.position));
+                    format!("  failed, rolled back: {summary}{}", rescue.unwrap_or_default())
+                }
+            }
+        }
+        RecordBody::WorkspaceObserved(observed) => match observed.cause {
+            ObservationCause::Started => return None,
+            ObservationCause::Restored => "files restored".to_owned(),
+            ObservationCause::Drifted => "files were changed from outside".to_owned(),
+            ObservationCause::Interrupted => {
+                format!("files are restored (as found: rescue:{})", record.position)
+            }
+        },
+        RecordBody::ResourceChanged(changed) => match &changed.state_object {
+            Some(object) => format!("  resource {}: {} bytes", changed.name, object.length),
+            None => format!("  resource {}: {}", changed.name, one_line(&changed.state.to_string(), 80)),
+        },
+        RecordBody::Rewound(rewound) => {
+            let reason = rewound.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let rescue = rewound.rescue.map(|_| format!(" (files before it: rescue:{})", record.position));
+            format!("back to {}{reason}{}", rewound.to, rescue.unwrap_or_default())
+        }
+        RecordBody::Paused(paused) => {
+            let detail = paused.detail.as_deref().unwrap_or_default();
+            format!("paused ({}): {}", reason_word(paused.reason), one_line(detail, 200))
+        }
+        RecordBody::Resolved(resolved) => {
+            let by = resolved.by.as_deref().unwrap_or("someone");
+            let decision = serde_json::to_value(&resolved.decision).unwrap_or_default();
+            format!("decided by {by}: {}", decision["kind"].as_str().unwrap_or_default())
+        }
+        RecordBody::EvaluationFinished(finished) => match &finished.error {
+            Some(error) => {
+                let message = one_line(&error.message, 200);
+                format!("{} ({}): {message}", outcome_word(finished.outcome), error.kind)
+            }
+            None => outcome_word(finished.outcome).to_owned(),
+        },
+        RecordBody::Note(note) => format!("{}: {}", note.topic, one_line(&note.text, 200)),
+        _ => return None,
+    })
+}
+
+fn message_line(message: &InnerMessage) -> Option<String> {
+    let text = one_line(&message.content(), 90);
+    Some(match message.role() {
+        Role::User => format!("asked: {text}"),
+        Role::Assistant => match message.message.option_call() {
+            Some(call) => {
+                let arguments = one_line(&call.arguments.text(), 70);
+                format!("  calls {} {arguments}  [{}]", call.option_name, short(call.invocation_id))
+            }
+            None if text.is_empty() && unfinished(message).is_empty() => return None,
+            None => format!("turn {}: {text}{}", message.turn, unfinished(message)),
+        },
+        Role::System | Role::Tool => return None,
+    })
+}
+
+/// Why an answer is not complete, in brackets; empty for one that is.
+fn unfinished(message: &InnerMessage) -> &'static str {
+    match message.provider.as_ref().and_then(|sidecar| sidecar.finish.as_ref()) {
+        Some(Finish::Length) => " [cut off by the token limit]",
+        Some(Finish::Filter) => " [withheld by a filter]",
+        Some(Finish::Pause) => " [interrupted by the provider]",
+        _ => "",
+    }
+}
+
+/// A word for the reason of a pause.
+fn reason_word(reason: PauseReason) -> &'static str {
+    match reason {
+        PauseReason::Approval => "approval",
+        PauseReason::EffectUnknown => "effect unknown",
+        PauseReason::Budget => "budget",
+        PauseReason::Asked => "asked",
+        PauseReason::Truncated => "answer cut off",
+        PauseReason::Deadline => "deadline",
+        PauseReason::Poisoned => "poisoned",
+    }
+}
+
+fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Failed => "failed",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Superseded => "superseded",
+    }
+}
+
+/// The last part of an id, which is enough to tell sessions of one store apart.
+fn short(id: impl ToString) -> String {
+    let id = id.to_string();
+    id.rsplit('-').next().map_or(id.clone(), str::to_owned)
+}
+
+/// A text in one line of at most so many characters. Control characters are left out.
+pub fn one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().filter(|character| !character.is_control()));
+        if let Some((end, _)) = line.char_indices().nth(most) {
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
+    }
+    line
+}

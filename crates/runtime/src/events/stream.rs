@@ -1,0 +1,161 @@
+//! Reading the events of a session.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Position, Record};
+use backstitch_core::ports::Store;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+
+use super::channel::Channel;
+use super::{LiveEvent, SessionEvent};
+use crate::error::RuntimeError;
+
+/// The number of records that are read at once.
+const PAGE: usize = 256;
+
+/// The time between two looks at the store, for a session that another process drives.
+const POLL: Duration = Duration::from_millis(100);
+
+/// The events of a session, in order. A reader that was cut off continues from the last [position](EventStream::position) that
+/// it saw, and misses no record.
+pub struct EventStream {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    next: Position,
+    page: VecDeque<Record>,
+    here: Option<Here>,
+}
+
+/// What the process that drives the session has beside the store.
+struct Here {
+    durable: watch::Receiver<Position>,
+    live: broadcast::Receiver<LiveEvent>,
+    /// A live event that comes after records which were not given yet.
+    ahead: Option<LiveEvent>,
+    /// Live events that were missed and not reported yet.
+    missed: u64,
+}
+
+impl EventStream {
+    /// The records of a session that any process may drive, from its first on.
+    pub fn of_store(store: Arc<dyn Store>, session: SessionId) -> Self {
+        Self { store, session, next: Position::START, page: VecDeque::new(), here: None }
+    }
+
+    /// The events of a session that this process drives, from now on.
+    pub(crate) fn of_channel(store: Arc<dyn Store>, session: SessionId, channel: &Channel) -> Self {
+        let (durable, live) = channel.follow();
+        let next = *durable.borrow();
+        Self {
+            store,
+            session,
+            next,
+            page: VecDeque::new(),
+            here: Some(Here { durable, live, ahead: None, missed: 0 }),
+        }
+    }
+
+    /// Gives the records from this position on.
+    #[must_use]
+    pub fn from(mut self, position: Position) -> Self {
+        (self.next, self.page) = (position, VecDeque::new());
+        self
+    }
+
+    /// The session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// The position of the next record: where another reader would continue.
+    pub fn position(&self) -> Position {
+        self.next
+    }
+
+    /// The next event. `None` once the session is released by the process that drives it; a stream of a session that is driven
+    /// elsewhere does not end. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Option<SessionEvent>, RuntimeError> {
+        loop {
+            if let Some(event) = self.ready().await? {
+                return Ok(Some(event));
+            }
+            if !self.wait().await {
+                return self.ready().await;
+            }
+        }
+    }
+
+    /// The next event, if it has happened already. Dropping the future loses nothing.
+    pub async fn ready(&mut self) -> Result<Option<SessionEvent>, RuntimeError> {
+        if let Some(here) = &mut self.here {
+            if here.missed > 0 {
+                return Ok(Some(SessionEvent::Missed(std::mem::take(&mut here.missed))));
+            }
+            if here.ahead.is_none() {
+                match here.live.try_recv() {
+                    Ok(event) => here.ahead = Some(event),
+                    Err(TryRecvError::Lagged(missed)) => return Ok(Some(SessionEvent::Missed(missed))),
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => {}
+                }
+            }
+            if let Some(event) = here.ahead.take_if(|event| event.at <= self.next) {
+                return Ok(Some(SessionEvent::Live(Box::new(event))));
+            }
+            if self.next >= *here.durable.borrow() {
+                return Ok(None);
+            }
+        }
+        Ok(self.record().await?.map(|record| SessionEvent::Record(Arc::new(record))))
+    }
+
+    async fn record(&mut self) -> Result<Option<Record>, RuntimeError> {
+        if self.page.is_empty() {
+            let page = self.store.read(self.session, self.next, PAGE).await.map_err(RuntimeError::Store)?;
+            self.page = page.into();
+        }
+        let record = self.page.pop_front();
+        if let Some(record) = &record {
+            self.next = record.position.next();
+        }
+        Ok(record)
+    }
+
+    /// Waits until there may be more. `false` when nothing more comes.
+    pub(crate) async fn wait(&mut self) -> bool {
+        let Some(here) = &mut self.here else {
+            tokio::time::sleep(POLL).await;
+            return true;
+        };
+        tokio::select! {
+            biased;
+            event = here.live.recv(), if here.ahead.is_none() => match event {
+                Ok(event) => {
+                    here.ahead = Some(event);
+                    true
+                }
+                Err(RecvError::Lagged(missed)) => {
+                    here.missed += missed;
+                    true
+                }
+                // All that was recorded was durable before.
+                Err(RecvError::Closed) => self.next < *here.durable.borrow(),
+            },
+            changed = here.durable.changed() => changed.is_ok() || self.next < *here.durable.borrow(),
+        }
+    }
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("EventStream")
+            .field("session", &self.session)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}

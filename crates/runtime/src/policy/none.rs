@@ -1,0 +1,41 @@
+//! The policy of an agent that has none yet.
+
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+
+/// Answers nothing.
+#[derive(Debug)]
+pub(crate) struct NoPolicy(PolicyName);
+
+impl NoPolicy {
+    pub(crate) const NAME: &str = "no-policy";
+}
+
+impl Default for NoPolicy {
+    fn default() -> Self {
+        Self(PolicyName::new(Self::NAME).expect("invariant: the name is one"))
+    }
+}
+
+impl Policy for NoPolicy {
+    fn name(&self) -> &PolicyName {
+        &self.0
+    }
+
+    fn describe(&self, _: &Question) -> RequestInfo {
+        RequestInfo::default()
+    }
+
+    fn decide(&self, _: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+        Box::pin(async {
+            Err(PolicyError {
+                policy: self.0.clone(),
+                kind: "no_model".to_owned(),
+                message: "the agent has neither a model nor a policy".to_owned(),
+                retryable: false,
+                retry_after: None,
+                source: None,
+            })
+        })
+    }
+}

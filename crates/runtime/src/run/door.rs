@@ -1,0 +1,264 @@
+//! Starting, asking, resuming, deciding, going back.
+
+use std::sync::Arc;
+
+use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::journal::{Decision, Position};
+use backstitch_core::ports::Workspace;
+use tokio::sync::{oneshot, watch};
+
+use super::Run;
+use crate::agent::{Agent, AgentWorkspace};
+use crate::driver::{Mission, ResumeOptions};
+use crate::entropy;
+use crate::error::RuntimeError;
+use crate::evaluate::{Begin, Evaluator};
+use crate::events::EventStream;
+use crate::history::{PointSpec, Rewind};
+use crate::live::LiveSession;
+use crate::runtime::{Runtime, SessionOptions};
+
+/// The session that a run drives.
+enum Target {
+    New(SessionOptions),
+    Known(SessionId, SessionOptions),
+}
+
+impl Runtime {
+    /// Starts a session of this agent. Returns once session and mission are durable; a task of the runtime drives it.
+    pub async fn start(&self, agent: &Agent, mission: impl Into<Mission>) -> Result<Run, RuntimeError> {
+        self.start_with(agent, mission, SessionOptions::default()).await
+    }
+
+    /// Starts a session with options: its id, seed, tags, or a workspace in place of the agent's.
+    pub async fn start_with(
+        &self,
+        agent: &Agent,
+        mission: impl Into<Mission>,
+        options: SessionOptions,
+    ) -> Result<Run, RuntimeError> {
+        let options = SessionOptions { stored_with_mission: true, ..options };
+        self.run(agent, Target::New(options), Begin::Mission(mission.into())).await
+    }
+
+    /// Asks a session something more. The model is shown the conversation so far. Fails with
+    /// [`RuntimeError::EvaluationOpen`] while the session has not answered yet.
+    pub async fn ask(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+        mission: impl Into<Mission>,
+    ) -> Result<Run, RuntimeError> {
+        let options = SessionOptions::default();
+        self.run(agent, Target::Known(session, options), Begin::Mission(mission.into())).await
+    }
+
+    /// Continues a session that was interrupted or paused, or that has messages waiting.
+    pub async fn resume(&self, session: SessionId, agent: &Agent) -> Result<Run, RuntimeError> {
+        self.resume_with(session, agent, ResumeOptions::default(), SessionOptions::default()).await
+    }
+
+    /// Continues a session with options: more budget or time, another fidelity, what to do about changed files; and whether the
+    /// session is taken from the process that holds it.
+    pub async fn resume_with(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+        resume: ResumeOptions,
+        options: SessionOptions,
+    ) -> Result<Run, RuntimeError> {
+        self.run(agent, Target::Known(session, options), Begin::Resume(resume)).await
+    }
+
+    /// Allows a call that waits for approval. [`Runtime::resume`] makes it.
+    pub async fn approve(&self, session: SessionId, call: CallId) -> Result<(), RuntimeError> {
+        self.decide(session, Some(call), Decision::Approve, None).await.map(|_| ())
+    }
+
+    /// Refuses a call that waits for approval. The model is given the reason once the session is resumed.
+    pub async fn deny(
+        &self,
+        session: SessionId,
+        call: CallId,
+        reason: impl Into<String>,
+    ) -> Result<(), RuntimeError> {
+        let decision = Decision::Deny { reason: Some(reason.into()) };
+        self.decide(session, Some(call), decision, None).await.map(|_| ())
+    }
+
+    /// Goes back to a point: conversation, state, resources and files. [`Runtime::undo`] undoes it.
+    pub async fn rewind(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+        to: PointSpec,
+        reason: Option<String>,
+    ) -> Result<Rewind, RuntimeError> {
+        let live = self.opened(session, agent).await?;
+        let rewound = live.rewind(&to, reason).await;
+        released(&live, rewound).await
+    }
+
+    /// Undoes the last rewind of a session.
+    pub async fn undo(&self, session: SessionId, agent: &Agent) -> Result<Rewind, RuntimeError> {
+        let live = self.opened(session, agent).await?;
+        let undone = live.undo().await;
+        released(&live, undone).await
+    }
+
+    /// Forks a session at a point, and returns the new one. An agent with a workspace names the directory of the fork, which must
+    /// not be that of its parent: the files of the point are put there.
+    pub async fn fork(
+        &self,
+        parent: SessionId,
+        agent: &Agent,
+        at: PointSpec,
+    ) -> Result<SessionId, RuntimeError> {
+        let agent = agent.resolved(self.adapters())?;
+        let id: SessionId = entropy::fresh_ids(self.clock().clone())?.next();
+        let options = self.options(&agent, id, SessionOptions { id: Some(id), ..SessionOptions::default() });
+        let live = self.fork_session(parent, at, options.await?).await?;
+        let id = live.id();
+        released(&live, Ok(id)).await
+    }
+
+    /// The events of a session from its first record on: with live events while a run of this runtime drives it, and from the
+    /// store alone where another process does.
+    pub fn events(&self, session: SessionId) -> EventStream {
+        match self.registry().get(session) {
+            Some(live) => live.events().from(Position::START),
+            None => EventStream::of_store(self.store().clone(), session),
+        }
+    }
+
+    /// Pauses all runs, waits until their sessions are released, and starts no other. Sessions can be resumed later.
+    pub async fn shutdown(&self) {
+        let registry = self.registry();
+        registry.stop.cancel();
+        registry.tasks.close();
+        registry.tasks.wait().await;
+    }
+
+    async fn opened(&self, session: SessionId, agent: &Agent) -> Result<Arc<LiveSession>, RuntimeError> {
+        let options = self.options(agent, session, SessionOptions::default()).await?;
+        self.open_idle(session, options).await
+    }
+
+    /// The options with the files and resources of the agent, where none are given.
+    async fn options(
+        &self,
+        agent: &Agent,
+        session: SessionId,
+        mut options: SessionOptions,
+    ) -> Result<SessionOptions, RuntimeError> {
+        if options.workspace.is_none() {
+            options.workspace = match agent.files.clone() {
+                Some(AgentWorkspace::Open(workspace)) => Some(workspace),
+                Some(AgentWorkspace::Directory(directory)) => {
+                    let adapters = self.adapters().clone();
+                    let opening = move || -> Result<Arc<dyn Workspace>, RuntimeError> {
+                        adapters.workspace(&directory, session).map_err(|source| RuntimeError::Directory {
+                            directory,
+                            source: Arc::from(source),
+                        })
+                    };
+                    let opened = tokio::task::spawn_blocking(opening).await;
+                    Some(opened.unwrap_or(Err(RuntimeError::ShuttingDown))?)
+                }
+                None => None,
+            };
+        }
+        if let Some(resources) = &agent.resources {
+            options.resources = resources();
+        }
+        Ok(options)
+    }
+
+    /// Drives a session in a task of the runtime. Returns once what it was asked is durable.
+    async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run, RuntimeError> {
+        let registry = self.registry().clone();
+        if registry.stop.is_cancelled() {
+            return Err(RuntimeError::ShuttingDown);
+        }
+        let agent = agent.resolved(self.adapters())?;
+        let stop = registry.stop.child_token();
+        let (publish, outcome) = watch::channel(None);
+        let (begun, has_begun) = oneshot::channel();
+        let (runtime, evaluator) = (self.clone(), Evaluator::of(agent.clone()).stopped_by(stop.clone()));
+        registry.tasks.clone().spawn(async move {
+            let mut begun = Some(begun);
+            let opened = runtime.target(&agent, &evaluator, target).await;
+            let (session, from) = match opened {
+                Ok(opened) => opened,
+                Err(error) => {
+                    let _ = begun.take().map(|begun| begun.send(Err(error)));
+                    return;
+                }
+            };
+            registry.add(session.id(), Arc::downgrade(&session));
+            let announce = {
+                let (begun, events) = (&mut begun, session.events().from(from));
+                let id = session.id();
+                move || {
+                    let _ = begun.take().map(|begun| begun.send(Ok((id, events))));
+                }
+            };
+            let ended = evaluator.run(agent.bound(), &session, begin, announce).await;
+            let id = session.id();
+            let ended = match (ended, session.release().await) {
+                (Ok(_), Err(error)) => Err(error),
+                (ended, _) => ended,
+            };
+            registry.remove(id);
+            drop(session);
+            match begun.take() {
+                // Nobody was given a run: whoever asked gets the error itself.
+                Some(begun) => {
+                    if let Err(error) = ended {
+                        let _ = begun.send(Err(error));
+                    }
+                }
+                None => {
+                    let ended = ended.map_err(|error| RuntimeError::Shared(Arc::new(error)));
+                    publish.send_replace(Some(Arc::new(ended)));
+                }
+            }
+        });
+        let (session, events) = has_begun.await.unwrap_or(Err(RuntimeError::ShuttingDown))?;
+        Ok(Run { runtime: self.clone(), session, events, outcome, stop })
+    }
+
+    /// The session that a run drives, and the position from which its events are given.
+    async fn target(
+        &self,
+        agent: &Agent,
+        evaluator: &Evaluator,
+        target: Target,
+    ) -> Result<(Arc<LiveSession>, Position), RuntimeError> {
+        match target {
+            Target::New(mut options) => {
+                let id = match options.id {
+                    Some(id) => id,
+                    None => entropy::fresh_ids(self.clock().clone())?.next(),
+                };
+                options.id = Some(id);
+                let options = self.options(agent, id, options).await?;
+                Ok((evaluator.create_session(self, options).await?, Position::START))
+            }
+            Target::Known(session, options) => {
+                let options = self.options(agent, session, options).await?;
+                let session = evaluator.open_session(self, session, options).await?;
+                let head = session.state().await.view.head();
+                Ok((session, head))
+            }
+        }
+    }
+}
+
+/// Releases a session that was opened for one thing.
+async fn released<T>(live: &LiveSession, done: Result<T, RuntimeError>) -> Result<T, RuntimeError> {
+    let released = live.release().await;
+    let done = done?;
+    released?;
+    Ok(done)
+}

@@ -1,0 +1,111 @@
+//! The front door: runs of agents.
+//!
+//! [`Runtime::start`] stores a session with its mission and returns a [`Run`], which watches while a task of the runtime drives
+//! the session to its answer. [`Runtime::ask`] and [`Runtime::resume`] do the same with a session that exists. Dropping a run, or
+//! not reading its events, changes nothing; [`Run::pause`], [`Run::cancel`] and [`Runtime::shutdown`] stop it.
+
+mod door;
+
+use std::fmt;
+use std::sync::Arc;
+
+use backstitch_core::id::SessionId;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::{Answered, Ended};
+use crate::error::RuntimeError;
+use crate::events::{EventStream, SessionEvent};
+use crate::runtime::Runtime;
+
+/// How a run ended, once it has.
+type Outcome = Option<Arc<Result<Ended, RuntimeError>>>;
+
+/// A session that a task of the runtime drives. The handle only watches.
+pub struct Run {
+    runtime: Runtime,
+    session: SessionId,
+    events: EventStream,
+    outcome: watch::Receiver<Outcome>,
+    stop: CancellationToken,
+}
+
+impl Run {
+    /// The session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// The next event of the session; `None` once the run has ended and all its events were given. Dropping the future loses
+    /// nothing. Where the store cannot be read the events end, and a warning is logged.
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        loop {
+            let has_ended = self.outcome.borrow().is_some() || self.outcome.has_changed().is_err();
+            match self.events.ready().await {
+                Ok(Some(event)) => return Some(event),
+                Ok(None) if has_ended => return None,
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(session = %self.session, %error, "the events of a run cannot be read");
+                    return None;
+                }
+            }
+            tokio::select! {
+                more = self.events.wait() => if !more {
+                    // The session is released; its outcome follows.
+                    let _ = self.outcome.wait_for(Option::is_some).await;
+                },
+                _ = self.outcome.changed() => {}
+            }
+        }
+    }
+
+    /// How the run ended, once it has: with an answer, a failure or a pause. It can be awaited more than once, and needs no
+    /// events to be read.
+    pub async fn ended(&self) -> Result<Ended, RuntimeError> {
+        let mut outcome = self.outcome.clone();
+        let ended = match outcome.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone(),
+            // The async runtime ended the task.
+            Err(_) => None,
+        };
+        match ended.as_deref() {
+            Some(Ok(ended)) => Ok(ended.clone()),
+            Some(Err(RuntimeError::Shared(error))) => Err(RuntimeError::Shared(error.clone())),
+            Some(Err(_)) | None => Err(RuntimeError::ShuttingDown),
+        }
+    }
+
+    /// The answer, as a value of a type: a `String` for words, or the type that the agent [answers
+    /// with](crate::Agent::answers_with). Everything else that a run can end with is an error that says what to do.
+    pub async fn answer<T: DeserializeOwned>(&self) -> Result<T, RuntimeError> {
+        let Answered { text, output, .. } = self.ended().await?.answer()?;
+        let has_output = output.is_some();
+        let value = output.unwrap_or(Value::String(text));
+        T::deserialize(value).map_err(|error| RuntimeError::AnswerType {
+            wanted: std::any::type_name::<T>(),
+            reason: match has_output {
+                true => error.to_string(),
+                false => format!("{error}; `answers_with` makes an agent answer with values of a type"),
+            },
+        })
+    }
+
+    /// Pauses the session at once: running calls are rolled back, and [`Runtime::resume`] continues.
+    pub fn pause(&self) {
+        self.stop.cancel();
+    }
+
+    /// Ends the evaluation: running calls are rolled back. Fails with [`RuntimeError::NothingToCancel`] when it has ended.
+    pub async fn cancel(&self) -> Result<(), RuntimeError> {
+        self.runtime.cancel(self.session).await.map(|_| ())
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Run").field("session", &self.session).finish_non_exhaustive()
+    }
+}
