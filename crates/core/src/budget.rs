@@ -8,15 +8,28 @@ use serde::{Deserialize, Serialize};
 use crate::id::ReservationId;
 
 /// How much of each kind.
+///
+/// `input_tokens` are all tokens that were sent and `output_tokens` all that came back, with every provider. The three amounts
+/// that break them down are parts of those two and not beside them, so that a limit on tokens means the same with and without
+/// a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amounts {
-    /// Tokens sent to a model.
+    /// Tokens sent to a model, those included that its provider read from or wrote to a cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub input_tokens: u64,
-    /// Tokens that a model answered with.
+    /// The part of `input_tokens` that was read from a cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read_tokens: u64,
+    /// The part of `input_tokens` that was written to a cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Tokens that a model answered with, those included that it thought with.
     #[serde(skip_serializing_if = "is_zero")]
     pub output_tokens: u64,
+    /// The part of `output_tokens` that a model thought with, where its provider tells.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
     /// Money, in millionths of the unit that prices are given in.
     #[serde(skip_serializing_if = "is_zero")]
     pub money_micros: u64,
@@ -37,8 +50,17 @@ fn is_zero(number: &u64) -> bool {
 
 impl Amounts {
     /// Nothing of any kind.
-    pub const ZERO: Self =
-        Self { input_tokens: 0, output_tokens: 0, money_micros: 0, turns: 0, calls: 0, millis: 0 };
+    pub const ZERO: Self = Self {
+        input_tokens: 0,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+        output_tokens: 0,
+        reasoning_tokens: 0,
+        money_micros: 0,
+        turns: 0,
+        calls: 0,
+        millis: 0,
+    };
 
     /// One answer of a policy.
     pub const ONE_TURN: Self = Self { turns: 1, ..Self::ZERO };
@@ -46,32 +68,37 @@ impl Amounts {
     /// The sum, which stops at the largest number.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            money_micros: self.money_micros.saturating_add(other.money_micros),
-            turns: self.turns.saturating_add(other.turns),
-            calls: self.calls.saturating_add(other.calls),
-            millis: self.millis.saturating_add(other.millis),
-        }
+        self.with_each(other, u64::saturating_add)
     }
 
     /// The difference, which stops at nothing.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
+        self.with_each(other, u64::saturating_sub)
+    }
+
+    fn with_each(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
-            money_micros: self.money_micros.saturating_sub(other.money_micros),
-            turns: self.turns.saturating_sub(other.turns),
-            calls: self.calls.saturating_sub(other.calls),
-            millis: self.millis.saturating_sub(other.millis),
+            input_tokens: combine(self.input_tokens, other.input_tokens),
+            cache_read_tokens: combine(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: combine(self.cache_write_tokens, other.cache_write_tokens),
+            output_tokens: combine(self.output_tokens, other.output_tokens),
+            reasoning_tokens: combine(self.reasoning_tokens, other.reasoning_tokens),
+            money_micros: combine(self.money_micros, other.money_micros),
+            turns: combine(self.turns, other.turns),
+            calls: combine(self.calls, other.calls),
+            millis: combine(self.millis, other.millis),
         }
     }
 
     /// Tokens of both directions.
     pub fn total_tokens(self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// The part of `input_tokens` that no cache was used for.
+    pub fn uncached_tokens(self) -> u64 {
+        self.input_tokens.saturating_sub(self.cache_read_tokens).saturating_sub(self.cache_write_tokens)
     }
 }
 
@@ -88,10 +115,10 @@ pub struct Reservation {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Tokens sent to a model.
+    /// Tokens sent to a model, cached or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens that a model answered with.
+    /// Tokens that a model answered with, thoughts included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// Tokens of both directions.
@@ -194,6 +221,7 @@ impl Limits {
             turns: self.turns.unwrap_or_default(),
             calls: self.calls.unwrap_or_default(),
             millis: self.millis.unwrap_or_default(),
+            ..Amounts::ZERO
         }
     }
 
@@ -261,6 +289,31 @@ mod tests {
         let both = Limits { calls: Some(4), total_tokens: Some(7), millis: Some(1), ..Limits::default() };
         assert_eq!(one.within(&other), both);
         assert_eq!(both.share(2), Limits { calls: Some(2), total_tokens: Some(3), millis: Some(0), ..one });
+    }
+
+    #[test]
+    fn a_cache_changes_neither_limits_nor_sums_of_tokens() {
+        let limits = Limits { input_tokens: Some(10), total_tokens: Some(14), ..Limits::default() };
+        let fresh = Amounts { input_tokens: 10, output_tokens: 4, ..Amounts::ZERO };
+        let parts =
+            Amounts { cache_read_tokens: 7, cache_write_tokens: 2, reasoning_tokens: 3, ..Amounts::ZERO };
+        let cached = fresh.plus(parts);
+        assert_eq!(limits.check(cached), Ok(()));
+        assert_eq!((cached.total_tokens(), cached.uncached_tokens()), (14, 1));
+        assert_eq!(limits.left_after(cached), limits.left_after(fresh));
+        assert_eq!(cached.minus(parts), fresh);
+    }
+
+    #[test]
+    fn amounts_are_stored_without_what_is_nothing_and_older_ones_are_read() {
+        let old = r#"{"input_tokens":5,"output_tokens":2,"turns":1}"#;
+        let read: Amounts = serde_json::from_str(old).unwrap();
+        assert_eq!(read, Amounts { input_tokens: 5, output_tokens: 2, ..Amounts::ONE_TURN });
+        assert_eq!(serde_json::to_string(&read).unwrap(), old);
+        let cached = Amounts { cache_read_tokens: 4, reasoning_tokens: 1, ..read };
+        let stored = serde_json::to_string(&cached).unwrap();
+        assert!(stored.contains(r#""cache_read_tokens":4"#) && !stored.contains("cache_write"), "{stored}");
+        assert_eq!(serde_json::from_str::<Amounts>(&stored).unwrap(), cached);
     }
 
     #[test]

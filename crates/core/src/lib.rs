@@ -5,6 +5,7 @@
 //! ports, traits behind which the world lies ([`ports`]). Adapters live in crates of their own.
 
 mod hex;
+mod payload;
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]

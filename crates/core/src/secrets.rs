@@ -10,10 +10,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::message::Part;
-use crate::ports::{ProcessOutcome, ProcessOutput};
-use crate::tool::ToolResult;
-
 /// The text that stands where a key stood.
 pub const REPLACEMENT: &str = "[secret]";
 
@@ -63,7 +59,8 @@ impl Secrets {
         clean
     }
 
-    fn redact_in(&self, text: &mut String) {
+    /// Replaces keys in a text.
+    pub(crate) fn redact_in(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.redact(text) {
             *text = clean;
         }
@@ -91,53 +88,28 @@ impl Secrets {
         }
     }
 
-    /// What a tool gives back, without keys. Media is left as it is.
-    pub fn redact_result(&self, result: &mut ToolResult) {
-        if self.is_empty() {
-            return;
-        }
-        self.redact_in(&mut result.message);
-        result.value = result.value.take().map(|value| self.redact_value(value));
-        for part in &mut result.parts {
-            let text = part.as_text().and_then(|part| part.text.inline());
-            if let Some(Cow::Owned(clean)) = text.map(|text| self.redact(text)) {
-                *part = Part::text(clean);
-            }
-        }
-    }
-
-    /// What a process wrote, without keys, and without the half of one that was cut in two.
-    pub fn redact_outcome(&self, outcome: ProcessOutcome) -> ProcessOutcome {
-        if self.is_empty() {
-            return outcome;
-        }
-        let ProcessOutcome { exit, stdout, stderr } = outcome;
-        ProcessOutcome { exit, stdout: self.redact_output(stdout), stderr: self.redact_output(stderr) }
-    }
-
-    fn redact_output(&self, mut output: ProcessOutput) -> ProcessOutput {
-        if output.cut == 0 {
+    /// Replaces keys in bytes of which `cut` says whether some are missing between `head` and `tail`. A part of a key at the edge of
+    /// such a gap is replaced too; without a gap, all is in `head` afterwards.
+    pub(crate) fn redact_pieces(&self, head: &mut Vec<u8>, cut: bool, tail: &mut Vec<u8>) {
+        if !cut {
             // Both are one text, in which a key may lie across the border.
-            output.head.append(&mut output.tail);
+            head.append(tail);
         }
         for key in &*self.known {
             let key = key.as_bytes();
-            output.head = replaced(&output.head, key);
-            output.tail = replaced(&output.tail, key);
-            if output.cut > 0 {
+            *head = replaced(head, key);
+            *tail = replaced(tail, key);
+            if cut {
                 let parts = (SHORTEST..key.len()).rev();
-                if let Some(part) = parts.clone().find(|part| output.head.ends_with(&key[..*part])) {
-                    output.head.truncate(output.head.len() - part);
-                    output.head.extend_from_slice(REPLACEMENT.as_bytes());
+                if let Some(part) = parts.clone().find(|part| head.ends_with(&key[..*part])) {
+                    head.truncate(head.len() - part);
+                    head.extend_from_slice(REPLACEMENT.as_bytes());
                 }
-                if let Some(part) =
-                    parts.clone().find(|part| output.tail.starts_with(&key[key.len() - part..]))
-                {
-                    output.tail.splice(..part, REPLACEMENT.bytes());
+                if let Some(part) = parts.clone().find(|part| tail.starts_with(&key[key.len() - part..])) {
+                    tail.splice(..part, REPLACEMENT.bytes());
                 }
             }
         }
-        output
     }
 
     /// Whether a text holds what stands for a key. Writing it to a file would overwrite the key that it stands for.
@@ -167,7 +139,6 @@ impl fmt::Debug for Secrets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::ProcessExit;
 
     const KEY: &str = "sk-test-0123456789abcdef";
 
@@ -187,28 +158,5 @@ mod tests {
         assert!(secrets.is_redacted("x [secret]") && !secrets.is_redacted("x"));
         assert!(!Secrets::default().is_redacted("x [secret]"), "nothing was replaced");
         assert_eq!(format!("{secrets:?}"), "Secrets(2)");
-    }
-
-    #[test]
-    fn a_key_that_was_cut_in_two_is_replaced_as_well() {
-        let secrets = Secrets::new([KEY]);
-        let bytes = format!("begin {KEY} end").into_bytes();
-        for at in 0..=bytes.len() {
-            for cut in [0, 10] {
-                let (head, tail) = bytes.split_at(at);
-                let output = ProcessOutput { head: head.to_vec(), cut, tail: tail.to_vec() };
-                let outcome = ProcessOutcome {
-                    exit: ProcessExit::Code(0),
-                    stdout: output.clone(),
-                    stderr: ProcessOutput::default(),
-                };
-                let text = secrets.redact_outcome(outcome).stdout.text();
-                assert!(!text.contains(&KEY[..SHORTEST]), "{at} {cut}: {text}");
-                assert!(!text.contains(&KEY[KEY.len() - SHORTEST..]), "{at} {cut}: {text}");
-                if cut == 0 {
-                    assert_eq!(text, "begin [secret] end", "{at}");
-                }
-            }
-        }
     }
 }

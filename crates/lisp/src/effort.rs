@@ -18,10 +18,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 
+/// The most fuel that a program uses between two polls of its deadline and cancellation.
+pub(crate) const UNITS_PER_LOOK: u64 = 10_000;
+
 /// Elementary operations for a unit of fuel.
 pub(crate) const OPERATIONS_PER_UNIT: u64 = 64;
 /// Elementary operations between two looks at whether the program is to be stopped, inside of one primitive.
-const OPERATIONS_PER_LOOK: u64 = OPERATIONS_PER_UNIT * crate::machine::UNITS_PER_LOOK;
+const OPERATIONS_PER_LOOK: u64 = OPERATIONS_PER_UNIT * UNITS_PER_LOOK;
 
 /// The operations that an item of a collection counts for: it is read, compared or cloned.
 pub(crate) const ITEM: usize = 8;

@@ -9,6 +9,12 @@
 //!
 //! What a program uses is bounded by [`Limits`], each with an error of its own. The crate reads no clock, starts no
 //! threads and touches no files: the time and the seed of random numbers are inputs.
+//!
+//! Most modules are in one import cycle, and a test keeps it from growing. It has two causes. Values hold code: a [`Closure`] is
+//! compiled, and compiled code holds values as constants, so `value` and `compile` need each other, with everything that makes or
+//! prints values beside them (`edn`, `inputs`, `json`, `memory`, `printer`, `types`). And library functions that call functions of
+//! the program do so by steps of the machine, which calls library functions: `library` and `machine`, with the `engine` that
+//! compiles the one for the other.
 
 mod compile;
 mod edn;
@@ -33,7 +39,7 @@ pub use edn::read_edn;
 #[cfg(feature = "tally")]
 pub use effort::take_tally;
 pub use engine::{Engine, INTERPRETER};
-pub use error::{Error, ErrorKind, Location, Result, did_you_mean};
+pub use error::{Error, ErrorKind, Location, Result, Span, did_you_mean};
 pub use inputs::{Inputs, Tools};
 pub use json::{from_json, to_json};
 pub use library::Native;
@@ -42,7 +48,7 @@ pub use machine::{CallPath, Finished, Machine, Outcome, Request, Signal, TaskRec
 pub use memory::{Changes, Definition, Memory};
 pub use printer::{Truncation, to_clojure, to_clojure_without_hidden, to_edn, to_edn_within};
 pub use reader::{
-    Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Span, Tag, completeness, is_keyword_name,
+    Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Tag, completeness, is_keyword_name,
     is_symbol_name, read_all, repair,
 };
 pub use stored::{restore_changes, restore_memory, restore_value, store_changes, store_memory, store_value};

@@ -10,6 +10,7 @@ use serde_json::{Map as Object, Value as Json};
 
 use crate::compression::{Compression, Full, for_turns};
 use crate::mission::{MissionError, fill_mission};
+use crate::prompt;
 use crate::signature::Signature;
 
 /// How many answers an evaluation may have, unless it is said.
@@ -153,7 +154,8 @@ impl LispAgent {
 
     /// The system message.
     pub fn system(&self) -> String {
-        crate::prompt::system(self)
+        let most_turns = self.options.most_turns();
+        prompt::system(self.instructions.as_deref(), most_turns, self.signature.as_ref())
     }
 }
 

@@ -11,7 +11,6 @@
 mod agent;
 pub mod compression;
 mod extract;
-mod feedback;
 mod machine;
 mod mission;
 mod prompt;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::agent::LispAgent;
+use crate::signature::Signature;
 
 const ANSWERING: &str = "\
 You work by writing programs. Answer with ONE program in a block fenced as ```clojure, and with few words around it. \
@@ -34,11 +34,11 @@ parse-double, + - * / quot mod max min Math/round.
 - `(pmap f items)` and `(pcalls f g)` run calls of tools side by side; no `def` or `return` inside of them.
 - There are no files, no network, no macros, no Java but for what is named here. Time stands still while a program runs.";
 
-/// The system message of an agent.
-pub(crate) fn system(agent: &LispAgent) -> String {
-    let is_single = agent.options.most_turns() == 1;
+/// The system message of an agent with these instructions, at most this many turns, and this form of the answer.
+pub(crate) fn system(instructions: Option<&str>, most_turns: u64, signature: Option<&Signature>) -> String {
+    let is_single = most_turns == 1;
     let mut text = String::new();
-    if let Some(instructions) = &agent.instructions {
+    if let Some(instructions) = instructions {
         text.push_str(instructions.trim_end());
         text.push_str("\n\n");
     }
@@ -49,7 +49,7 @@ pub(crate) fn system(agent: &LispAgent) -> String {
         text.push_str("\n\n");
     }
     text.push_str(LANGUAGE);
-    if let Some(signature) = &agent.signature {
+    if let Some(signature) = signature {
         // A `String` does not run full.
         let _ = write!(
             text,

@@ -27,6 +27,10 @@ pub(crate) mod names {
     pub(crate) const MODEL: &str = either("model", "gen_ai.request.model");
     pub(crate) const RESPONSE_MODEL: &str = either("response_model", "gen_ai.response.model");
     pub(crate) const INPUT_TOKENS: &str = either("input_tokens", "gen_ai.usage.input_tokens");
+    pub(crate) const CACHE_READ_TOKENS: &str =
+        either("cache_read_tokens", "gen_ai.usage.cache_read.input_tokens");
+    pub(crate) const CACHE_WRITE_TOKENS: &str =
+        either("cache_write_tokens", "gen_ai.usage.cache_creation.input_tokens");
     pub(crate) const OUTPUT_TOKENS: &str = either("output_tokens", "gen_ai.usage.output_tokens");
     pub(crate) const FINISH_REASONS: &str = either("finish_reason", "gen_ai.response.finish_reasons");
     pub(crate) const OUTPUT_MESSAGES: &str = either("output", "gen_ai.output.messages");
@@ -72,6 +76,8 @@ pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span
         turn,
         { names::RESPONSE_MODEL } = Empty,
         { names::INPUT_TOKENS } = Empty,
+        { names::CACHE_READ_TOKENS } = Empty,
+        { names::CACHE_WRITE_TOKENS } = Empty,
         { names::OUTPUT_TOKENS } = Empty,
         { names::FINISH_REASONS } = Empty,
         { names::OUTPUT_MESSAGES } = Empty,
@@ -89,8 +95,15 @@ pub(crate) fn answered(span: &Span, answer: &Answer, contents: Contents) {
     if span.is_disabled() {
         return;
     }
-    let Amounts { input_tokens, output_tokens, .. } = answer.usage;
+    let Amounts { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, .. } = answer.usage;
     span.record(names::INPUT_TOKENS, input_tokens).record(names::OUTPUT_TOKENS, output_tokens);
+    for (name, tokens) in
+        [(names::CACHE_READ_TOKENS, cache_read_tokens), (names::CACHE_WRITE_TOKENS, cache_write_tokens)]
+    {
+        if tokens > 0 {
+            span.record(name, tokens);
+        }
+    }
     if let Some(sidecar) = &answer.provider {
         span.record(names::RESPONSE_MODEL, sidecar.model.as_str());
         if let Some(reason) = &sidecar.finish_reason {

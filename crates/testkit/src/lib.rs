@@ -9,7 +9,7 @@
 //! - [`source`] finds circles between the modules of a crate;
 //! - [`block_on`] runs a future to its end where there is no runtime.
 //!
-//! This crate depends on the pure core alone, and is used from `tests/` directories and from `bench/`, never by what users
+//! This crate depends on pure crates alone, and is used from `tests/` directories and from `bench/`, never by what users
 //! run. Being test code, it panics where something does not hold, with the reason.
 
 #[cfg(feature = "crash")]

@@ -14,7 +14,7 @@ use super::error::{AgentFileError, KeyOf, Problem};
 use super::keys::{KEY_VARIABLES, checked_url, is_loopback, key_variables};
 use super::model::{ModelName, ModelProvider};
 use super::offered::{Offered, below};
-use super::values::{Span, Thinking};
+use super::values::{Money, Span, Thinking};
 use crate::message::PolicyName;
 use crate::ports::Policy;
 use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
@@ -124,8 +124,12 @@ impl AgentDefinition {
 
     /// What models cost.
     fn known_prices(&self) -> Prices {
-        let price =
-            |price: &PriceDefinition| Price { input: price.input.micros(), output: price.output.micros() };
+        let price = |price: &PriceDefinition| Price {
+            input: price.input.micros(),
+            cache_read: price.cache_read.map(Money::micros),
+            cache_write: price.cache_write.map(Money::micros),
+            output: price.output.micros(),
+        };
         Prices(self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect())
     }
 

@@ -238,9 +238,15 @@ impl BudgetDefinition {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceDefinition {
-    /// Of what is sent to it.
+    /// Of tokens that are sent to it.
     pub input: Money,
-    /// Of what it answers.
+    /// Of those that its provider reads from a cache; without it, that of `input`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<Money>,
+    /// Of those that its provider writes to a cache; without it, that of `input`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Money>,
+    /// Of tokens that it answers with.
     pub output: Money,
 }
 

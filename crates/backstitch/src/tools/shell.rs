@@ -99,7 +99,7 @@ impl Shell {
     async fn run(&self, context: &ToolContext, command: Command) -> ToolOutcome {
         let spec = self.spec(context, &command)?;
         let outcome = match context.run_process(spec).await {
-            Ok(outcome) => context.secrets().redact_outcome(outcome),
+            Ok(outcome) => outcome.redacted(&context.secrets()),
             Err(ContextError::Process(error)) => return Err(could_not_start(&error)),
             Err(error) => return Err(error.into()),
         };

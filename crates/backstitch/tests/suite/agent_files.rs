@@ -62,6 +62,8 @@ time = "1h"
 
 [prices."anthropic:needle-1"]
 input = 3.0
+cache_read = 0.3
+cache_write = 3.75
 output = 15.0
 
 [output.schema]
@@ -104,7 +106,15 @@ fn a_file_says_all_of_an_agent() {
         ..Limits::default()
     };
     assert_eq!(agent.budget, Some(limits));
-    assert_eq!(agent.prices.0["anthropic:needle-1"], Price { input: 3_000_000, output: 15_000_000 });
+    assert_eq!(
+        agent.prices.0["anthropic:needle-1"],
+        Price {
+            input: 3_000_000,
+            output: 15_000_000,
+            cache_read: Some(300_000),
+            cache_write: Some(3_750_000)
+        }
+    );
     let unpriced =
         AgentDefinition::from_toml(&WHOLE.replace("anthropic:needle-1\"]", "anthropic:other\"]")).unwrap();
     let refused = unpriced.build_with(BuildOptions { key: Box::new(key), transport: None }).unwrap_err();

@@ -77,7 +77,11 @@ impl Show {
     ) -> anyhow::Result<()> {
         println!("session {} ({}), {} records", view.session_id(), word(view.status(driver)), view.head());
         let spent = view.ledger().charged();
-        println!("{} calls; {} tokens spent", view.calls().count(), spent.total_tokens());
+        let cached = match spent.cache_read_tokens {
+            0 => String::new(),
+            tokens => format!(", {tokens} of them read from a cache"),
+        };
+        println!("{} calls; {} tokens spent{cached}", view.calls().count(), spent.total_tokens());
         for one in waits {
             println!("waits ({}): {}", reason_word(one.reason), one.detail);
             if let Some(call) = &one.call {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Ran, backstitch};
+use crate::stage::Stage;
 
 const SCRIPT: &str = r#"
 [[reply]]
@@ -283,4 +284,20 @@ fn a_session_that_has_not_answered_is_not_asked_more() {
     assert!(refused.contains("has not answered yet") && refused.contains("backstitch send"), "{refused}");
     place.run(&["cancel", session]).worked();
     assert_eq!(place.run(&["resume", session]).code, Some(1));
+}
+
+#[test]
+fn show_says_how_many_tokens_a_cache_was_read_for() {
+    let usage = |read: u64| json!({"input_tokens": 100, "cache_read_tokens": read, "output_tokens": 10});
+    for (read, expected) in
+        [(90, "110 tokens spent, 90 of them read from a cache\n"), (0, "110 tokens spent\n")]
+    {
+        let stage = Stage::new();
+        let model = crate::stage::scripted(&stage, &json!([{"text": "Done.", "usage": usage(read)}]));
+        stage.run(&["run", "Do it", "--model", &model]).worked();
+        let shown = stage.run(&["show"]).worked();
+        assert!(shown.contains(expected), "{shown}");
+        let spent = &stage.json(&["show"])["spent"];
+        assert_eq!(spent["cache_read_tokens"].as_u64().unwrap_or_default(), read, "{spent}");
+    }
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::inner_message::InnerMessage;
 use super::lifecycle::{Decision, SessionCreated};
-use super::provenance::Provenance;
 use super::record::RecordBody;
 use crate::message::{Content, Message, OptionResult, PolicyName};
 use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
+use crate::payload::InnerMessage;
+use crate::payload::Provenance;
 use crate::session::{Items, Slice};
 
 impl RecordBody {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::WorkspaceRoot;
-use super::provenance::Provenance;
 use super::{Point, Position};
 use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
 use crate::message::OptionResult;
 use crate::object::{ObjectId, ObjectRef};
+use crate::payload::Provenance;
+use crate::payload::WorkspaceRoot;
 use crate::rng::Seed;
 use crate::session::StoredSlice;
 use crate::time::Timestamp;

@@ -5,41 +5,29 @@
 //! (see [`crate::view`]). Going back is a record too ([`Rewound`]), so nothing is ever deleted.
 
 mod batch;
-mod call;
 mod codec;
-mod evaluation;
-mod finish;
 mod inbox;
-mod inner_message;
 mod large;
 mod lifecycle;
-mod place;
 mod position;
-mod program;
-mod provenance;
 mod record;
-mod resource;
 
 pub use batch::Batch;
-pub use call::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, Files, IdempotencyKey, LeftOut,
-    ProcessStarted, RequestStarted, StepFinished, WorkspaceRoot,
-};
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
-pub use evaluation::{
-    EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, TurnFinished,
-};
-pub use finish::Finish;
 pub use inbox::{InboxId, InboxItem, InboxKind};
-pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use lifecycle::{
     Decision, Note, ObservationCause, Origin, PauseReason, Paused, Resolved, Rewound, SessionCreated,
     WorkspaceObserved,
 };
-pub use place::{MAX_TURN, SequenceError, inner_message_append};
-pub(crate) use place::{Place, place_after, stands_at};
 pub use position::{Branch, Point, Position};
-pub use program::{ProgramStarted, TaskFinished};
-pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
 pub use record::{Record, RecordBody};
-pub use resource::ResourceChanged;
+
+pub use crate::payload::{
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, CarriedCall, CarriedEvaluation, CarriedObject,
+    Effect, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Files, Finish,
+    IdempotencyKey, InnerMessage, LeftOut, Outcome, ProcessStarted, ProgramStarted, Provenance,
+    ProviderSidecar, RequestStarted, ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished,
+    WorkspaceRoot,
+};
+pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};
+pub(crate) use crate::session::{MessageSlot, place_after, stands_at};

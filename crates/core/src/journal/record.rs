@@ -6,13 +6,15 @@
 use std::sync::Arc;
 
 use super::Position;
-use super::call::{BudgetCharged, CallFinished, CallStarted, ProcessStarted, RequestStarted, StepFinished};
-use super::evaluation::{EvaluationFinished, EvaluationResumed, EvaluationStarted, TurnFinished};
-use super::inner_message::InnerMessage;
 use super::lifecycle::{Note, Paused, Resolved, Rewound, SessionCreated, WorkspaceObserved};
-use super::program::{ProgramStarted, TaskFinished};
-use super::resource::ResourceChanged;
 use crate::extra::Extra;
+use crate::payload::InnerMessage;
+use crate::payload::ResourceChanged;
+use crate::payload::{
+    BudgetCharged, CallFinished, CallStarted, ProcessStarted, RequestStarted, StepFinished,
+};
+use crate::payload::{EvaluationFinished, EvaluationResumed, EvaluationStarted, TurnFinished};
+use crate::payload::{ProgramStarted, TaskFinished};
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
 use crate::time::Timestamp;
 

@@ -10,6 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::FilePath;
+use crate::secrets::Secrets;
 use crate::session::BoxError;
 
 /// A program to run to its end.
@@ -145,6 +146,17 @@ impl ProcessOutcome {
     pub fn success(&self) -> bool {
         self.exit == ProcessExit::Code(0)
     }
+
+    /// Replaces keys in the output, also the half of one that was cut in two.
+    #[must_use]
+    pub fn redacted(mut self, secrets: &Secrets) -> Self {
+        if !secrets.is_empty() {
+            for ProcessOutput { head, cut, tail } in [&mut self.stdout, &mut self.stderr] {
+                secrets.redact_pieces(head, *cut > 0, tail);
+            }
+        }
+        self
+    }
 }
 
 /// How a process ended.
@@ -246,4 +258,35 @@ pub enum ProcessError {
     /// There are no processes here.
     #[error("processes are not supported here")]
     Unsupported,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::SHORTEST;
+
+    const KEY: &str = "sk-test-0123456789abcdef";
+
+    #[test]
+    fn a_key_that_was_cut_in_two_is_replaced_as_well() {
+        let secrets = Secrets::new([KEY]);
+        let bytes = format!("begin {KEY} end").into_bytes();
+        for at in 0..=bytes.len() {
+            for cut in [0, 10] {
+                let (head, tail) = bytes.split_at(at);
+                let output = ProcessOutput { head: head.to_vec(), cut, tail: tail.to_vec() };
+                let outcome = ProcessOutcome {
+                    exit: ProcessExit::Code(0),
+                    stdout: output.clone(),
+                    stderr: ProcessOutput::default(),
+                };
+                let text = outcome.redacted(&secrets).stdout.text();
+                assert!(!text.contains(&KEY[..SHORTEST]), "{at} {cut}: {text}");
+                assert!(!text.contains(&KEY[KEY.len() - SHORTEST..]), "{at} {cut}: {text}");
+                if cut == 0 {
+                    assert_eq!(text, "begin [secret] end", "{at}");
+                }
+            }
+        }
+    }
 }

@@ -5,7 +5,6 @@ use crate::id::MessageId;
 use crate::json::LimitExceeded;
 use crate::object::ObjectId;
 use crate::storable::NotStorable;
-use crate::view::FoldProblem;
 
 /// The first of many objects, for a message.
 fn list(objects: &[ObjectId]) -> String {
@@ -162,7 +161,7 @@ pub enum SnapshotRestoreError {
     },
     /// What it says does not make sense: messages are missing or out of place, or records do not belong to them.
     #[error("what the snapshot holds does not fit together")]
-    Inconsistent(#[source] Box<FoldProblem>),
+    Inconsistent(#[source] BoxError),
     /// It cannot be recorded as the beginning of a session.
     #[error("the snapshot cannot be recorded")]
     NotRecordable(#[source] BoxError),

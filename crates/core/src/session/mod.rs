@@ -40,6 +40,7 @@ mod slice;
 mod snapshot;
 mod state;
 mod stored;
+mod transcript;
 mod write;
 
 use std::collections::BTreeMap;
@@ -59,6 +60,7 @@ pub use slice::DefaultReducer;
 pub use slice::{Event, Slice, SlicePolicy, UpcastError};
 pub use snapshot::{Capture, Snapshot};
 pub use stored::{SNAPSHOT_VERSION, StoredSlice};
+pub use transcript::{MAX_TURN, SequenceError, inner_message_append};
 
 use crate::id::{IdStream, SessionId};
 use crate::time::{Clock, Timestamp};
@@ -67,6 +69,7 @@ pub(crate) use provenance::{Carried, ProvenanceSource};
 use query::Memo;
 use registry::Registry;
 pub(crate) use state::State;
+pub(crate) use transcript::{MessageSlot, place_after, stands_at};
 
 /// Who a session is.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,9 +9,8 @@ use super::error::SessionError;
 use super::items::Items;
 use super::slice::Slice as _;
 use super::snapshot::Snapshot;
-use crate::journal::{CarriedObject, InnerMessage, Provenance};
 use crate::object::{Object, ObjectId};
-use crate::view::Transcript;
+use crate::payload::{CarriedObject, InnerMessage, Provenance};
 
 /// Knows where a session comes from.
 pub(crate) trait ProvenanceSource: Send + Sync {
@@ -62,15 +61,14 @@ impl Session {
 }
 
 impl Snapshot {
+    pub(crate) fn carried(&self) -> &Carried {
+        &self.carried
+    }
+
     /// What the journal of the session knew: where its calls come from, how its evaluations were started and ended. A snapshot
     /// of a session without a journal has none.
     pub fn provenance(&self) -> Option<Arc<Provenance>> {
         self.carried.provenance()
-    }
-
-    /// The transcript, with what the snapshot carries.
-    pub fn transcript(&self) -> Result<Transcript, SessionError> {
-        Ok(Transcript::carrying(self.all()?, self.carried.clone()))
     }
 
     /// The media that the snapshot brings along.

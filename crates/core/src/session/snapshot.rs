@@ -17,7 +17,7 @@ use super::{Session, SessionInfo};
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::SnapshotId;
-use crate::journal::CarriedObject;
+use crate::payload::CarriedObject;
 use crate::time::Timestamp;
 
 /// What a snapshot captures.

@@ -20,9 +20,9 @@ use super::snapshot::Snapshot;
 use super::state::State;
 use crate::extra::Extra;
 use crate::id::{SessionId, SnapshotId};
-use crate::journal::{CarriedObject, Provenance};
 use crate::json::JsonLimits;
 use crate::object::ObjectId;
+use crate::payload::{CarriedObject, Provenance};
 use crate::storable;
 use crate::time::Timestamp;
 

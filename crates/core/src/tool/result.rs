@@ -1,5 +1,6 @@
 //! What a tool gives back.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -7,6 +8,7 @@ use serde_json::Value;
 
 use crate::message::{MediaPart, Part};
 use crate::object::Object;
+use crate::secrets::Secrets;
 use crate::session::{Draft, Event, SessionError};
 
 /// What a tool gives back when it has run.
@@ -57,6 +59,21 @@ impl ToolResult {
     /// It did not work, and this is what to say. All that it did is rolled back.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { success: Success::No, ..Self::ok(message) }
+    }
+
+    /// Replaces keys in the message, the value and text parts. Media stays as it is.
+    pub fn redact(&mut self, secrets: &Secrets) {
+        if secrets.is_empty() {
+            return;
+        }
+        secrets.redact_in(&mut self.message);
+        self.value = self.value.take().map(|value| secrets.redact_value(value));
+        for part in &mut self.parts {
+            let text = part.as_text().and_then(|part| part.text.inline());
+            if let Some(Cow::Owned(clean)) = text.map(|text| secrets.redact(text)) {
+                *part = Part::text(clean);
+            }
+        }
     }
 
     /// Gives a value, as data. What cannot be written as JSON is an error.

@@ -12,7 +12,7 @@ use super::call::CallStatus;
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{InnerMessage, Provenance};
 use crate::message::OptionCall;
-use crate::session::{Carried, Items, Session, SessionError};
+use crate::session::{Carried, Items, Session, SessionError, Snapshot};
 
 /// A call as the assistant made it, with its status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,13 @@ struct Index {
     evaluations: HashMap<EvaluationId, Vec<usize>>,
     /// What the result of each call says.
     results: HashMap<CallId, CallStatus>,
+}
+
+impl Snapshot {
+    /// The transcript, with what the snapshot carries.
+    pub fn transcript(&self) -> Result<Transcript, SessionError> {
+        Ok(Transcript::carrying(self.all()?, self.carried().clone()))
+    }
 }
 
 impl Transcript {

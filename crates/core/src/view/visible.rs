@@ -11,7 +11,7 @@ use super::evaluation::Evaluation;
 use super::recorded::Recorded;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    Decision, EvaluationStarted, Files, InnerMessage, ObservationCause, Paused, Place, Point, Position,
+    Decision, EvaluationStarted, Files, InnerMessage, MessageSlot, ObservationCause, Paused, Point, Position,
     Record, RecordBody, Resolved, ResourceChanged, SessionCreated, place_after, stands_at,
 };
 use crate::message::Content;
@@ -280,8 +280,8 @@ impl Visible {
             later.find(|other| stands_at(other, message)).cloned()
         };
         match place_after(known.map_or(0, |known| known.messages), message, there)? {
-            Place::Taken => return Ok(()),
-            Place::Next => {}
+            MessageSlot::Taken => return Ok(()),
+            MessageSlot::Next => {}
         }
         let is_new = known.is_none();
         self.state.apply(InnerMessage::POLICY, &SliceOp::Append(message.clone()))?;

@@ -51,14 +51,22 @@ fn digest() -> impl Strategy<Value = Digest> {
 
 fn amounts() -> impl Strategy<Value = Amounts> {
     let number = || prop_oneof![Just(0), any::<u64>()];
-    (number(), number(), number(), number(), number(), number()).prop_map(
-        |(input_tokens, output_tokens, money_micros, turns, calls, millis)| Amounts {
-            input_tokens,
-            output_tokens,
-            money_micros,
-            turns,
-            calls,
-            millis,
+    let tokens = (number(), number(), number(), number(), number());
+    (tokens, number(), number(), number(), number()).prop_map(
+        |(tokens, money_micros, turns, calls, millis)| {
+            let (input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens) =
+                tokens;
+            Amounts {
+                input_tokens,
+                cache_read_tokens,
+                cache_write_tokens,
+                output_tokens,
+                reasoning_tokens,
+                money_micros,
+                turns,
+                calls,
+                millis,
+            }
         },
     )
 }

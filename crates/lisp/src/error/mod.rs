@@ -12,10 +12,8 @@ mod suggest;
 use std::fmt;
 
 pub use kind::ErrorKind;
-pub use location::Location;
+pub use location::{Location, Span};
 pub use suggest::did_you_mean;
-
-use crate::reader::Span;
 
 /// What a fallible operation of this crate gives.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -5,11 +5,8 @@
 //! the machine walks everything alive and sets the estimate to what it found. A program is over its limit when what is
 //! alive is. Between two walks the estimate may grow by a quarter of the limit, which is the most that can be held beyond it.
 
-use crate::effort;
+use crate::effort::{self, UNITS_PER_LOOK};
 use crate::error::{Error, ErrorKind, Result};
-
-/// How much fuel a program uses at most between two looks at whether it is to be stopped.
-pub(crate) const UNITS_PER_LOOK: u64 = 10_000;
 
 /// The counters of one run.
 pub(crate) struct Meter {

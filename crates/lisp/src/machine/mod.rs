@@ -32,7 +32,7 @@ use std::sync::Arc;
 use fiber::{Exit, Fiber, Frame, Pending, Raised, Strand};
 use finish::Finish;
 pub(crate) use invoke::lookup;
-pub(crate) use meter::{Meter, UNITS_PER_LOOK};
+pub(crate) use meter::Meter;
 pub use outcome::{Finished, Outcome};
 pub(crate) use random::Random;
 pub use request::{CallPath, Request, TaskRecord, ToolCall};

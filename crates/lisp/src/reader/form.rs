@@ -20,37 +20,7 @@ use std::sync::Arc;
 
 use num_bigint::BigInt;
 
-/// A piece of the source: byte offsets, the end exclusive.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Span {
-    /// Where the piece begins.
-    pub start: u32,
-    /// Where it has ended.
-    pub end: u32,
-}
-
-impl Span {
-    /// The piece from `start` up to `end`.
-    pub const fn new(start: u32, end: u32) -> Self {
-        Self { start, end }
-    }
-
-    /// The smallest piece that covers both.
-    pub fn to(self, other: Span) -> Span {
-        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
-    }
-
-    /// The text of this piece, or nothing if the piece does not lie in `source`.
-    pub fn text(self, source: &str) -> Option<&str> {
-        source.get(self.start as usize..self.end as usize)
-    }
-}
-
-impl fmt::Debug for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}..{}", self.start, self.end)
-    }
-}
+use crate::error::Span;
 
 /// The name of a symbol or, without its colon, of a keyword. Equal names of one text share their storage.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

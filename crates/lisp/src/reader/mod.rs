@@ -22,11 +22,12 @@ mod short_fn;
 mod text;
 
 pub use chars::{is_keyword_name, is_symbol_name};
-pub use form::{Form, FormKind, Forms, Name, Span, Tag};
+pub use form::{Form, FormKind, Forms, Name, Tag};
 pub use limits::ReadLimits;
 pub use repair::repair;
 pub(crate) use text::NAMED_CHARACTERS;
 
+pub(crate) use crate::error::Span;
 use crate::error::{Error, ErrorKind, Result};
 use parser::Parser;
 

@@ -1,8 +1,8 @@
 //! `#(...)`: which arguments its body names, and the function it stands for.
 
-use super::form::{Form, FormKind, Span};
+use super::form::{Form, FormKind};
 use super::names::Names;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Span};
 
 /// As many arguments as a function of Clojure takes.
 const MOST: usize = 20;

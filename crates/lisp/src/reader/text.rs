@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::form::Span;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Span};
 
 /// Resolves the escapes in the inside of a string literal, whose first byte stands at `offset` in the source.
 pub(super) fn unescape(inside: &str, offset: usize) -> Result<Arc<str>> {

@@ -5,6 +5,7 @@
 
 mod finish;
 mod sse;
+mod usage;
 
 use std::borrow::Cow;
 
@@ -17,6 +18,7 @@ use serde_json::Value;
 pub use finish::FinishMeaning;
 pub(crate) use finish::{FinishReasons, finished, of_meaning, of_reason};
 pub use sse::{EventTooLarge, SseDecoder, SseEvent};
+pub(crate) use usage::UsageFields;
 
 use crate::error::ProviderError;
 use crate::provider::Target;
@@ -78,12 +80,4 @@ pub(crate) fn event_json(event: &SseEvent, target: &Target) -> Result<Value, Pro
 
 pub(crate) fn text_at<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
-}
-
-/// The most tokens that a provider is believed to have counted: more would be a slip, and must not end in an overflow.
-const MOST_TOKENS: u64 = 1 << 40;
-
-/// A count of tokens; none when it is not there or is no number.
-pub(crate) fn number(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or(0).min(MOST_TOKENS)
 }

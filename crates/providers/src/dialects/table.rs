@@ -1,10 +1,9 @@
 //! The table that describes a provider.
 
-use backstitch_core::budget::Amounts;
 use backstitch_core::ports::Answer;
 use serde_json::Value;
 
-use crate::answer::{FinishMeaning, StreamReader};
+use crate::answer::{FinishMeaning, StreamReader, UsageFields};
 use crate::error::{Classify, ProviderError};
 use crate::provider::Target;
 use crate::request::{
@@ -31,8 +30,8 @@ pub(crate) struct Dialect {
     pub(crate) parse: fn(&str, &Target) -> Result<Answer, ProviderError>,
     /// Makes a reader for an answer that comes piece by piece.
     pub(crate) stream_reader: fn(Target) -> Box<dyn StreamReader>,
-    /// Reads the usage that an answer reports.
-    pub(crate) usage: fn(&Value) -> Amounts,
+    /// Where an answer reports what it used.
+    pub(crate) usage: &'static UsageFields,
     /// The documented finish reasons.
     pub(crate) finish_reasons: &'static [(&'static str, FinishMeaning)],
     /// Classifies an error.

@@ -31,3 +31,4 @@ mod support;
 #[cfg(feature = "http")]
 mod switching;
 mod threads;
+mod usage;

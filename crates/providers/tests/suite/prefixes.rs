@@ -71,7 +71,7 @@ fn strategy(variant: usize) -> Box<dyn TranscriptCompression> {
             Box::new(Elide::new(options))
         }
         7 => Box::new(Trim::new(TrimOptions { turns: None, tokens: Some(200), note: false })),
-        _ => Box::new(Keep),
+        _ => Box::new(Keep::default()),
     }
 }
 

@@ -6,42 +6,21 @@
 //! long it took to find out, and with nothing else than failures.
 
 use backstitch_core::journal::Role;
-use backstitch_lisp::Truncation;
-use serde_json::Value as Json;
 
 use super::pairs::{self, Messages};
 use super::sections::{Text, write_calls, write_output, write_user};
 use super::{
-    CoalescedOptions, Compression, Errors, History, Rendered, Samples, Scene, Shown, Statistics,
-    configuration, renderer,
+    CoalescedOptions, Configured, Errors, History, Rendered, Samples, Scene, Shown, Statistics, Strategy,
 };
 use crate::turn::Turn;
 
 /// All turns in one message.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SingleUserCoalesced {
-    options: CoalescedOptions,
-}
+pub type SingleUserCoalesced = Configured<CoalescedOptions>;
 
-impl SingleUserCoalesced {
-    /// Its name.
-    pub const NAME: &'static str = "single_user_coalesced";
-    /// The version of its text.
-    const VERSION: u32 = 1;
-
-    /// The strategy with these options.
-    pub fn new(options: CoalescedOptions) -> Self {
-        Self { options }
-    }
-
-    /// Its options.
-    pub fn options(&self) -> &CoalescedOptions {
-        &self.options
-    }
-
+impl CoalescedOptions {
     /// The failed turns that are shown, by index, in order.
     fn shown_failures(&self, history: &History) -> Vec<usize> {
-        let mut shown: Vec<usize> = match self.options.errors {
+        let mut shown: Vec<usize> = match self.errors {
             Errors::Keep => history.failed().collect(),
             Errors::Last => history.failed().take(1).collect(),
             Errors::UntilRecovered => {
@@ -57,7 +36,7 @@ impl SingleUserCoalesced {
     }
 
     fn with_sample(&self, turn: &Turn, any_output: bool) -> bool {
-        match self.options.samples {
+        match self.samples {
             Samples::UnlessPrinted => turn.prints.is_empty(),
             Samples::UnlessOutput => !any_output,
             Samples::Always => true,
@@ -66,29 +45,14 @@ impl SingleUserCoalesced {
     }
 }
 
-impl Compression for SingleUserCoalesced {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+impl Strategy for CoalescedOptions {
+    const NAME: &'static str = "single_user_coalesced";
+    const VERSION: u32 = 1;
+    type History<'a> = (&'a History, &'a Scene);
+    type Rendered = Rendered;
 
-    fn configuration(&self) -> Json {
-        configuration(Self::NAME, &self.options)
-    }
-
-    fn renderer(&self) -> String {
-        renderer(Self::NAME, Self::VERSION, &self.options)
-    }
-
-    fn sample(&self) -> Truncation {
-        self.options.display.sample()
-    }
-
-    fn arguments(&self) -> Truncation {
-        self.options.display.arguments()
-    }
-
-    fn render(&self, history: &History, scene: &Scene) -> Rendered {
-        let display = &self.options.display;
+    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
+        let display = &self.display;
         let failures = self.shown_failures(history);
         let mut text = Text(scene.prefix().to_owned());
         let any_output = history.prints().min(display.println_limit) > 0;

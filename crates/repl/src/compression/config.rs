@@ -14,7 +14,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use backstitch_core::digest::Digest;
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -156,7 +155,7 @@ fn snake_case(name: &str) -> String {
 }
 
 /// Options of a strategy, of what was given and of defaults for the rest.
-pub(crate) fn parse<O>(strategy: &str, given: &Map<String, Json>) -> Result<O, ConfigurationError>
+pub(super) fn parse<O>(strategy: &str, given: &Map<String, Json>) -> Result<O, ConfigurationError>
 where
     O: Default + Serialize + DeserializeOwned,
 {
@@ -189,24 +188,7 @@ fn expected(error: &str) -> String {
         .fold(expected.to_owned(), |text, word| text.replace(word, "a whole number from 0 on"))
 }
 
-/// A strategy and its options, as they are configured.
-pub(crate) fn configuration(name: &str, options: &impl Serialize) -> Json {
-    let mut table = Map::new();
-    table.insert("strategy".into(), name.into());
-    table.extend(object(options));
-    Json::Object(table)
-}
-
-/// The text that says what rendered a request.
-pub(crate) fn renderer(name: &str, version: u32, options: &impl Serialize) -> String {
-    let mut options = Json::Object(object(options));
-    options.sort_all_objects();
-    let digest = Digest::of(options.to_string().as_bytes());
-    let hex: String = digest.as_bytes()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}/{version} {hex}")
-}
-
-fn object(options: &impl Serialize) -> Map<String, Json> {
+pub(super) fn object(options: &impl Serialize) -> Map<String, Json> {
     match serde_json::to_value(options) {
         Ok(Json::Object(object)) => object,
         _ => Map::new(),

@@ -29,6 +29,7 @@ mod scene;
 mod schema;
 mod sections;
 mod statistics;
+mod strategy;
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,7 +39,6 @@ use serde_json::Value as Json;
 
 pub use coalesced::SingleUserCoalesced;
 pub use config::{ConfigurationError, Registry};
-pub(crate) use config::{configuration, parse, renderer};
 pub(crate) use fence::push_foreign;
 pub use history::History;
 pub(crate) use lines::{collapsed, cut};
@@ -47,6 +47,7 @@ pub use pairs::{Full, Trim};
 pub use rendered::{Rendered, RenderedMessage, estimate_tokens};
 pub use scene::Scene;
 pub use statistics::{Shown, Statistics};
+pub use strategy::{Configured, Strategy};
 
 use crate::turn::Turn;
 
@@ -79,15 +80,42 @@ pub trait Compression: fmt::Debug + Send + Sync {
     }
 }
 
+impl<O> Compression for Configured<O>
+where
+    O: for<'a> Strategy<History<'a> = (&'a History, &'a Scene), Rendered = Rendered> + AsRef<Display>,
+{
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn configuration(&self) -> Json {
+        self.to_configuration()
+    }
+
+    fn renderer(&self) -> String {
+        self.renderer_name()
+    }
+
+    fn sample(&self) -> Truncation {
+        self.options().as_ref().sample()
+    }
+
+    fn arguments(&self) -> Truncation {
+        self.options().as_ref().arguments()
+    }
+
+    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+        self.options().render((history, scene))
+    }
+}
+
 impl Registry<dyn Compression> {
     /// The strategies of the house: `single_user_coalesced`, which is the default, `trim` and `none`.
     pub fn standard() -> Self {
         Self::new(SingleUserCoalesced::NAME, Full::NAME)
-            .with(SingleUserCoalesced::NAME, |given| {
-                Ok(Arc::new(SingleUserCoalesced::new(parse(SingleUserCoalesced::NAME, given)?)) as _)
-            })
-            .with(Trim::NAME, |given| Ok(Arc::new(Trim::new(parse(Trim::NAME, given)?)) as _))
-            .with(Full::NAME, |given| Ok(Arc::new(Full::new(parse(Full::NAME, given)?)) as _))
+            .with(SingleUserCoalesced::NAME, |given| Ok(Arc::new(SingleUserCoalesced::read(given)?)))
+            .with(Trim::NAME, |given| Ok(Arc::new(Trim::read(given)?)))
+            .with(Full::NAME, |given| Ok(Arc::new(Full::read(given)?)))
     }
 
     /// The strategy for an agent that has so many turns. One that has a single turn has no history, and none is made of it.

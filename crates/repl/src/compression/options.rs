@@ -181,3 +181,21 @@ pub struct FullOptions {
     #[serde(flatten)]
     pub display: Display,
 }
+
+impl AsRef<Display> for CoalescedOptions {
+    fn as_ref(&self) -> &Display {
+        &self.display
+    }
+}
+
+impl AsRef<Display> for TrimOptions {
+    fn as_ref(&self) -> &Display {
+        &self.display
+    }
+}
+
+impl AsRef<Display> for FullOptions {
+    fn as_ref(&self) -> &Display {
+        &self.display
+    }
+}

@@ -5,85 +5,40 @@
 //! most requests begin with what the one before them began with, and can be cached.
 
 use backstitch_core::journal::Role;
-use backstitch_lisp::Truncation;
-use serde_json::Value as Json;
 
 use super::fence::write_foreign;
 use super::history::Live;
 use super::lines::{excerpt, one_line};
 use super::sections::{Text, write_calls, write_output, write_user};
 use super::{
-    Compression, Display, FullOptions, History, Rendered, RenderedMessage, Scene, Shown, Statistics,
-    TrimOptions, configuration, estimate_tokens, renderer,
+    Configured, Display, FullOptions, History, Rendered, RenderedMessage, Scene, Shown, Statistics, Strategy,
+    TrimOptions, estimate_tokens,
 };
 use crate::turn::Turn;
 
 /// No compression: all turns as they were.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Full {
-    options: FullOptions,
-}
+pub type Full = Configured<FullOptions>;
 
-impl Full {
-    /// Its name.
-    pub const NAME: &'static str = "none";
-    /// The version of its text.
+impl Strategy for FullOptions {
+    const NAME: &'static str = "none";
     const VERSION: u32 = 1;
+    type History<'a> = (&'a History, &'a Scene);
+    type Rendered = Rendered;
 
-    /// The strategy with these options.
-    pub fn new(options: FullOptions) -> Self {
-        Self { options }
-    }
-}
-
-impl Compression for Full {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn configuration(&self) -> Json {
-        configuration(Self::NAME, &self.options)
-    }
-
-    fn renderer(&self) -> String {
-        renderer(Self::NAME, Self::VERSION, &self.options)
-    }
-
-    fn sample(&self) -> Truncation {
-        self.options.display.sample()
-    }
-
-    fn arguments(&self) -> Truncation {
-        self.options.display.arguments()
-    }
-
-    fn render(&self, history: &History, scene: &Scene) -> Rendered {
-        render_from(Self::NAME, 0, history, scene, &self.options.display)
+    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
+        render_from(Self::NAME, 0, history, scene, &self.display)
     }
 }
 
 /// The last turns as they were.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trim {
-    options: TrimOptions,
-}
+pub type Trim = Configured<TrimOptions>;
 
-impl Trim {
-    /// Its name.
-    pub const NAME: &'static str = "trim";
-    /// The version of its text.
-    const VERSION: u32 = 1;
-
-    /// The strategy with these options.
-    pub fn new(options: TrimOptions) -> Self {
-        Self { options }
-    }
-
+impl TrimOptions {
     /// How many turns are left out.
     fn cut(&self, history: &History) -> usize {
-        let most = self.options.turns.max(1);
+        let most = self.turns.max(1);
         let mut cut = crate::steps::rounded_cut(history.len(), history.len().saturating_sub(most), most);
-        if let Some(tokens) = self.options.tokens {
+        if let Some(tokens) = self.tokens {
             let fits = |from: usize| history.weight_of(from..history.len()).tokens <= tokens;
             let least = crate::steps::first(0..history.len(), fits);
             let kept = history.len() - least;
@@ -93,29 +48,14 @@ impl Trim {
     }
 }
 
-impl Compression for Trim {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
+impl Strategy for TrimOptions {
+    const NAME: &'static str = "trim";
+    const VERSION: u32 = 1;
+    type History<'a> = (&'a History, &'a Scene);
+    type Rendered = Rendered;
 
-    fn configuration(&self) -> Json {
-        configuration(Self::NAME, &self.options)
-    }
-
-    fn renderer(&self) -> String {
-        renderer(Self::NAME, Self::VERSION, &self.options)
-    }
-
-    fn sample(&self) -> Truncation {
-        self.options.display.sample()
-    }
-
-    fn arguments(&self) -> Truncation {
-        self.options.display.arguments()
-    }
-
-    fn render(&self, history: &History, scene: &Scene) -> Rendered {
-        render_from(Self::NAME, self.cut(history), history, scene, &self.options.display)
+    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
+        render_from(Self::NAME, self.cut(history), history, scene, &self.display)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Everything that the machine knows follows from the journal. A program that was interrupted runs again from its start with
 //! what is recorded of its calls, so a machine that is rebuilt at any record wants what the one before it would have wanted.
 
+mod feedback;
 mod rebuild;
 mod run;
 mod settle;
@@ -24,10 +25,8 @@ use backstitch_lisp::{Engine, INTERPRETER, Inputs, Map, Memory, Value};
 
 use crate::agent::{AgentError, LispAgent, Prepared};
 use crate::extract::extract;
-use crate::feedback;
 use crate::turn::{Turn, TurnError};
-pub(crate) use run::Made;
-use run::{Origin, Run, Step};
+use run::{Made, Origin, Run, Step};
 use show::Seen;
 
 /// Why calls are refused that an answer makes beside its program.

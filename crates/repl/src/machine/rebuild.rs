@@ -8,11 +8,11 @@ use backstitch_core::machine::{MachineError, Past};
 use backstitch_core::message::Content;
 use backstitch_lisp::{Inputs, Value, read_edn, restore_value};
 
+use super::feedback;
 use super::run::{Made, Run, same_inputs};
 use super::{LispMachine, Phase};
 use crate::agent::Prepared;
 use crate::extract::extract;
-use crate::feedback;
 use crate::turn::Turn;
 
 impl LispMachine {

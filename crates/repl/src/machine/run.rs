@@ -21,8 +21,8 @@ use backstitch_lisp::{
 };
 use serde_json::{Map as Object, Value as Json};
 
+use super::feedback;
 use crate::agent::Prepared;
-use crate::feedback;
 
 /// The longest id of a task, in bytes.
 const LONGEST_TASK_ID: usize = 1024;

@@ -11,10 +11,10 @@ use backstitch_lisp::{
 };
 use serde_json::Value as Json;
 
+use super::feedback;
 use super::run::{Made, Run, json_of, too_large};
 use super::{LispMachine, LispMachinery};
 use crate::agent::Prepared;
-use crate::feedback;
 use crate::mission::without_firewalled;
 use crate::signature::mismatches;
 use crate::turn::{

@@ -7,10 +7,8 @@ use backstitch_core::message::{Content, Large, OptionResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{
-    RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics, Weight,
-    configuration, renderer,
-};
+use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight};
+use crate::compression::{Configured, Strategy};
 use crate::steps::rounded_old;
 
 /// All answers and calls, but of old and large results only where to find them.
@@ -20,10 +18,7 @@ use crate::steps::rounded_old;
 /// held is left out with the text.
 ///
 /// Results are elided some answers at a time, so that most requests begin as the one before them did and can be cached.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Elide {
-    options: ElideOptions,
-}
+pub type Elide = Configured<ElideOptions>;
 
 /// The options of [`Elide`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,21 +42,11 @@ impl Default for ElideOptions {
     }
 }
 
-impl Elide {
-    /// Its name.
-    pub const NAME: &'static str = "elide";
-    /// The version of what it makes.
-    const VERSION: u32 = 1;
-
-    /// The strategy with these options.
-    pub fn new(options: ElideOptions) -> Self {
-        Self { options }
-    }
-
+impl ElideOptions {
     fn elided(&self, message: &InnerMessage, result: &OptionResult) -> InnerMessage {
         let (id, name, bytes) = (result.invocation_id, &result.option_name, Weight::of_result(message));
         let mut text = format!("[The result of {name}, {bytes} bytes, is not shown.");
-        if let Some(tool) = &self.options.recall {
+        if let Some(tool) = &self.recall {
             text.push_str(&format!(" Call {tool} with call_id \"{id}\" to see it."));
         } else {
             text.push_str(&format!(" It is that of call {id}."));
@@ -70,7 +55,7 @@ impl Elide {
             text.push_str(&format!(" It holds {} parts, media among them.", result.parts.len()));
         }
         let content = message.content();
-        let preview: String = content.chars().take(self.options.preview).collect();
+        let preview: String = content.chars().take(self.preview).collect();
         if !preview.is_empty() {
             text.push_str(" It begins: ");
             text.push_str(&preview);
@@ -94,23 +79,16 @@ impl Elide {
     }
 }
 
-impl TranscriptCompression for Elide {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn configuration(&self) -> Json {
-        configuration(Self::NAME, &self.options)
-    }
-
-    fn renderer(&self) -> String {
-        renderer(Self::NAME, Self::VERSION, &self.options)
-    }
+impl Strategy for ElideOptions {
+    const NAME: &'static str = "elide";
+    const VERSION: u32 = 1;
+    type History<'a> = &'a TranscriptHistory;
+    type Rendered = RenderedTranscript;
 
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
         let (blocks, bytes) = (history.blocks(), history.totals().bytes);
-        let calm = self.options.tokens.is_some_and(|tokens| Weight::tokens(bytes) <= tokens);
-        let old = if calm { 0 } else { rounded_old(blocks.len(), self.options.keep_turns) };
+        let calm = self.tokens.is_some_and(|tokens| Weight::tokens(bytes) <= tokens);
+        let old = if calm { 0 } else { rounded_old(blocks.len(), self.keep_turns) };
         // The first answer whose results stay.
         let end = blocks.get(old).map_or(0, |block| block.turn);
         let is_old = |message: &InnerMessage| {
@@ -119,7 +97,7 @@ impl TranscriptCompression for Elide {
         };
         let mut count = 0;
         let rendered = history.messages().map(|message| match message.message.option_result() {
-            Some(result) if Weight::of_result(message) > self.options.keep_bytes && is_old(message) => {
+            Some(result) if Weight::of_result(message) > self.keep_bytes && is_old(message) => {
                 let elided = self.elided(message, result);
                 // A placeholder that says as much as what it stands for is of no use.
                 if Weight::of_result(&elided) >= Weight::of_result(message) {

@@ -35,6 +35,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use backstitch_core::journal::InnerMessage;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 pub use elide::{Elide, ElideOptions};
@@ -44,7 +45,7 @@ pub use statistics::TranscriptStatistics;
 pub use trim::{Trim, TrimOptions};
 pub(crate) use weight::Weight;
 
-use crate::compression::{Registry, configuration, parse, renderer};
+use crate::compression::{Configured, Registry, Strategy};
 
 /// Messages of a request, and what is not in them.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,27 +76,39 @@ pub trait TranscriptCompression: fmt::Debug + Send + Sync {
     }
 }
 
-/// No compression.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Keep;
-
-impl Keep {
-    /// Its name.
-    pub const NAME: &'static str = "none";
-}
-
-impl TranscriptCompression for Keep {
+impl<O> TranscriptCompression for Configured<O>
+where
+    O: for<'a> Strategy<History<'a> = &'a TranscriptHistory, Rendered = RenderedTranscript>,
+{
     fn name(&self) -> &'static str {
-        Self::NAME
+        O::NAME
     }
 
     fn configuration(&self) -> Json {
-        configuration(Self::NAME, &NoOptions {})
+        self.to_configuration()
     }
 
     fn renderer(&self) -> String {
-        renderer(Self::NAME, 1, &NoOptions {})
+        self.renderer_name()
     }
+
+    fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
+        self.options().render(history)
+    }
+}
+
+/// No compression.
+pub type Keep = Configured<KeepOptions>;
+
+/// The options of [`Keep`]: none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepOptions {}
+
+impl Strategy for KeepOptions {
+    const NAME: &'static str = "none";
+    const VERSION: u32 = 1;
+    type History<'a> = &'a TranscriptHistory;
+    type Rendered = RenderedTranscript;
 
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
         let messages: Vec<_> = history.messages().cloned().collect();
@@ -104,18 +117,12 @@ impl TranscriptCompression for Keep {
     }
 }
 
-#[derive(Default, serde::Serialize, serde::Deserialize)]
-struct NoOptions {}
-
 impl Registry<dyn TranscriptCompression> {
     /// The strategies of the house: `trim`, which is the default, `elide` and `none`.
     pub fn standard() -> Self {
         Self::new(Trim::NAME, Keep::NAME)
-            .with(Trim::NAME, |given| Ok(Arc::new(Trim::new(parse(Trim::NAME, given)?)) as _))
-            .with(Elide::NAME, |given| Ok(Arc::new(Elide::new(parse(Elide::NAME, given)?)) as _))
-            .with(Keep::NAME, |given| {
-                parse::<NoOptions>(Keep::NAME, given)?;
-                Ok(Arc::new(Keep) as _)
-            })
+            .with(Trim::NAME, |given| Ok(Arc::new(Trim::read(given)?)))
+            .with(Elide::NAME, |given| Ok(Arc::new(Elide::read(given)?)))
+            .with(Keep::NAME, |given| Ok(Arc::new(Keep::read(given)?)))
     }
 }

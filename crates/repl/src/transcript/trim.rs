@@ -5,23 +5,17 @@ use std::sync::Arc;
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::{Content, Part};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 
 use super::history::Block;
-use super::{
-    RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics, Weight,
-    configuration, renderer,
-};
+use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight};
+use crate::compression::{Configured, Strategy};
 use crate::steps::{first, rounded_cut};
 
 /// The last answers with their calls and results.
 ///
 /// It leaves out several answers at once rather than one with each request, so that most requests begin as the one before
 /// them did and can be cached. What was left out is said at the end of the user's first words.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trim {
-    options: TrimOptions,
-}
+pub type Trim = Configured<TrimOptions>;
 
 /// The options of [`Trim`]. The stricter of the two pressures counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,25 +35,15 @@ impl Default for TrimOptions {
     }
 }
 
-impl Trim {
-    /// Its name.
-    pub const NAME: &'static str = "trim";
-    /// The version of what it makes.
-    const VERSION: u32 = 1;
-
-    /// The strategy with these options.
-    pub fn new(options: TrimOptions) -> Self {
-        Self { options }
-    }
-
+impl TrimOptions {
     /// How many blocks are to be left out.
     fn cut(&self, history: &TranscriptHistory) -> usize {
         let blocks = history.blocks().len();
         let mut cut = 0;
-        if let Some(turns) = self.options.turns.map(|turns| turns.max(1)) {
+        if let Some(turns) = self.turns.map(|turns| turns.max(1)) {
             cut = rounded_cut(blocks, blocks.saturating_sub(turns), turns);
         }
-        if let Some(tokens) = self.options.tokens {
+        if let Some(tokens) = self.tokens {
             // What is left once the blocks before one are gone.
             let left = |from| history.totals().bytes.saturating_sub(history.weight_before(from));
             let least = first(0..blocks, |from| Weight::tokens(left(from)) <= tokens);
@@ -69,18 +53,11 @@ impl Trim {
     }
 }
 
-impl TranscriptCompression for Trim {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn configuration(&self) -> Json {
-        configuration(Self::NAME, &self.options)
-    }
-
-    fn renderer(&self) -> String {
-        renderer(Self::NAME, Self::VERSION, &self.options)
-    }
+impl Strategy for TrimOptions {
+    const NAME: &'static str = "trim";
+    const VERSION: u32 = 1;
+    type History<'a> = &'a TranscriptHistory;
+    type Rendered = RenderedTranscript;
 
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
         let (blocks, cut) = (history.blocks(), self.cut(history));
@@ -90,9 +67,7 @@ impl TranscriptCompression for Trim {
         let later = (cut..blocks.len()).filter_map(|index| blocks.get(index));
         places.extend(stay.into_iter().chain(later).flat_map(|block| block.places.iter().copied()));
         places.sort_unstable();
-        let note = Some(count)
-            .filter(|count| *count > 0 && self.options.note)
-            .map(|count| note(history, cut, count));
+        let note = Some(count).filter(|count| *count > 0 && self.note).map(|count| note(history, cut, count));
         let kept = places.into_iter().filter_map(|place| {
             let message = history.at(place)?;
             Some(match &note {

@@ -396,7 +396,7 @@ proptest! {
         let given = written(&steps);
         let elide = ElideOptions { keep_turns, tokens, keep_bytes, ..ElideOptions::default() };
         let strategies: [Box<dyn TranscriptCompression>; 3] =
-            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(Keep)];
+            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(Keep::default())];
         for strategy in &strategies {
             let rendered = strategy.render_messages(&given);
             check(&given, &rendered);
@@ -404,7 +404,7 @@ proptest! {
             // One after the other is as good as one.
             check_twice(&given, &rendered);
         }
-        prop_assert_eq!(Keep.render_messages(&given).messages, given.clone());
+        prop_assert_eq!(Keep::default().render_messages(&given).messages, given.clone());
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl ToolRunner {
         mut result: ToolResult,
         mut draft: Draft,
     ) -> Result<Settled, RuntimeError> {
-        self.secrets.redact_result(&mut result);
+        result.redact(&self.secrets);
         if result.success == Success::No {
             let retry = Retry::Refused;
             let kind = "tool_failed".to_owned();

@@ -54,7 +54,7 @@ async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_more_of_it_goes_on() {
             (reply.usage, reply.delay_ms) = (Some(usage), Some(5));
         }
         let (agent, ran) = with_keep(scripted(replies), Effect::Workspace);
-        let price = Price { input: 1_000_000, output: 2_000_000 };
+        let price = Price { input: 1_000_000, output: 2_000_000, ..Price::default() };
         let prices = Prices(std::collections::BTreeMap::from([("tailor".to_owned(), price)]));
         let agent = agent.with_budget(limits).with_prices(prices);
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();

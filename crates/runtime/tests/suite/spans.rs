@@ -68,7 +68,8 @@ async fn heard(with_contents: bool) -> Vec<(String, Fields)> {
         reply("the secret is blue", &[("keep", json!({"text": "blue"})), ("keep", json!({"text": "fail"}))]),
         reply("done", &[]),
     ];
-    replies[0].usage = Some(Amounts { input_tokens: 50, output_tokens: 10, ..Amounts::ZERO });
+    replies[0].usage =
+        Some(Amounts { input_tokens: 50, cache_read_tokens: 40, output_tokens: 10, ..Amounts::ZERO });
     let agent = scripted(replies).tools(Tools::new([keep(Effect::Workspace, Arc::default())]).unwrap());
     let agent = if with_contents { agent.with_contents_in_spans() } else { agent };
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
@@ -94,6 +95,11 @@ async fn evaluations_requests_and_calls_are_spans_with_the_names_of_their_fields
     assert_eq!(requests[0][either("model", "gen_ai.request.model")], "tailor");
     assert_eq!(requests[0]["turn"], "1");
     assert_eq!(requests[0][either("input_tokens", "gen_ai.usage.input_tokens")], "50");
+    let read = either("cache_read_tokens", "gen_ai.usage.cache_read.input_tokens");
+    assert_eq!(requests[0][read], "40");
+    assert!(!requests[1].contains_key(read), "nothing was read from a cache");
+    let written = either("cache_write_tokens", "gen_ai.usage.cache_creation.input_tokens");
+    assert!(!requests[0].contains_key(written), "nothing was written to a cache");
 
     let calls = named("execute_tool");
     assert_eq!(calls.len(), 2);

@@ -91,5 +91,6 @@ pub(super) fn amounts(rng: &mut Rng) -> Amounts {
         turns: 1,
         calls: 0,
         millis: rng.below(9_000),
+        ..Amounts::ZERO
     }
 }

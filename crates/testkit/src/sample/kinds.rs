@@ -37,8 +37,15 @@ pub fn every_kind() -> Journal {
     let objects = Objects::new();
     let (root, rescue) = (objects.root(), Some(objects.root()));
     let reservation = |amounts| Reservation { id: ids.next(), amounts };
-    let amounts =
-        Amounts { input_tokens: 1, output_tokens: 2, money_micros: 3, turns: 6, calls: 4, millis: 5 };
+    let amounts = Amounts {
+        input_tokens: 1,
+        output_tokens: 2,
+        money_micros: 3,
+        turns: 6,
+        calls: 4,
+        millis: 5,
+        ..Amounts::ZERO
+    };
     let (of_request, of_call) = (reservation(amounts), reservation(amounts));
 
     let mut first = created(session);

@@ -1,5 +1,6 @@
-//! The samples are what they say they are, and no test of any crate is forgotten.
+//! The samples are what they say they are, no test of any crate is forgotten, and modules are in layers.
 
 mod declared;
+mod modules;
 mod sample;
 mod source;

@@ -7,11 +7,11 @@ mod tokens;
 
 use super::chars::is_space;
 use super::duplicates;
-use super::form::{Form, FormKind, Forms, Span, Tag};
+use super::form::{Form, FormKind, Forms, Tag};
 use super::limits::ReadLimits;
 use super::names::Names;
 use super::short_fn::ShortFn;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Span};
 
 /// Reads forms from a text, one after the other.
 pub(super) struct Parser<'a> {

@@ -14,6 +14,7 @@ mod stream;
 use backstitch_core::message::Modality;
 
 use super::{Address, Dialect};
+use crate::answer::UsageFields;
 use crate::request::{
     IMAGES, MIB, MediaRules, MediaSupport, OptionProblem, PDF, RequestLimits, RequestOptions, Thinking,
 };
@@ -45,7 +46,13 @@ pub(super) static DIALECT: Dialect = Dialect {
     render: request::render,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::MessagesStream::new(target)),
-    usage: response::usage,
+    usage: &UsageFields {
+        input: &["/input_tokens", "/cache_creation_input_tokens", "/cache_read_input_tokens"],
+        cache_read: &["/cache_read_input_tokens"],
+        cache_write: &["/cache_creation_input_tokens"],
+        output: &["/output_tokens"],
+        reasoning: &["/output_tokens_details/thinking_tokens"],
+    },
     finish_reasons: response::FINISH_REASONS,
     classify: error::classify,
     rules: rules::RULES,

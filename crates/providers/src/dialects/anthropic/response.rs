@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
 use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
@@ -11,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{ContextFull, Length, Pause, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::ProviderError;
 use crate::provider::Target;
 
@@ -66,7 +65,7 @@ pub(super) fn answer(
     let blocks = payload.items(target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(&payload.text, reason)),
-        usage: (DIALECT.usage)(&end.usage),
+        usage: DIALECT.usage.amounts(&end.usage),
         ..Answer::default()
     };
     let last = blocks.len().saturating_sub(1);
@@ -99,14 +98,5 @@ fn arguments(block: &Value, text: Option<&String>) -> Arguments {
         (None, Value::Object(input)) => Arguments::from_object(input.clone()),
         (None, Value::Null) => Arguments::none(),
         (None, other) => Arguments::from_text(other.to_string()),
-    }
-}
-
-pub(super) fn usage(usage: &Value) -> Amounts {
-    let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
-    Amounts {
-        input_tokens: input.iter().map(|name| number(usage, name)).sum(),
-        output_tokens: number(usage, "output_tokens"),
-        ..Amounts::ZERO
     }
 }

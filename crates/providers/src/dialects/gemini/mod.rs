@@ -14,6 +14,7 @@ use backstitch_core::message::Modality;
 use serde_json::Value;
 
 use super::{Address, Dialect};
+use crate::answer::UsageFields;
 use crate::provider::Target;
 use crate::request::{
     MIB, MediaRules, MediaSupport, OptionProblem, OutputSchema, RequestLimits, RequestOptions, Thinking,
@@ -42,7 +43,13 @@ pub(super) static DIALECT: Dialect = Dialect {
     render: request::render,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::GeminiStream::new(target)),
-    usage: response::usage,
+    usage: &UsageFields {
+        input: &["/promptTokenCount", "/toolUsePromptTokenCount"],
+        cache_read: &["/cachedContentTokenCount"],
+        cache_write: &[],
+        output: &["/candidatesTokenCount", "/thoughtsTokenCount"],
+        reasoning: &["/thoughtsTokenCount"],
+    },
     finish_reasons: response::FINISH_REASONS,
     classify: error::classify,
     rules: rules::RULES,

@@ -1,6 +1,5 @@
 //! From an answer to parts and calls.
 
-use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
 use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
@@ -9,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Pause, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::Target;
 
@@ -101,7 +100,7 @@ pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Resul
     let parts = payload.items(target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(&payload.text, reason)),
-        usage: (DIALECT.usage)(&end.usage),
+        usage: DIALECT.usage.amounts(&end.usage),
         ..Answer::default()
     };
     let mut said = String::new();
@@ -126,12 +125,4 @@ pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Resul
         answer.parts.push(Part::text(said));
     }
     Ok(finished(answer, finish))
-}
-
-pub(super) fn usage(usage: &Value) -> Amounts {
-    Amounts {
-        input_tokens: number(usage, "promptTokenCount") + number(usage, "toolUsePromptTokenCount"),
-        output_tokens: number(usage, "candidatesTokenCount") + number(usage, "thoughtsTokenCount"),
-        ..Amounts::ZERO
-    }
 }

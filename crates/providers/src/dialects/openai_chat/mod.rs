@@ -12,6 +12,7 @@ mod stream;
 use backstitch_core::message::Modality;
 
 use super::{Dialect, openai};
+use crate::answer::UsageFields;
 use crate::request::{IMAGES, MediaRules, MediaSupport, PDF};
 
 const SOUNDS: &[&str] = &["audio/wav", "audio/mpeg"];
@@ -32,7 +33,14 @@ pub(super) static DIALECT: Dialect = Dialect {
     render: request::render,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::ChatStream::new(target)),
-    usage: response::usage,
+    usage: &UsageFields {
+        input: &["/prompt_tokens"],
+        // The second is DeepSeek's, the third Moonshot's.
+        cache_read: &["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"],
+        cache_write: &["/prompt_tokens_details/cache_write_tokens"],
+        output: &["/completion_tokens"],
+        reasoning: &["/completion_tokens_details/reasoning_tokens"],
+    },
     finish_reasons: response::FINISH_REASONS,
     classify: openai::classify,
     rules: rules::RULES,

@@ -1,6 +1,5 @@
 //! From an answer to parts and calls.
 
-use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
 use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
@@ -9,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::Target;
 
@@ -65,7 +64,7 @@ pub(super) fn answer(
     let finish = of_reason(target.provider, FINISH_REASONS, finish_reason, None)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(&payload.text, finish_reason)),
-        usage: (DIALECT.usage)(usage),
+        usage: DIALECT.usage.amounts(usage),
         ..Answer::default()
     };
     match &message["content"] {
@@ -104,12 +103,4 @@ fn called(function: &Value, ends_at_limit: bool) -> AnsweredCall {
     };
     let is_complete = given.as_str().is_some_and(|text| !text.trim().is_empty()) && arguments.is_parsable();
     AnsweredCall { cut_off: ends_at_limit && !is_complete, ..AnsweredCall::new(name, arguments) }
-}
-
-pub(super) fn usage(usage: &Value) -> Amounts {
-    Amounts {
-        input_tokens: number(usage, "prompt_tokens"),
-        output_tokens: number(usage, "completion_tokens"),
-        ..Amounts::ZERO
-    }
 }

@@ -12,6 +12,7 @@ mod stream;
 use backstitch_core::message::Modality;
 
 use super::{Dialect, openai};
+use crate::answer::UsageFields;
 use crate::request::{IMAGES, MediaRules, MediaSupport, PDF};
 
 /// The fewest tokens that the limit of an answer may be.
@@ -34,7 +35,13 @@ pub(super) static DIALECT: Dialect = Dialect {
     render: request::render,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::ResponsesStream::new(target)),
-    usage: response::usage,
+    usage: &UsageFields {
+        input: &["/input_tokens"],
+        cache_read: &["/input_tokens_details/cached_tokens"],
+        cache_write: &["/input_tokens_details/cache_write_tokens"],
+        output: &["/output_tokens"],
+        reasoning: &["/output_tokens_details/reasoning_tokens"],
+    },
     finish_reasons: response::FINISH_REASONS,
     classify: openai::classify,
     rules: rules::RULES,

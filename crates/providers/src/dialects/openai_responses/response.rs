@@ -1,6 +1,5 @@
 //! From an answer to parts and calls.
 
-use backstitch_core::budget::Amounts;
 use backstitch_core::message::{Arguments, Part};
 use backstitch_core::ports::{Answer, AnsweredCall, Finish};
 use serde::Deserialize;
@@ -9,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Whole, Withheld};
-use crate::answer::{FinishReasons, Payload, body_of, finished, number, of_reason, text_at};
+use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError, of_event};
 use crate::provider::Target;
 
@@ -67,7 +66,7 @@ pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Resul
     let items = payload.items(target)?;
     let mut answer = Answer {
         provider: Some(target.sidecar(&payload.text, reason)),
-        usage: (DIALECT.usage)(&end.usage),
+        usage: DIALECT.usage.amounts(&end.usage),
         ..Answer::default()
     };
     let last = items.len().saturating_sub(1);
@@ -100,12 +99,4 @@ pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Resul
         }
     }
     Ok(finished(answer, finish))
-}
-
-pub(super) fn usage(usage: &Value) -> Amounts {
-    Amounts {
-        input_tokens: number(usage, "input_tokens"),
-        output_tokens: number(usage, "output_tokens"),
-        ..Amounts::ZERO
-    }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json};
 
+use super::run::Made;
 use crate::extract::NoProgram;
-use crate::machine::Made;
 use crate::mission::without_firewalled;
 use crate::signature::{Mismatch, Signature};
 use crate::turn::TurnError;

@@ -1,13 +1,21 @@
-//! Where a message belongs in the transcript: at the end of its evaluation.
+//! The transcript slice. A message belongs at the end of its evaluation.
 //!
 //! `sequence` is dense in each evaluation, so a message either goes on where its evaluation ended, stands there already, or
 //! does not fit. Recording is idempotent: the same message at a place that is taken changes nothing, another one is an error.
 
 use std::sync::Arc;
 
-use super::inner_message::InnerMessage;
+use super::items::Items;
+use super::op::SliceOp;
+use super::reducer::{ReducerContext, ReducerResult};
+use super::slice::{Slice, SlicePolicy};
 use crate::id::EvaluationId;
-use crate::session::{Items, ReducerContext, ReducerResult, SliceOp};
+use crate::payload::InnerMessage;
+
+impl Slice for InnerMessage {
+    const NAME: &'static str = "inner_message";
+    const POLICY: SlicePolicy = SlicePolicy::Journal;
+}
 
 /// A message does not fit at the end of its conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,13 +65,13 @@ pub fn inner_message_append(
     let length = last.and_then(|last| transcript.get(last)).map_or(0, |last| last.sequence.saturating_add(1));
     let there = || transcript.iter().find(|other| stands_at(other, message)).cloned();
     Ok(match place_after(length, message, there)? {
-        Place::Next => SliceOp::Append(message.clone()),
-        Place::Taken => SliceOp::keep(),
+        MessageSlot::Next => SliceOp::Append(message.clone()),
+        MessageSlot::Taken => SliceOp::keep(),
     })
 }
 
 /// Where a message belongs.
-pub(crate) enum Place {
+pub(crate) enum MessageSlot {
     /// At the end.
     Next,
     /// Where it already stands.
@@ -75,19 +83,19 @@ pub(crate) fn place_after(
     length: u64,
     message: &InnerMessage,
     there: impl FnOnce() -> Option<Arc<InnerMessage>>,
-) -> Result<Place, SequenceError> {
+) -> Result<MessageSlot, SequenceError> {
     let (evaluation, sequence) = (message.evaluation_id, message.sequence);
     if message.turn > MAX_TURN {
         return Err(SequenceError::Turn { evaluation, turn: message.turn });
     }
     if sequence == length {
-        return Ok(Place::Next);
+        return Ok(MessageSlot::Next);
     }
     if sequence > length {
         return Err(SequenceError::Gap { evaluation, expected: length, found: sequence });
     }
     match there() {
-        Some(there) if there.says_the_same(message) => Ok(Place::Taken),
+        Some(there) if there.says_the_same(message) => Ok(MessageSlot::Taken),
         _ => Err(SequenceError::Differs { evaluation, sequence }),
     }
 }

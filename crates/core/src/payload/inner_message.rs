@@ -13,7 +13,6 @@ use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, IdStream, MessageId};
 use crate::message::{Content, Message, MessageError, PolicyName, RoleHint};
 use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
-use crate::session::{Slice, SlicePolicy};
 use crate::time::Timestamp;
 
 /// A message with its place.
@@ -246,7 +245,7 @@ impl InnerMessage {
     }
 
     /// Whether both say the same, wherever what they say lies.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         let spilled = |message: &Self| {
             let mut message = message.clone();
             message.spill(&mut Vec::new());
@@ -262,9 +261,4 @@ impl InnerMessage {
         objects.extend(payload.map(|reference| reference.object));
         objects
     }
-}
-
-impl Slice for InnerMessage {
-    const NAME: &'static str = "inner_message";
-    const POLICY: SlicePolicy = SlicePolicy::Journal;
 }

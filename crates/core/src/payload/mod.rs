@@ -1,0 +1,25 @@
+//! Payloads of records that depend on neither the journal nor the session.
+//!
+//! Sessions hold messages and carry the provenance of their calls; journals record both. The types that the two share stand below them.
+//! They are public as part of [`journal`](crate::journal).
+
+mod call;
+mod evaluation;
+mod finish;
+mod inner_message;
+mod program;
+mod provenance;
+mod resource;
+
+pub use call::{
+    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, Files, IdempotencyKey, LeftOut,
+    ProcessStarted, RequestStarted, StepFinished, WorkspaceRoot,
+};
+pub use evaluation::{
+    EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, TurnFinished,
+};
+pub use finish::Finish;
+pub use inner_message::{InnerMessage, ProviderSidecar, Role};
+pub use program::{ProgramStarted, TaskFinished};
+pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
+pub use resource::ResourceChanged;

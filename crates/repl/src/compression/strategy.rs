@@ -1,0 +1,73 @@
+//! Strategies by their options.
+//!
+//! The options of a strategy are its only state, so they carry its name and its function ([`Strategy`]). [`Configured`] makes of
+//! them what a registry holds, the same for turns of programs and for transcripts: a configuration, and the name of the renderer.
+
+use std::fmt;
+
+use backstitch_core::digest::Digest;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
+
+use super::config::{ConfigurationError, object, parse};
+
+/// A strategy, as a function of its options: decides what of a history a model is shown.
+pub trait Strategy: fmt::Debug + Default + Serialize + DeserializeOwned + Send + Sync {
+    /// The name by which a configuration chooses it.
+    const NAME: &'static str;
+    /// The version of what it renders. Requests name it, so it changes with the text.
+    const VERSION: u32;
+    /// The history that it renders.
+    type History<'a>;
+    /// The messages that it renders, with statistics.
+    type Rendered;
+
+    /// Renders the messages of the next request.
+    fn render(&self, history: Self::History<'_>) -> Self::Rendered;
+}
+
+/// A strategy with its options.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configured<O> {
+    options: O,
+}
+
+impl<O> Configured<O> {
+    /// Creates the strategy with these options.
+    pub fn new(options: O) -> Self {
+        Self { options }
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &O {
+        &self.options
+    }
+}
+
+impl<O: Strategy> Configured<O> {
+    /// The name by which a configuration chooses the strategy.
+    pub const NAME: &'static str = O::NAME;
+
+    /// Reads the options from a configuration, with defaults for the rest.
+    pub(crate) fn read(given: &Map<String, Json>) -> Result<Self, ConfigurationError> {
+        parse(O::NAME, given).map(Self::new)
+    }
+
+    /// Returns the strategy and its options, as they are configured.
+    pub(crate) fn to_configuration(&self) -> Json {
+        let mut table = Map::new();
+        table.insert("strategy".into(), O::NAME.into());
+        table.extend(object(&self.options));
+        Json::Object(table)
+    }
+
+    /// Returns the text that says what rendered a request.
+    pub(crate) fn renderer_name(&self) -> String {
+        let mut options = Json::Object(object(&self.options));
+        options.sort_all_objects();
+        let digest = Digest::of(options.to_string().as_bytes());
+        let hex: String = digest.as_bytes()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}/{} {hex}", O::NAME, O::VERSION)
+    }
+}
