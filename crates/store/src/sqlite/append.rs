@@ -19,7 +19,7 @@ use backstitch_filesystem::format::decode_tree;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::chain::Checksum;
-use super::error::failed;
+use super::error::Failure;
 use super::objects::{Packed, Packer, Presence, presence};
 use super::reach;
 use super::{gc, inbox};
@@ -80,7 +80,7 @@ impl Prepared {
         fence: Fence,
         batch: Batch,
         generation: Option<i64>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, Failure> {
         check_batch(session, expected, &batch)?;
         let brought: HashSet<ObjectId> = batch.objects().iter().map(Object::id).collect();
         let mut needed: Vec<ObjectId> = batch.bodies().iter().flat_map(RecordBody::object_refs).collect();
@@ -98,7 +98,7 @@ impl Prepared {
                 record.encode().map_err(|source| StoreError::Unstorable { session, position, source })?;
             if text.len() as u64 > MOST_BYTES {
                 let (what, bytes) = (format!("record {position} of session {session}"), text.len() as u64);
-                return Err(StoreError::TooLarge { what, bytes, limit: MOST_BYTES });
+                return Err(StoreError::TooLarge { what, bytes, limit: MOST_BYTES }.into());
             }
             texts.push(text);
         }
@@ -149,13 +149,13 @@ impl Prepared {
     }
 
     /// Writes a part ahead, unless the batch would be refused anyway.
-    pub(super) fn write_ahead(&self, connection: &Connection, part: &Range<usize>) -> Result<(), StoreError> {
+    pub(super) fn write_ahead(&self, connection: &Connection, part: &Range<usize>) -> Result<(), Failure> {
         check_fence(connection, self.session, &self.name, self.fence)?;
         self.objects[part.clone()].iter().try_for_each(|object| object.insert(connection))
     }
 
     /// Writes the batch, or refuses it. Nothing is written before all checks are done.
-    pub(super) fn write(&self, connection: &Connection) -> Result<Position, StoreError> {
+    pub(super) fn write(&self, connection: &Connection) -> Result<Position, Failure> {
         let session = self.session;
         check_fence(connection, session, &self.name, self.fence)?;
         let number = number_of(connection, &self.name)?;
@@ -164,12 +164,12 @@ impl Prepared {
             None => (Position::START, Checksum::start(session)),
         };
         if actual != self.expected {
-            return Err(StoreError::Conflict { session, expected: self.expected, actual });
+            return Err(StoreError::Conflict { session, expected: self.expected, actual }.into());
         }
         let after = actual.after(self.texts.len());
         if after.number() > MOST_RECORDS {
             let what = format!("the journal of session {session}, in records,");
-            return Err(StoreError::TooLarge { what, bytes: after.number(), limit: MOST_RECORDS });
+            return Err(StoreError::TooLarge { what, bytes: after.number(), limit: MOST_RECORDS }.into());
         }
         for id in &self.needed {
             presence(connection, *id)?.required(*id)?;
@@ -177,7 +177,7 @@ impl Prepared {
         self.check_below(connection)?;
         for (index, item) in self.taken.iter().enumerate() {
             if self.taken[..index].contains(item) || !inbox::waits(connection, &self.name, *item)? {
-                return Err(StoreError::NotInInbox { session, item: *item });
+                return Err(StoreError::NotInInbox { session, item: *item }.into());
             }
         }
 
@@ -195,13 +195,12 @@ impl Prepared {
             Some(number) => number,
             None => create(connection, &self.name)?,
         };
-        let mut insert = connection
-            .prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")
-            .map_err(failed)?;
+        let mut insert =
+            connection.prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")?;
         let start = first_key(number) + actual.number().cast_signed();
         for (key, text) in (start..).zip(&self.texts) {
             checksum = checksum.next(text.as_bytes());
-            insert.execute(params![key, checksum.as_bytes(), text]).map_err(failed)?;
+            insert.execute(params![key, checksum.as_bytes(), text])?;
         }
         Ok(after)
     }
@@ -211,7 +210,7 @@ impl Prepared {
     /// Whoever captures files brings along what was not stored then. If garbage was collected since the session was claimed,
     /// that may be out of date, and what was there may be gone. All that is stored is whole, so it is enough to look at what
     /// the new objects name themselves.
-    fn check_below(&self, connection: &Connection) -> Result<(), StoreError> {
+    fn check_below(&self, connection: &Connection) -> Result<(), Failure> {
         if self.objects.is_empty() || self.generation == Some(gc::generation(connection)?) {
             return Ok(());
         }
@@ -274,29 +273,28 @@ pub(super) fn check_fence(
     session: SessionId,
     name: &str,
     fence: Fence,
-) -> Result<(), StoreError> {
-    let mut sql =
-        connection.prepare_cached("SELECT fence, owner FROM claims WHERE session = ?1").map_err(failed)?;
+) -> Result<(), Failure> {
+    let mut sql = connection.prepare_cached("SELECT fence, owner FROM claims WHERE session = ?1")?;
     let claim: Option<(i64, Option<String>)> =
-        sql.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional().map_err(failed)?;
+        sql.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     match claim {
         Some((latest, Some(_))) if latest.cast_unsigned() == fence.0 => Ok(()),
         claim => {
             let owner = claim.and_then(|(_, owner)| owner).map(Owner::new);
-            Err(StoreError::Fenced { session, fence, owner })
+            Err(StoreError::Fenced { session, fence, owner }.into())
         }
     }
 }
 
 /// The number of a session, if it exists.
-pub(super) fn number_of(connection: &Connection, name: &str) -> Result<Option<i64>, StoreError> {
-    let mut sql = connection.prepare_cached("SELECT id FROM sessions WHERE session = ?1").map_err(failed)?;
-    sql.query_row([name], |row| row.get(0)).optional().map_err(failed)
+pub(super) fn number_of(connection: &Connection, name: &str) -> Result<Option<i64>, Failure> {
+    let mut sql = connection.prepare_cached("SELECT id FROM sessions WHERE session = ?1")?;
+    Ok(sql.query_row([name], |row| row.get(0)).optional()?)
 }
 
-fn create(connection: &Connection, name: &str) -> Result<i64, StoreError> {
-    let mut sql = connection.prepare_cached("INSERT INTO sessions (session) VALUES (?1)").map_err(failed)?;
-    sql.insert([name]).map_err(failed)
+fn create(connection: &Connection, name: &str) -> Result<i64, Failure> {
+    let mut sql = connection.prepare_cached("INSERT INTO sessions (session) VALUES (?1)")?;
+    Ok(sql.insert([name])?)
 }
 
 /// Where a journal ends, and the checksum of its last record.
@@ -304,15 +302,15 @@ pub(super) fn end_of(
     connection: &Connection,
     session: SessionId,
     number: i64,
-) -> Result<(Position, Checksum), StoreError> {
+) -> Result<(Position, Checksum), Failure> {
     let sql = "SELECT id, checksum FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1";
-    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
-    let mut rows = sql.query([first_key(number), last_key(number)]).map_err(failed)?;
-    let Some(row) = rows.next().map_err(failed)? else {
+    let mut sql = connection.prepare_cached(sql)?;
+    let mut rows = sql.query([first_key(number), last_key(number)])?;
+    let Some(row) = rows.next()? else {
         return Ok((Position::START, Checksum::start(session)));
     };
-    let position = position_of(row.get(0).map_err(failed)?);
-    let checksum = row.get_ref(1).map_err(failed)?;
+    let position = position_of(row.get(0)?);
+    let checksum = row.get_ref(1)?;
     let checksum = checksum.as_blob().ok().and_then(Checksum::stored);
     let damage = backstitch_core::ports::Damage::Checksum;
     let checksum = checksum.ok_or(StoreError::Damaged { session, position, damage })?;

@@ -66,13 +66,42 @@ impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotAStore,
-            _ => Self::Store(failed(error)),
+            _ => Failure::from(error).into(),
         }
     }
 }
 
+/// The error of all functions below the port. `?` makes it of an error of SQLite as well as of one of the port, and the port gives
+/// the error of its own that it holds.
+#[derive(Debug)]
+pub(super) struct Failure(pub(super) StoreError);
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self(classified(error))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(Failure(error): Failure) -> Self {
+        error
+    }
+}
+
+impl From<Failure> for OpenError {
+    fn from(Failure(error): Failure) -> Self {
+        Self::Store(error)
+    }
+}
+
 /// The error of the port that an error of SQLite is.
-pub(super) fn failed(error: rusqlite::Error) -> StoreError {
+fn classified(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => full("the disk is full: make room, then go on", Some(error)),
         Some(ErrorCode::ReadOnly) => read_only(),

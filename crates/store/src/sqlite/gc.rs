@@ -21,7 +21,7 @@ use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use super::error::failed;
+use super::error::Failure;
 use super::objects::{self, PRUNED};
 use super::reach::{Named, Walk, below};
 use super::read::session_in;
@@ -73,9 +73,9 @@ pub struct Freed {
 }
 
 /// How often garbage was collected.
-pub(super) fn generation(connection: &Connection) -> Result<i64, StoreError> {
+pub(super) fn generation(connection: &Connection) -> Result<i64, Failure> {
     let sql = "SELECT value FROM counters WHERE name = 'generation'";
-    connection.prepare_cached(sql).and_then(|mut sql| sql.query_row([], |row| row.get(0))).map_err(failed)
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 impl SqliteStore {
@@ -117,7 +117,7 @@ impl SqliteStore {
                     crash_point!("gc.swept");
                     if deleted > 0 {
                         let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
-                        connection.execute(sql, []).map_err(failed)?;
+                        connection.execute(sql, [])?;
                     }
                     seen = Some(walk.seen);
                     Ok(sweep.is_done())
@@ -133,14 +133,14 @@ impl SqliteStore {
 }
 
 /// Gives free pages back to the disk, as far as nobody is in the way, some at a time.
-fn give_back(connection: &Connection, limit: u64) -> Result<(), StoreError> {
+fn give_back(connection: &Connection, limit: u64) -> Result<(), Failure> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let page = number("page_size").map_err(failed)?.max(1);
+    let page = number("page_size")?.max(1);
     let pages = (i64::try_from(limit).unwrap_or(i64::MAX) / page).max(1);
-    let mut free = number("freelist_count").map_err(failed)?;
+    let mut free = number("freelist_count")?;
     while free > 0 {
-        connection.execute_batch(&format!("PRAGMA incremental_vacuum({pages})")).map_err(failed)?;
-        let left = number("freelist_count").map_err(failed)?;
+        connection.execute_batch(&format!("PRAGMA incremental_vacuum({pages})"))?;
+        let left = number("freelist_count")?;
         if left >= free {
             break;
         }
@@ -153,7 +153,7 @@ fn give_back(connection: &Connection, limit: u64) -> Result<(), StoreError> {
     match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         // Somebody reads. The next checkpoint will do it.
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(()),
-        result => result.map_err(failed),
+        result => Ok(result?),
     }
 }
 
@@ -168,12 +168,12 @@ struct Sessions {
 
 impl Sessions {
     /// Reads what is new in all journals and inboxes, and marks all that it names but roots.
-    fn read_on(&mut self, connection: &Connection, walk: &mut Walk<'_>) -> Result<(), StoreError> {
-        let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id").map_err(failed)?;
-        let mut rows = sql.query([]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let number: i64 = row.get(0).map_err(failed)?;
-            let session = session_in(row.get_ref(1).map_err(failed)?)?;
+    fn read_on(&mut self, connection: &Connection, walk: &mut Walk<'_>) -> Result<(), Failure> {
+        let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id")?;
+        let mut rows = sql.query([])?;
+        while let Some(row) = rows.next()? {
+            let number: i64 = row.get(0)?;
+            let session = session_in(row.get_ref(1)?)?;
             let (_, files) = self.all.entry(number).or_insert_with(|| (session, Files::default()));
             files.read_on(connection, session, number, |named| {
                 named.objects.iter().try_for_each(|id| walk.add(*id))
@@ -188,7 +188,7 @@ impl Sessions {
     }
 
     /// Marks the roots that stay, and notes those that go.
-    fn divide(&mut self, retention: Retention, walk: &mut Walk<'_>) -> Result<(), StoreError> {
+    fn divide(&mut self, retention: Retention, walk: &mut Walk<'_>) -> Result<(), Failure> {
         let mut forks: HashMap<SessionId, Vec<Position>> = HashMap::new();
         for (parent, cut) in self.all.values().filter_map(|(_, files)| files.fork) {
             forks.entry(parent).or_default().push(cut);
@@ -204,7 +204,7 @@ impl Sessions {
     }
 
     /// What was not marked, in the order in which it goes.
-    fn sweep(&self, connection: &Connection, marked: &Walk<'_>) -> Result<Sweep, StoreError> {
+    fn sweep(&self, connection: &Connection, marked: &Walk<'_>) -> Result<Sweep, Failure> {
         let seen = &marked.seen;
         let mut sweep = Sweep::default();
         // Who needed what goes: each session's roots are walked once more, over what was not marked.
@@ -256,7 +256,7 @@ struct Sweep {
 
 impl Sweep {
     /// Roots come first, then trees and commits, each before what it names, and plain content last.
-    fn put_in_order(&mut self, connection: &Connection) -> Result<(), StoreError> {
+    fn put_in_order(&mut self, connection: &Connection) -> Result<(), Failure> {
         let inner: Vec<ObjectId> =
             self.going.iter().filter(|one| one.kind != ObjectKind::Blob).map(|one| one.id).collect();
         let mut named: HashMap<ObjectId, Vec<ObjectId>> = HashMap::new();
@@ -296,8 +296,8 @@ impl Sweep {
         connection: &Connection,
         seen: &HashSet<ObjectId>,
         limit: u64,
-    ) -> Result<usize, StoreError> {
-        let mut delete = connection.prepare_cached("DELETE FROM objects WHERE id = ?1").map_err(failed)?;
+    ) -> Result<usize, Failure> {
+        let mut delete = connection.prepare_cached("DELETE FROM objects WHERE id = ?1")?;
         let (mut bytes, mut deleted) = (0, 0);
         while let Some(next) = self.going.get(self.done) {
             if deleted > 0 && bytes + next.bytes > limit {
@@ -310,7 +310,7 @@ impl Sweep {
             }
             match self.roots.contains(&next.id) {
                 true => objects::leave_mark(connection, next.id, PRUNED)?,
-                false => delete.execute([&next.id.as_bytes()[..]]).map_err(failed).map(drop)?,
+                false => delete.execute([&next.id.as_bytes()[..]]).map(drop)?,
             }
             (bytes, deleted) = (bytes + next.bytes, deleted + 1);
             self.done += 1;
@@ -340,21 +340,21 @@ impl Sweep {
 }
 
 /// All objects that have content, with kind and stored size.
-fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, StoreError> {
+fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, Failure> {
     let sql = "SELECT id, kind, length(content) FROM objects WHERE content IS NOT NULL ORDER BY number";
-    let mut sql = connection.prepare(sql).map_err(failed)?;
-    let mut rows = sql.query([]).map_err(failed)?;
+    let mut sql = connection.prepare(sql)?;
+    let mut rows = sql.query([])?;
     let mut all = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        let id = id_in(row.get_ref(0).map_err(failed)?)?;
-        let (kind, bytes): (i64, i64) = (row.get(1).map_err(failed)?, row.get(2).map_err(failed)?);
+    while let Some(row) = rows.next()? {
+        let id = id_in(row.get_ref(0)?)?;
+        let (kind, bytes): (i64, i64) = (row.get(1)?, row.get(2)?);
         all.push((id, objects::kind_of(kind).unwrap_or(ObjectKind::Blob), bytes.cast_unsigned()));
     }
     Ok(all)
 }
 
 /// The id of an object that is stored as bytes.
-pub(super) fn id_in(value: ValueRef<'_>) -> Result<ObjectId, StoreError> {
+pub(super) fn id_in(value: ValueRef<'_>) -> Result<ObjectId, Failure> {
     let bytes = value.as_blob().ok().and_then(|bytes| bytes.try_into().ok());
     let bytes = bytes
         .ok_or_else(|| StoreError::Corrupt { source: "an object is stored under what is no id".into() })?;

@@ -8,7 +8,7 @@ use backstitch_core::session::BoxError;
 use rusqlite::{Connection, params};
 
 use super::append::number_of;
-use super::error::failed;
+use super::error::Failure;
 
 /// The most bytes of an item. What is larger belongs into an object.
 const MOST: usize = 16 << 20;
@@ -23,24 +23,24 @@ pub(super) struct Letter {
 }
 
 impl Letter {
-    pub(super) fn new(session: SessionId, item: &InboxItem) -> Result<Self, StoreError> {
+    pub(super) fn new(session: SessionId, item: &InboxItem) -> Result<Self, Failure> {
         item.check().map_err(|source| StoreError::UnstorableItem { session, source })?;
         let data = item.data.to_string();
         if data.len() > MOST {
             let what = "an item for an inbox".to_owned();
-            return Err(StoreError::TooLarge { what, bytes: data.len() as u64, limit: MOST as u64 });
+            return Err(StoreError::TooLarge { what, bytes: data.len() as u64, limit: MOST as u64 }.into());
         }
         let (kind, at) = (item.kind.as_str().to_owned(), item.at.to_string());
         Ok(Self { session, name: session.to_string(), kind, at, data })
     }
 
-    pub(super) fn write(&self, connection: &Connection) -> Result<InboxId, StoreError> {
+    pub(super) fn write(&self, connection: &Connection) -> Result<InboxId, Failure> {
         if number_of(connection, &self.name)?.is_none() {
-            return Err(StoreError::NotFound { session: self.session });
+            return Err(StoreError::NotFound { session: self.session }.into());
         }
         let sql = "INSERT INTO inbox (session, kind, at, data) VALUES (?1, ?2, ?3, ?4)";
-        let mut sql = connection.prepare_cached(sql).map_err(failed)?;
-        let id = sql.insert(params![self.name, self.kind, self.at, self.data]).map_err(failed)?;
+        let mut sql = connection.prepare_cached(sql)?;
+        let id = sql.insert(params![self.name, self.kind, self.at, self.data])?;
         Ok(InboxId(id.cast_unsigned()))
     }
 }
@@ -50,29 +50,29 @@ pub(super) fn put(
     connection: &Connection,
     session: SessionId,
     items: &[(InboxId, InboxItem)],
-) -> Result<(), StoreError> {
+) -> Result<(), Failure> {
     let sql = "INSERT INTO inbox (id, session, kind, at, data) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    let mut sql = connection.prepare_cached(sql)?;
     for (id, item) in items {
         let letter = Letter::new(session, item)?;
         let id = id.0.cast_signed();
-        sql.execute(params![id, letter.name, letter.kind, letter.at, letter.data]).map_err(failed)?;
+        sql.execute(params![id, letter.name, letter.kind, letter.at, letter.data])?;
     }
     Ok(())
 }
 
 /// Whether an item waits for a session.
-pub(super) fn waits(connection: &Connection, name: &str, item: InboxId) -> Result<bool, StoreError> {
+pub(super) fn waits(connection: &Connection, name: &str, item: InboxId) -> Result<bool, Failure> {
     let Ok(id) = i64::try_from(item.0) else { return Ok(false) };
     let sql = "SELECT 1 FROM inbox WHERE id = ?1 AND session = ?2";
-    connection.prepare_cached(sql).and_then(|mut sql| sql.exists(params![id, name])).map_err(failed)
+    Ok(connection.prepare_cached(sql)?.exists(params![id, name])?)
 }
 
 /// Takes an item out that waits.
-pub(super) fn remove(connection: &Connection, item: InboxId) -> Result<(), StoreError> {
+pub(super) fn remove(connection: &Connection, item: InboxId) -> Result<(), Failure> {
     let sql = "DELETE FROM inbox WHERE id = ?1";
     let id = item.0.cast_signed();
-    connection.prepare_cached(sql).and_then(|mut sql| sql.execute([id])).map_err(failed)?;
+    connection.prepare_cached(sql)?.execute([id])?;
     Ok(())
 }
 
@@ -80,14 +80,14 @@ pub(super) fn remove(connection: &Connection, item: InboxId) -> Result<(), Store
 pub(super) fn list(
     connection: &Connection,
     session: SessionId,
-) -> Result<Vec<(InboxId, InboxItem)>, StoreError> {
+) -> Result<Vec<(InboxId, InboxItem)>, Failure> {
     let sql = "SELECT id, kind, at, data FROM inbox WHERE session = ?1 ORDER BY id";
-    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
-    let mut rows = sql.query([session.to_string()]).map_err(failed)?;
+    let mut sql = connection.prepare_cached(sql)?;
+    let mut rows = sql.query([session.to_string()])?;
     let mut items = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        let id = row.get::<_, i64>(0).map_err(failed)?;
-        let text = |index| row.get::<_, String>(index).map_err(failed);
+    while let Some(row) = rows.next()? {
+        let id = row.get::<_, i64>(0)?;
+        let text = |index| row.get::<_, String>(index);
         let item = item(&text(1)?, &text(2)?, &text(3)?).map_err(|source| StoreError::Corrupt { source })?;
         items.push((InboxId(id.cast_unsigned()), item));
     }
@@ -95,10 +95,10 @@ pub(super) fn list(
 }
 
 /// What all items say, as it is stored.
-pub(super) fn texts(connection: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut sql = connection.prepare("SELECT data FROM inbox ORDER BY id").map_err(failed)?;
-    let rows = sql.query_map([], |row| row.get(0)).map_err(failed)?;
-    rows.collect::<Result<_, _>>().map_err(failed)
+pub(super) fn texts(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let mut sql = connection.prepare("SELECT data FROM inbox ORDER BY id")?;
+    let rows = sql.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn item(kind: &str, at: &str, data: &str) -> Result<InboxItem, BoxError> {

@@ -21,7 +21,7 @@ use backstitch_core::ports::{Claim, Fence, Lease, Owner, Process, StoreError};
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::error::failed;
+use super::error::Failure;
 use super::{gc, now, private};
 
 /// How long a lock may outlive its holder.
@@ -94,23 +94,23 @@ impl Locks {
     }
 
     /// Whether the holder of a claim lives. Asking does not disturb anybody: those who ask share the lock.
-    fn lives(&self, session: SessionId, fence: i64) -> Result<bool, StoreError> {
+    fn lives(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
         match File::open(self.path(session, fence)) {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Ok(false),
                 Err(TryLockError::WouldBlock) => Ok(true),
-                Err(TryLockError::Error(error)) => Err(StoreError::Backend(error.into())),
+                Err(TryLockError::Error(error)) => Err(StoreError::Backend(error.into()).into()),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             // Another user's. Whether it lives cannot be told, so it counts as held.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
-            Err(error) => Err(StoreError::Backend(error.into())),
+            Err(error) => Err(StoreError::Backend(error.into()).into()),
         }
     }
 
     /// Waits for the lock of a holder that has ended. One that was killed while it started a child leaves its lock with the child
     /// until that runs its program. Returns whether the lock is free.
-    fn is_freed(&self, session: SessionId, fence: i64) -> Result<bool, StoreError> {
+    fn is_freed(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
         let until = Instant::now() + LONGEST_OUTLIVED;
         while self.lives(session, fence)? {
             if Instant::now() >= until {
@@ -121,7 +121,7 @@ impl Locks {
         Ok(true)
     }
 
-    fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<Held, StoreError> {
+    fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<Held, Failure> {
         let path = self.path(session, fence);
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
@@ -136,7 +136,7 @@ impl Locks {
         match file.try_lock() {
             Ok(()) => Ok(Held { file, path, generation }),
             // Nobody knows this claim yet, so nobody else can have locked its file.
-            Err(error) => Err(StoreError::Backend(error.into())),
+            Err(error) => Err(StoreError::Backend(error.into()).into()),
         }
     }
 }
@@ -158,9 +158,9 @@ struct Latest {
     process: Option<Process>,
 }
 
-fn latest(connection: &Connection, session: SessionId) -> Result<Option<Latest>, StoreError> {
+fn latest(connection: &Connection, session: SessionId) -> Result<Option<Latest>, Failure> {
     let sql = "SELECT fence, owner, host, pid, since FROM claims WHERE session = ?1";
-    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    let mut sql = connection.prepare_cached(sql)?;
     let found = sql.query_row([session.to_string()], |row| {
         let (host, pid): (Option<String>, Option<i64>) = (row.get(2)?, row.get(3)?);
         let since = row.get::<_, Option<String>>(4)?.and_then(|text| text.parse::<Timestamp>().ok());
@@ -172,7 +172,7 @@ fn latest(connection: &Connection, session: SessionId) -> Result<Option<Latest>,
             process: process.map(|((host, pid), since)| Process { host, pid, since }),
         })
     });
-    found.optional().map_err(failed)
+    Ok(found.optional()?)
 }
 
 /// Who holds a session.
@@ -180,7 +180,7 @@ pub(super) fn holder(
     locks: &Locks,
     connection: &Connection,
     session: SessionId,
-) -> Result<Option<Owner>, StoreError> {
+) -> Result<Option<Owner>, Failure> {
     match latest(connection, session)? {
         Some(Latest { fence, owner: Some(owner), .. }) if locks.lives(session, fence)? => Ok(Some(owner)),
         _ => Ok(None),
@@ -194,14 +194,14 @@ pub(super) fn claim(
     session: SessionId,
     owner: &Owner,
     claim: Claim,
-) -> Result<(Lease, Held), StoreError> {
+) -> Result<(Lease, Held), Failure> {
     let before = latest(connection, session)?;
     let mut fence = 1;
     if let Some(before) = before {
         let lives = locks.lives(session, before.fence)?
             && !(before.process.as_ref().is_some_and(has_ended) && locks.is_freed(session, before.fence)?);
         if let (Some(owner), Claim::IfFree, true) = (before.owner, claim, lives) {
-            return Err(StoreError::Held { session, owner, process: before.process });
+            return Err(StoreError::Held { session, owner, process: before.process }.into());
         }
         fence = before.fence.saturating_add(1);
         if !lives {
@@ -214,17 +214,17 @@ pub(super) fn claim(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let values =
         params![session.to_string(), fence, owner.to_string(), host(), std::process::id(), now().to_string()];
-    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
     Ok((Lease { session, fence: Fence(fence.cast_unsigned()), owner: owner.clone() }, held))
 }
 
 /// Gives a session back, inside of a transaction, if it is still held by this claim.
-pub(super) fn release(connection: &Connection, session: SessionId, fence: Fence) -> Result<(), StoreError> {
+pub(super) fn release(connection: &Connection, session: SessionId, fence: Fence) -> Result<(), Failure> {
     let Ok(fence) = i64::try_from(fence.0) else { return Ok(()) };
     let sql = "UPDATE claims SET owner = NULL, host = NULL, pid = NULL, since = NULL
         WHERE session = ?1 AND fence = ?2 AND owner IS NOT NULL";
     let values = params![session.to_string(), fence];
-    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
     Ok(())
 }
 

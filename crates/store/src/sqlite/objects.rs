@@ -11,7 +11,7 @@ use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::error::failed;
+use super::error::Failure;
 
 /// The most bytes that SQLite holds in one value, with some room for the rest of the row.
 const MOST: u64 = 999_000_000;
@@ -35,7 +35,7 @@ pub(super) struct Packer {
 
 impl Packer {
     /// The bytes as zstd.
-    pub(super) fn pack(&self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn pack(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
         let backend = |error: std::io::Error| StoreError::Backend(error.into());
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
@@ -60,7 +60,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub(super) fn new(packer: &Packer, object: Object) -> Result<Self, StoreError> {
+    pub(super) fn new(packer: &Packer, object: Object) -> Result<Self, Failure> {
         let bytes = object.bytes();
         let zstd = match bytes.len() < WORTH_PACKING {
             true => None,
@@ -71,7 +71,7 @@ impl Packed {
         match bytes > MOST {
             true => {
                 let what = format!("object {}", packed.object.id());
-                Err(StoreError::TooLarge { what, bytes, limit: MOST })
+                Err(StoreError::TooLarge { what, bytes, limit: MOST }.into())
             }
             false => Ok(packed),
         }
@@ -90,7 +90,7 @@ impl Packed {
     }
 
     /// Stores the object, unless it is stored.
-    pub(super) fn insert(&self, connection: &Connection) -> Result<(), StoreError> {
+    pub(super) fn insert(&self, connection: &Connection) -> Result<(), Failure> {
         let (encoding, content) = self.content();
         let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, ?2, ?3, ?4, ?5)
             ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, length = excluded.length,
@@ -100,7 +100,7 @@ impl Packed {
         let length = self.object.bytes().len() as u64;
         let values =
             params![&id.as_bytes()[..], word_of(self.object.kind()), length.cast_signed(), encoding, content];
-        connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+        connection.prepare_cached(sql)?.execute(values)?;
         Ok(())
     }
 }
@@ -129,21 +129,20 @@ pub(super) enum Presence {
 
 impl Presence {
     /// Refuses to refer to what is not there.
-    pub(super) fn required(self, object: ObjectId) -> Result<(), StoreError> {
+    pub(super) fn required(self, object: ObjectId) -> Result<(), Failure> {
         match self {
             Self::Stored => Ok(()),
-            Self::Absent => Err(StoreError::MissingObject { object }),
-            Self::Pruned => Err(StoreError::Pruned { object }),
-            Self::Lost => Err(StoreError::LostObject { object }),
+            Self::Absent => Err(StoreError::MissingObject { object }.into()),
+            Self::Pruned => Err(StoreError::Pruned { object }.into()),
+            Self::Lost => Err(StoreError::LostObject { object }.into()),
         }
     }
 }
 
 /// Whether an object is stored.
-pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence, StoreError> {
-    let mut sql = connection.prepare_cached("SELECT encoding FROM objects WHERE id = ?1").map_err(failed)?;
-    let encoding: Option<i64> =
-        sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional().map_err(failed)?;
+pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence, Failure> {
+    let mut sql = connection.prepare_cached("SELECT encoding FROM objects WHERE id = ?1")?;
+    let encoding: Option<i64> = sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional()?;
     Ok(match encoding {
         None => Presence::Absent,
         Some(PRUNED) => Presence::Pruned,
@@ -153,52 +152,50 @@ pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence
 }
 
 /// The kind of an object, if it is stored.
-pub(super) fn stored_kind(connection: &Connection, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
+pub(super) fn stored_kind(connection: &Connection, id: ObjectId) -> Result<Option<ObjectKind>, Failure> {
     let sql = "SELECT kind FROM objects WHERE id = ?1 AND content IS NOT NULL";
-    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
-    let word: Option<i64> =
-        sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional().map_err(failed)?;
+    let mut sql = connection.prepare_cached(sql)?;
+    let word: Option<i64> = sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional()?;
     let unknown = || StoreError::DamagedObject { object: id, reason: "its kind is not known".to_owned() };
-    word.map(|word| kind_of(word).ok_or_else(unknown)).transpose()
+    Ok(word.map(|word| kind_of(word).ok_or_else(unknown)).transpose()?)
 }
 
 /// Leaves the name of an object and the reason why it is no longer there.
-pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: i64) -> Result<(), StoreError> {
+pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: i64) -> Result<(), Failure> {
     let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, 1, 0, ?2, NULL)
         ON CONFLICT (id) DO UPDATE SET encoding = excluded.encoding, content = NULL";
     let values = params![&id.as_bytes()[..], reason];
-    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+    connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }
 
 /// Reads an object, and checks that it is the one that was asked for.
-pub(super) fn get(connection: &Connection, id: ObjectId) -> Result<Option<Object>, StoreError> {
-    let mut sql = connection
-        .prepare_cached("SELECT kind, length, encoding, content FROM objects WHERE id = ?1")
-        .map_err(failed)?;
-    let mut rows = sql.query([&id.as_bytes()[..]]).map_err(failed)?;
-    let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
-    let number = |index| row.get::<_, i64>(index).map_err(failed);
+pub(super) fn get(connection: &Connection, id: ObjectId) -> Result<Option<Object>, Failure> {
+    let mut sql =
+        connection.prepare_cached("SELECT kind, length, encoding, content FROM objects WHERE id = ?1")?;
+    let mut rows = sql.query([&id.as_bytes()[..]])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let number = |index| row.get::<_, i64>(index);
     let (kind, length, encoding) = (number(0)?, number(1)?, number(2)?);
     let damaged = |reason: &str| StoreError::DamagedObject { object: id, reason: reason.to_owned() };
     match encoding {
-        PRUNED => return Err(StoreError::Pruned { object: id }),
-        LOST => return Err(StoreError::LostObject { object: id }),
+        PRUNED => return Err(StoreError::Pruned { object: id }.into()),
+        LOST => return Err(StoreError::LostObject { object: id }.into()),
         _ => {}
     }
     let kind = kind_of(kind).ok_or_else(|| damaged("its kind is not known"))?;
-    let content = row.get_ref(3).map_err(failed)?;
+    let content = row.get_ref(3)?;
     let content = content.as_blob().map_err(|_| damaged("it has no content"))?;
     let length = u64::try_from(length).map_err(|_| damaged("its length is none"))?;
     let bytes = match encoding {
         PLAIN => content.to_vec(),
         ZSTD => unpack(content, length).ok_or_else(|| damaged("it does not decompress to its length"))?,
-        _ => return Err(damaged("its encoding is not known")),
+        _ => return Err(damaged("its encoding is not known").into()),
     };
     let object = Object::new(kind, bytes);
     match object.id() == id {
         true => Ok(Some(object)),
-        false => Err(damaged("its content is that of another object")),
+        false => Err(damaged("its content is that of another object").into()),
     }
 }
 

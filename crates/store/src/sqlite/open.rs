@@ -11,7 +11,7 @@ use std::{fs, io};
 use backstitch_core::crash_point;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::{OpenError, failed};
+use super::error::{Failure, OpenError};
 use super::leases::Locks;
 use super::options::SqliteOptions;
 use super::schema::{self, Found, VERSION};
@@ -224,10 +224,10 @@ fn bring_up(connection: &Connection) -> Result<(), OpenError> {
             found => schema::migrate(connection, found, now()),
         });
         brought.map_err(|error| match error {
-            OpenError::Store(error) => error,
+            OpenError::Store(error) => Failure(error),
             other => {
                 refused = Some(other);
-                failed(rusqlite::Error::InvalidQuery)
+                rusqlite::Error::InvalidQuery.into()
             }
         })
     });

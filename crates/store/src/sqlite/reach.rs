@@ -14,6 +14,7 @@ use backstitch_filesystem::format::decode_tree;
 use rusqlite::Connection;
 use serde_json::Value;
 
+use super::error::Failure;
 use super::objects::{self, Presence, presence};
 
 /// What a text of JSON names.
@@ -79,7 +80,7 @@ pub(super) fn named_in_manifest(bytes: &[u8]) -> Option<Vec<ObjectId>> {
 }
 
 /// Everything that an object names itself.
-pub(super) fn below(object: &Object) -> Result<Vec<ObjectId>, StoreError> {
+pub(super) fn below(object: &Object) -> Result<Vec<ObjectId>, Failure> {
     let damaged = |reason: String| StoreError::DamagedObject { object: object.id(), reason };
     match object.kind() {
         ObjectKind::Tree => {
@@ -121,7 +122,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds what a record names, and everything below it. What is not stored may be no object at all.
-    pub(super) fn add(&mut self, id: ObjectId) -> Result<(), StoreError> {
+    pub(super) fn add(&mut self, id: ObjectId) -> Result<(), Failure> {
         match objects::stored_kind(self.connection, id)? {
             Some(_) => self.descend(id),
             None => Ok(()),
@@ -129,7 +130,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds a workspace root, and everything below it.
-    pub(super) fn add_root(&mut self, root: WorkspaceRoot) -> Result<(), StoreError> {
+    pub(super) fn add_root(&mut self, root: WorkspaceRoot) -> Result<(), Failure> {
         self.add(root.tree)?;
         // A blob that was reached as a file may be a manifest as well, so it is read even if it was seen.
         if objects::stored_kind(self.connection, root.manifest)?.is_none() {
@@ -150,7 +151,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn descend(&mut self, id: ObjectId) -> Result<(), StoreError> {
+    fn descend(&mut self, id: ObjectId) -> Result<(), Failure> {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             if self.seen.contains(&id) {

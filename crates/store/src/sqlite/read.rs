@@ -8,34 +8,35 @@ use rusqlite::{Connection, params};
 
 use super::append::{end_of, key_of, last_key, number_of, position_of};
 use super::chain::Checksum;
-use super::error::failed;
+use super::error::Failure;
 
 /// The number of a session that has to exist.
-fn existing(connection: &Connection, session: SessionId) -> Result<i64, StoreError> {
-    number_of(connection, &session.to_string())?.ok_or(StoreError::NotFound { session })
+fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {
+    Ok(number_of(connection, &session.to_string())?.ok_or(StoreError::NotFound { session })?)
 }
 
 /// The position after the last record.
-pub(super) fn head(connection: &Connection, session: SessionId) -> Result<Position, StoreError> {
+pub(super) fn head(connection: &Connection, session: SessionId) -> Result<Position, Failure> {
     let number = existing(connection, session)?;
     Ok(end_of(connection, session, number)?.0)
 }
 
 /// All sessions, in the order of their creation.
-pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionId>, StoreError> {
-    let mut sql = connection.prepare_cached("SELECT session FROM sessions ORDER BY id").map_err(failed)?;
-    let mut rows = sql.query([]).map_err(failed)?;
+pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionId>, Failure> {
+    let mut sql = connection.prepare_cached("SELECT session FROM sessions ORDER BY id")?;
+    let mut rows = sql.query([])?;
     let mut sessions = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        sessions.push(session_in(row.get_ref(0).map_err(failed)?)?);
+    while let Some(row) = rows.next()? {
+        sessions.push(session_in(row.get_ref(0)?)?);
     }
     Ok(sessions)
 }
 
 /// The session that a stored text names.
-pub(super) fn session_in(value: ValueRef<'_>) -> Result<SessionId, StoreError> {
+pub(super) fn session_in(value: ValueRef<'_>) -> Result<SessionId, Failure> {
     let text = value.as_str().ok().and_then(|text| text.parse().ok());
-    text.ok_or_else(|| StoreError::Corrupt { source: "a session is stored under what is no id".into() })
+    let unnamed = || StoreError::Corrupt { source: "a session is stored under what is no id".into() };
+    Ok(text.ok_or_else(unnamed)?)
 }
 
 /// At most `limit` records from `from` on.
@@ -44,7 +45,7 @@ pub(super) fn read(
     session: SessionId,
     from: Position,
     limit: usize,
-) -> Result<Vec<Record>, StoreError> {
+) -> Result<Vec<Record>, Failure> {
     let number = existing(connection, session)?;
     let mut records = Vec::new();
     texts(connection, session, number, from, limit, |position, text| {
@@ -63,8 +64,8 @@ pub(super) fn texts(
     number: i64,
     from: Position,
     limit: usize,
-    mut each: impl FnMut(Position, &str) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    mut each: impl FnMut(Position, &str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     // The record before the first one is read too, because its checksum is needed.
     let (mut next, mut checksum) = match from.number().checked_sub(1) {
         None => (from, Some(Checksum::start(session))),
@@ -73,19 +74,19 @@ pub(super) fn texts(
     let Some(start) = key_of(number, next).filter(|_| limit > 0) else { return Ok(()) };
     let more = limit.saturating_add(usize::from(checksum.is_none()));
     let sql = "SELECT id, checksum, record FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
-    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
+    let mut sql = connection.prepare_cached(sql)?;
     let more = i64::try_from(more).unwrap_or(i64::MAX);
-    let mut rows = sql.query(params![start, last_key(number), more]).map_err(failed)?;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let position = position_of(row.get(0).map_err(failed)?);
-        let damaged = |position, damage| StoreError::Damaged { session, position, damage };
+    let mut rows = sql.query(params![start, last_key(number), more])?;
+    while let Some(row) = rows.next()? {
+        let position = position_of(row.get(0)?);
+        let damaged = |position, damage| Failure(StoreError::Damaged { session, position, damage });
         if position != next {
             return Err(damaged(next, Damage::Gap));
         }
-        let stored = row.get_ref(1).map_err(failed)?.as_blob().ok().and_then(Checksum::stored);
+        let stored = row.get_ref(1)?.as_blob().ok().and_then(Checksum::stored);
         let stored = stored.ok_or(damaged(position, Damage::Checksum))?;
         if let Some(before) = checksum {
-            let ValueRef::Text(text) = row.get_ref(2).map_err(failed)? else {
+            let ValueRef::Text(text) = row.get_ref(2)? else {
                 return Err(damaged(position, Damage::NotText));
             };
             if before.next(text) != stored {

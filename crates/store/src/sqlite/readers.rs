@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 
-use super::error::{OpenError, failed};
+use super::error::{Failure, OpenError};
 use super::open::{self, Reading};
 use super::watch::WatchedFiles;
 
@@ -39,7 +39,7 @@ impl Readers {
     /// Reads with a connection of one's own.
     pub(super) fn with<T>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        read: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
@@ -52,16 +52,16 @@ impl Readers {
         if idle.len() < IDLE && connection.is_autocommit() && !is_stand_in {
             idle.push(connection);
         }
-        result
+        Ok(result?)
     }
 
     /// Reads several times from one state of the store.
     pub(super) fn at_once<T>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        read: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         self.with(|connection| {
-            connection.execute_batch("BEGIN").map_err(failed)?;
+            connection.execute_batch("BEGIN")?;
             let result = read(connection);
             // Nothing was written, so there is nothing that ending could lose.
             let _ = connection.execute_batch("ROLLBACK");

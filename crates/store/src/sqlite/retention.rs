@@ -16,6 +16,7 @@ use backstitch_core::ports::StoreError;
 use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
 
+use super::error::Failure;
 use super::reach::Named;
 use super::read::texts;
 
@@ -83,8 +84,8 @@ impl Files {
         connection: &Connection,
         session: SessionId,
         number: i64,
-        mut each: impl FnMut(&Named) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        mut each: impl FnMut(&Named) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let from = self.head;
         texts(connection, session, number, from, usize::MAX, |position, text| {
             let record = Record::decode(position, text)

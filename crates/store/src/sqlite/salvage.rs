@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::append::{first_key, last_key};
 use super::chain::Checksum;
-use super::error::{OpenError, failed};
+use super::error::{Failure, OpenError};
 use super::objects::{self, LOST, PRUNED, Packed, Packer, Presence, presence};
 use super::reach::{Named, below, named_in_manifest};
 use super::read::texts;
@@ -76,7 +76,7 @@ impl SqliteStore {
         let old = open::for_salvage(from)?;
         let new = Self::open(to)?;
         let report = new.writer()?.alone(|new| {
-            old.execute_batch("BEGIN").map_err(failed)?;
+            old.execute_batch("BEGIN")?;
             transaction(new, || Salvage::new(&old, new).run())
         })?;
         Ok(report)
@@ -99,27 +99,27 @@ impl<'a> Salvage<'a> {
         self.report.notes.push(format!("{what}: {}", chain_of(error)));
     }
 
-    fn run(mut self) -> Result<SalvageReport, StoreError> {
+    fn run(mut self) -> Result<SalvageReport, Failure> {
         for (number, session) in self.all_sessions() {
             self.session(number, session)?;
         }
         if let Err(error) = self.claims() {
-            self.note("claims", &error);
+            self.note("claims", &error.0);
         }
         let sql = "UPDATE counters SET value = value + 1 WHERE name = 'generation'";
-        self.new.execute(sql, []).map_err(failed)?;
+        self.new.execute(sql, [])?;
         Ok(self.report)
     }
 
     /// All sessions: those that are listed, and those of which only the records tell.
     fn all_sessions(&mut self) -> Vec<(i64, SessionId)> {
         let mut all = sessions(self.old).unwrap_or_else(|error| {
-            self.note("the list of sessions", &error);
+            self.note("the list of sessions", &error.0);
             Vec::new()
         });
         let known: HashSet<i64> = all.iter().map(|(number, _)| *number).collect();
         let found = numbers(self.old).unwrap_or_else(|error| {
-            self.note("the list of records", &error);
+            self.note("the list of records", &error.0);
             Vec::new()
         });
         let strays = found.into_iter().filter(|number| !known.contains(number));
@@ -130,7 +130,7 @@ impl<'a> Salvage<'a> {
         all
     }
 
-    fn session(&mut self, number: i64, session: SessionId) -> Result<(), StoreError> {
+    fn session(&mut self, number: i64, session: SessionId) -> Result<(), Failure> {
         let mut kept = 0_u64;
         let mut checksum = Checksum::start(session);
         let mut named = Vec::new();
@@ -142,19 +142,19 @@ impl<'a> Salvage<'a> {
             let begins =
                 matches!(&record.body, RecordBody::SessionCreated(created) if created.session_id == session);
             if begins != (position == Position::START) {
-                return Err(StoreError::Beginning { session });
+                return Err(StoreError::Beginning { session }.into());
             }
             checksum = checksum.next(text.as_bytes());
             wrote = write_record(new, number, session, position, checksum, text);
             if wrote.is_err() {
-                return Err(StoreError::EmptyBatch);
+                return Err(StoreError::EmptyBatch.into());
             }
             kept += 1;
             named.push((Named::in_text(text), record.body.object_refs()));
             Ok(())
         });
         wrote?;
-        let lost = read.err().map(|error| self.lost(number, Position::new(kept), &error));
+        let lost = read.err().map(|error| self.lost(number, Position::new(kept), &error.0));
         for (named, needed) in named {
             let roots = named.roots.iter();
             for root in roots {
@@ -190,7 +190,7 @@ impl<'a> Salvage<'a> {
     }
 
     /// Saves an object with everything below it, or marks it as lost.
-    fn objects(&mut self, id: ObjectId, what: Below) -> Result<(), StoreError> {
+    fn objects(&mut self, id: ObjectId, what: Below) -> Result<(), Failure> {
         let mut open = vec![(id, what)];
         while let Some((id, what)) = open.pop() {
             let known = presence(self.new, id)?;
@@ -201,7 +201,7 @@ impl<'a> Salvage<'a> {
             let found = objects::get(self.old, id);
             let object = match found {
                 Ok(Some(object)) => object,
-                Err(StoreError::Pruned { .. }) => {
+                Err(Failure(StoreError::Pruned { .. })) => {
                     objects::leave_mark(self.new, id, PRUNED)?;
                     continue;
                 }
@@ -229,7 +229,7 @@ impl<'a> Salvage<'a> {
         match snapshots::get(self.old, session) {
             Ok(Some(saved)) if saved.position <= head => {
                 if let Err(error) = snapshots::put(self.new, &self.packer, session, number, &saved) {
-                    self.note(&format!("the snapshot of session {session}"), &error);
+                    self.note(&format!("the snapshot of session {session}"), &error.0);
                 }
             }
             Ok(None) => {}
@@ -238,18 +238,18 @@ impl<'a> Salvage<'a> {
         }
         let copied = inbox::list(self.old, session).and_then(|items| inbox::put(self.new, session, &items));
         if let Err(error) = copied {
-            self.note(&format!("the inbox of session {session}"), &error);
+            self.note(&format!("the inbox of session {session}"), &error.0);
         }
     }
 
     /// Saves the numbers of claims. Nobody holds anything in the new store.
-    fn claims(&mut self) -> Result<(), StoreError> {
-        let mut sql = self.old.prepare("SELECT session, fence FROM claims").map_err(failed)?;
-        let mut rows = sql.query([]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let (session, fence): (String, i64) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+    fn claims(&mut self) -> Result<(), Failure> {
+        let mut sql = self.old.prepare("SELECT session, fence FROM claims")?;
+        let mut rows = sql.query([])?;
+        while let Some(row) = rows.next()? {
+            let (session, fence): (String, i64) = (row.get(0)?, row.get(1)?);
             let sql = "INSERT OR REPLACE INTO claims (session, fence) VALUES (?1, ?2)";
-            self.new.execute(sql, params![session, fence]).map_err(failed)?;
+            self.new.execute(sql, params![session, fence])?;
         }
         Ok(())
     }
@@ -280,15 +280,13 @@ fn write_record(
     position: Position,
     checksum: Checksum,
     text: &str,
-) -> Result<(), StoreError> {
+) -> Result<(), Failure> {
     if position == Position::START {
         let sql = "INSERT INTO sessions (id, session) VALUES (?1, ?2)";
-        new.execute(sql, params![number, session.to_string()]).map_err(failed)?;
+        new.execute(sql, params![number, session.to_string()])?;
     }
     let key = first_key(number) + position.number().cast_signed();
-    let mut sql = new
-        .prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")
-        .map_err(failed)?;
-    sql.execute(params![key, checksum.as_bytes(), text]).map_err(failed)?;
+    let mut sql = new.prepare_cached("INSERT INTO records (id, checksum, record) VALUES (?1, ?2, ?3)")?;
+    sql.execute(params![key, checksum.as_bytes(), text])?;
     Ok(())
 }

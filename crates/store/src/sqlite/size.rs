@@ -6,7 +6,7 @@ use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 
 use super::append::{first_key, last_key};
-use super::error::failed;
+use super::error::Failure;
 use super::open::beside;
 use super::read::session_in;
 use super::{SqliteStore, objects};
@@ -58,34 +58,28 @@ impl SqliteStore {
         let length = |path| std::fs::metadata(path).map_or(0, |file| file.len());
         let (file, log) = (length(self.path.clone()), length(beside(&self.path, "-wal")));
         self.readers.at_once(|connection| {
-            let pragma = |name: &str| {
-                connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed)
-            };
+            let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
             let free = (pragma("freelist_count")? * pragma("page_size")?).cast_unsigned();
             Ok(StoreSize { file, log, free, sessions: sessions(connection)?, objects: by_kind(connection)? })
         })
     }
 }
 
-fn sessions(connection: &Connection) -> Result<Vec<SessionSize>, StoreError> {
+fn sessions(connection: &Connection) -> Result<Vec<SessionSize>, Failure> {
     let mut sizes = Vec::new();
-    let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id").map_err(failed)?;
-    let mut rows = sql.query([]).map_err(failed)?;
-    let mut records = connection
-        .prepare(
-            "SELECT count(*), coalesce(sum(octet_length(record)), 0) FROM records WHERE id BETWEEN ?1 AND ?2",
-        )
-        .map_err(failed)?;
-    let mut snapshot = connection
-        .prepare("SELECT coalesce(sum(length(content)), 0) FROM snapshots WHERE session = ?1")
-        .map_err(failed)?;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let number: i64 = row.get(0).map_err(failed)?;
-        let session = session_in(row.get_ref(1).map_err(failed)?)?;
-        let (count, text): (i64, i64) = records
-            .query_row([first_key(number), last_key(number)], |row| Ok((row.get(0)?, row.get(1)?)))
-            .map_err(failed)?;
-        let snapshot: i64 = snapshot.query_row([number], |row| row.get(0)).map_err(failed)?;
+    let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id")?;
+    let mut rows = sql.query([])?;
+    let mut records = connection.prepare(
+        "SELECT count(*), coalesce(sum(octet_length(record)), 0) FROM records WHERE id BETWEEN ?1 AND ?2",
+    )?;
+    let mut snapshot =
+        connection.prepare("SELECT coalesce(sum(length(content)), 0) FROM snapshots WHERE session = ?1")?;
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        let session = session_in(row.get_ref(1)?)?;
+        let (count, text): (i64, i64) =
+            records.query_row([first_key(number), last_key(number)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let snapshot: i64 = snapshot.query_row([number], |row| row.get(0))?;
         sizes.push(SessionSize {
             session,
             records: count.cast_unsigned(),
@@ -96,15 +90,15 @@ fn sessions(connection: &Connection) -> Result<Vec<SessionSize>, StoreError> {
     Ok(sizes)
 }
 
-fn by_kind(connection: &Connection) -> Result<Vec<ObjectsSize>, StoreError> {
+fn by_kind(connection: &Connection) -> Result<Vec<ObjectsSize>, Failure> {
     let sql = "SELECT kind, count(*), sum(length), sum(length(content)) FROM objects
         WHERE content IS NOT NULL GROUP BY kind ORDER BY kind";
-    let mut sql = connection.prepare(sql).map_err(failed)?;
-    let mut rows = sql.query([]).map_err(failed)?;
+    let mut sql = connection.prepare(sql)?;
+    let mut rows = sql.query([])?;
     let mut sizes = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned).map_err(failed);
-        let kind = objects::kind_of(row.get(0).map_err(failed)?).unwrap_or(ObjectKind::Blob);
+    while let Some(row) = rows.next()? {
+        let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
+        let kind = objects::kind_of(row.get(0)?).unwrap_or(ObjectKind::Blob);
         sizes.push(ObjectsSize { kind, objects: number(1)?, content: number(2)?, stored: number(3)? });
     }
     Ok(sizes)

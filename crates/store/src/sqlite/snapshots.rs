@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 
 use super::append::{check_fence, end_of, number_of};
 use super::chain::Checksum;
-use super::error::failed;
+use super::error::Failure;
 use super::objects::{Packer, unpack};
 
 /// The most bytes of a snapshot, packed.
@@ -31,34 +31,34 @@ impl Prepared {
         fence: Fence,
         position: Position,
         bytes: &[u8],
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, Failure> {
         let packed = packer.pack(bytes)?;
         if packed.len() as u64 > MOST {
             let what = format!("the snapshot of session {session}");
-            return Err(StoreError::TooLarge { what, bytes: packed.len() as u64, limit: MOST });
+            return Err(StoreError::TooLarge { what, bytes: packed.len() as u64, limit: MOST }.into());
         }
         let (checksum, length) = (Checksum::alone(bytes), bytes.len() as u64);
         Ok(Self { session, name: session.to_string(), fence, position, checksum, length, packed })
     }
 
-    pub(super) fn write(&self, connection: &Connection) -> Result<(), StoreError> {
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), Failure> {
         let session = self.session;
         check_fence(connection, session, &self.name, self.fence)?;
         let number = number_of(connection, &self.name)?.ok_or(StoreError::NotFound { session })?;
         let (head, _) = end_of(connection, session, number)?;
         if self.position > head {
-            return Err(StoreError::BeyondHead { session, position: self.position, head });
+            return Err(StoreError::BeyondHead { session, position: self.position, head }.into());
         }
         self.insert(connection, number)
     }
 
-    fn insert(&self, connection: &Connection, number: i64) -> Result<(), StoreError> {
+    fn insert(&self, connection: &Connection, number: i64) -> Result<(), Failure> {
         let sql = "INSERT OR REPLACE INTO snapshots (session, position, checksum, length, content)
             VALUES (?1, ?2, ?3, ?4, ?5)";
         let position = self.position.number().cast_signed();
         let values =
             params![number, position, self.checksum.as_bytes(), self.length.cast_signed(), self.packed];
-        connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values)).map_err(failed)?;
+        connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
         Ok(())
     }
 }
@@ -70,17 +70,17 @@ pub(super) fn put(
     session: SessionId,
     number: i64,
     saved: &SavedSnapshot,
-) -> Result<(), StoreError> {
+) -> Result<(), Failure> {
     Prepared::new(packer, session, Fence(0), saved.position, &saved.bytes)?.insert(connection, number)
 }
 
 /// The snapshot of a session.
-pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<SavedSnapshot>, StoreError> {
+pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<SavedSnapshot>, Failure> {
     let Some(number) = number_of(connection, &session.to_string())? else { return Ok(None) };
     let sql = "SELECT position, checksum, length, content FROM snapshots WHERE session = ?1";
-    let mut sql = connection.prepare_cached(sql).map_err(failed)?;
-    let mut rows = sql.query([number]).map_err(failed)?;
-    let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
+    let mut sql = connection.prepare_cached(sql)?;
+    let mut rows = sql.query([number])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
     let damaged = || StoreError::DamagedSnapshot { session };
     let number = |index| row.get::<_, i64>(index).ok().and_then(|number| u64::try_from(number).ok());
     let blob = |index| row.get_ref(index).ok().and_then(|value| value.as_blob().ok());
@@ -89,6 +89,6 @@ pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<
     let bytes = blob(3).and_then(|packed| unpack(packed, length)).ok_or_else(damaged)?;
     match Checksum::alone(&bytes) == checksum {
         true => Ok(Some(SavedSnapshot { position: Position::new(position), bytes })),
-        false => Err(damaged()),
+        false => Err(damaged().into()),
     }
 }

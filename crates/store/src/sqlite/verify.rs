@@ -13,7 +13,7 @@ use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Damage, StoreError};
 use rusqlite::Connection;
 
-use super::error::failed;
+use super::error::Failure;
 use super::gc::id_in;
 use super::objects::{self, Presence, presence};
 use super::reach::{Named, Walk};
@@ -104,7 +104,7 @@ impl SqliteStore {
                     }
                     check_strays(connection, &sessions, &mut report);
                 }
-                Err(error) => report.find(Place::File, chain_of(&error)),
+                Err(error) => report.find(Place::File, chain_of(&error.0)),
             }
             check_objects(connection, &mut report);
             check_roots(connection, roots, &mut report);
@@ -141,14 +141,14 @@ fn check_file(connection: &Connection, report: &mut VerifyReport) {
 }
 
 /// All sessions with their numbers.
-pub(super) fn sessions(connection: &Connection) -> Result<Vec<(i64, SessionId)>, StoreError> {
+pub(super) fn sessions(connection: &Connection) -> Result<Vec<(i64, SessionId)>, Failure> {
     let sql = "SELECT id, session FROM sessions NOT INDEXED ORDER BY id";
-    let mut sql = connection.prepare(sql).map_err(failed)?;
-    let mut rows = sql.query([]).map_err(failed)?;
+    let mut sql = connection.prepare(sql)?;
+    let mut rows = sql.query([])?;
     let mut sessions = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        let session = session_in(row.get_ref(1).map_err(failed)?)?;
-        sessions.push((row.get(0).map_err(failed)?, session));
+    while let Some(row) = rows.next()? {
+        let session = session_in(row.get_ref(1)?)?;
+        sessions.push((row.get(0)?, session));
     }
     Ok(sessions)
 }
@@ -169,7 +169,7 @@ fn check_session(
         });
         match result {
             Ok(()) => break,
-            Err(StoreError::Damaged { position, damage, .. }) => {
+            Err(Failure(StoreError::Damaged { position, damage, .. })) => {
                 // A record before the first one was named already; its checksum is no use for going on.
                 let known = position < from;
                 if !known {
@@ -182,7 +182,7 @@ fn check_session(
                 from = if known { from.next() } else { position.next() };
             }
             Err(error) => {
-                report.find(Place::Session(session), chain_of(&error));
+                report.find(Place::Session(session), chain_of(&error.0));
                 break;
             }
         }
@@ -195,10 +195,10 @@ fn check_session(
             report.find(Place::Session(session), "its snapshot lies beyond the end of its journal");
         }
         Ok(_) => {}
-        Err(error) => report.find(Place::Session(session), chain_of(&error)),
+        Err(error) => report.find(Place::Session(session), chain_of(&error.0)),
     }
     if let Err(error) = inbox::list(connection, session) {
-        report.find(Place::Session(session), format!("its inbox: {}", chain_of(&error)));
+        report.find(Place::Session(session), format!("its inbox: {}", chain_of(&error.0)));
     }
 }
 
@@ -209,7 +209,7 @@ fn check_record(
     text: &str,
     roots: &mut BTreeSet<(ObjectId, ObjectId)>,
     report: &mut VerifyReport,
-) -> Result<(), StoreError> {
+) -> Result<(), Failure> {
     let place = Place::Record(session, position);
     let record = match Record::decode(position, text) {
         Ok(record) => record,
@@ -245,16 +245,16 @@ fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: 
                 );
             }
         }
-        Err(error) => report.find(Place::File, chain_of(&error)),
+        Err(error) => report.find(Place::File, chain_of(&error.0)),
     }
 }
 
 /// The numbers of all sessions that have records.
-pub(super) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
-    let mut sql = connection.prepare("SELECT min(id) FROM records WHERE id >= ?1").map_err(failed)?;
+pub(super) fn numbers(connection: &Connection) -> Result<Vec<i64>, Failure> {
+    let mut sql = connection.prepare("SELECT min(id) FROM records WHERE id >= ?1")?;
     let mut found = Vec::new();
     let mut from = i64::MIN;
-    while let Some(key) = sql.query_row([from], |row| row.get::<_, Option<i64>>(0)).map_err(failed)? {
+    while let Some(key) = sql.query_row([from], |row| row.get::<_, Option<i64>>(0))? {
         found.push(key >> 32);
         match ((key >> 32) + 1).checked_mul(1 << 32) {
             Some(next) => from = next,
@@ -265,13 +265,13 @@ pub(super) fn numbers(connection: &Connection) -> Result<Vec<i64>, StoreError> {
 }
 
 fn check_objects(connection: &Connection, report: &mut VerifyReport) {
-    let ids = || -> Result<Vec<ObjectId>, StoreError> {
+    let ids = || -> Result<Vec<ObjectId>, Failure> {
         let sql = "SELECT id FROM objects NOT INDEXED WHERE encoding NOT IN (2, 3) ORDER BY number";
-        let mut sql = connection.prepare(sql).map_err(failed)?;
-        let mut rows = sql.query([]).map_err(failed)?;
+        let mut sql = connection.prepare(sql)?;
+        let mut rows = sql.query([])?;
         let mut ids = Vec::new();
-        while let Some(row) = rows.next().map_err(failed)? {
-            ids.push(id_in(row.get_ref(0).map_err(failed)?)?);
+        while let Some(row) = rows.next()? {
+            ids.push(id_in(row.get_ref(0)?)?);
         }
         Ok(ids)
     };
@@ -282,11 +282,11 @@ fn check_objects(connection: &Connection, report: &mut VerifyReport) {
                 match objects::get(connection, id) {
                     Ok(Some(_)) => {}
                     Ok(None) => report.find(Place::Object(id), "it cannot be found under its name"),
-                    Err(error) => report.find(Place::Object(id), chain_of(&error)),
+                    Err(error) => report.find(Place::Object(id), chain_of(&error.0)),
                 }
             }
         }
-        Err(error) => report.find(Place::File, chain_of(&error)),
+        Err(error) => report.find(Place::File, chain_of(&error.0)),
     }
 }
 
@@ -300,7 +300,7 @@ fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, r
             continue;
         }
         if let Err(error) = walk.add_root(WorkspaceRoot { tree, manifest }) {
-            report.find(Place::Object(tree), format!("below it: {}", chain_of(&error)));
+            report.find(Place::Object(tree), format!("below it: {}", chain_of(&error.0)));
         }
     }
     report.lost.append(&mut walk.lost);

@@ -27,7 +27,7 @@ use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 
 use super::counters::Counting;
-use super::error::failed;
+use super::error::Failure;
 use super::options::SqliteOptions;
 use super::slot::{Outcome, Slot};
 use super::watch::WatchedFiles;
@@ -56,7 +56,7 @@ struct Queue {
 /// A piece of work, whatever it gives.
 trait Work: Send {
     /// Does the work inside of a transaction. An error means that the transaction is worth nothing any more.
-    fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    fn run(&mut self, connection: &Connection) -> Result<(), Failure>;
     /// Hands over what came of it, once it is durable, or the error that made it worth nothing.
     fn settle(&mut self, committed: Result<(), StoreError>);
     /// Tells whoever waits that it leads; it has to be woken.
@@ -84,12 +84,12 @@ impl<T, F> Drop for Piece<T, F> {
     }
 }
 
-impl<T: Send, F: FnMut(&Connection) -> Result<T, StoreError> + Send> Work for Piece<T, F> {
-    fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
+impl<T: Send, F: FnMut(&Connection) -> Result<T, Failure> + Send> Work for Piece<T, F> {
+    fn run(&mut self, connection: &Connection) -> Result<(), Failure> {
         match (self.run)(connection) {
-            Err(error) if is_fatal(&error) => Err(error),
+            Err(failure) if is_fatal(&failure.0) => Err(failure),
             outcome => {
-                self.outcome = Some(outcome);
+                self.outcome = Some(outcome.map_err(StoreError::from));
                 Ok(())
             }
         }
@@ -136,14 +136,14 @@ impl Writer {
         mut connection: Connection,
         files: Arc<WatchedFiles>,
         options: &SqliteOptions,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, Failure> {
         let pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&pages);
         let hook = move |_: &mut rusqlite::hooks::Wal, pages: std::ffi::c_int| {
             seen.store(u32::try_from(pages).unwrap_or(1).max(1), Ordering::Relaxed);
             Ok(())
         };
-        connection.wal_hook(Some(hook)).map_err(failed)?;
+        connection.wal_hook(Some(hook))?;
         Ok(Self {
             queue: Mutex::default(),
             connection: Mutex::new(connection),
@@ -163,7 +163,7 @@ impl Writer {
     pub(super) fn submit<T, F>(&self, session: SessionId, run: F) -> Submitted<'_, T>
     where
         T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
     {
         self.submit_bytes(session, 0, run)
     }
@@ -172,7 +172,7 @@ impl Writer {
     pub(super) fn submit_bytes<T, F>(&self, session: SessionId, bytes: u64, run: F) -> Submitted<'_, T>
     where
         T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
     {
         let slot = Arc::new(Slot::new());
         let work = Box::new(Piece { run, bytes, outcome: None, slot: Arc::clone(&slot), settled: false });
@@ -182,7 +182,7 @@ impl Writer {
     /// Works with the connection while nobody else writes in this process. For what is rare and may take long.
     pub(super) fn alone<T>(
         &self,
-        run: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        run: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         let connection = self.connection();
         let result = self.in_place(&connection, || run(&connection));
@@ -194,14 +194,14 @@ impl Writer {
     fn in_place<T>(
         &self,
         connection: &Connection,
-        write: impl FnOnce() -> Result<T, StoreError>,
+        write: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         if let Some(replaced) = self.files.known_replaced() {
             return Err(replaced);
         }
         let result = write();
         match self.files.are_in_place() {
-            true => result,
+            true => Ok(result?),
             false => Err(self.files.save(connection)),
         }
     }
@@ -288,16 +288,16 @@ impl Writer {
 /// Runs something in a transaction of its own that nobody else's writes can come between.
 pub(super) fn transaction<T>(
     connection: &Connection,
-    run: impl FnOnce() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    run: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let execute = |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([]));
     if !connection.is_autocommit() {
-        execute("ROLLBACK").map_err(failed)?;
+        execute("ROLLBACK")?;
     }
-    execute("BEGIN IMMEDIATE").map_err(failed)?;
+    execute("BEGIN IMMEDIATE")?;
     let result = run().and_then(|value| {
         crash_point!("store.before_commit");
-        execute("COMMIT").map_err(failed)?;
+        execute("COMMIT")?;
         crash_point!("store.after_commit");
         Ok(value)
     });
