@@ -4,13 +4,12 @@
 //! outcome is appended: the change, the result message, the log of the call. The aim is at most 10 microseconds of processor
 //! time, the same with 0 and with 100,000 items of state.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Effect, EvaluationStarted, Origin, SessionCreated};
+use backstitch_core::journal::{Effect, EvaluationStarted, SessionCreated};
 use backstitch_core::message::Arguments;
 use backstitch_core::ports::{BoxFuture, Owner};
 use backstitch_core::rng::Seed;
@@ -85,31 +84,10 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
         item_versions: Vec::new(),
         extra: Extra::default(),
     }];
-    let created = SessionCreated {
-        session_id,
-        created_at: clock.now(),
-        origin: Origin::Root,
-        seed: Seed::new(7),
-        agent: Value::Null,
-        state,
-        adopted: None,
-        tags: BTreeMap::new(),
-        extra: Extra::default(),
-    };
+    let created = SessionCreated { state, ..SessionCreated::new(session_id, clock.now(), Seed::new(7)) };
     let live = LiveSession::create(surroundings, created, |_| {}).await.expect("a session can be created");
     let evaluation = ids.next();
-    let started = EvaluationStarted {
-        evaluation_id: evaluation,
-        prompt_ns: "bench".into(),
-        prompt_key: "tools".into(),
-        fingerprint: None,
-        tools: None,
-        parent_evaluation: None,
-        budget: None,
-        deadline_millis: None,
-        decider: None,
-        extra: Extra::default(),
-    };
+    let started = EvaluationStarted::new(evaluation, "bench", "tools");
     live.record(vec![started.into()]).await.expect("an evaluation can be started");
     let tools = Tools::new([note(effect)]).expect("there is one tool");
     (ToolRunner::new(live, tools), evaluation)

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::extra::Extra;
 use crate::id::{EvaluationId, SessionId};
-use crate::journal::{Batch, EvaluationStarted, Origin, Position, Record, RecordBody, SessionCreated};
+use crate::journal::{Batch, EvaluationStarted, Position, Record, RecordBody, SessionCreated};
 use crate::json::JsonLimits;
 use crate::rng::Seed;
 use crate::session::{Capture, Session, Snapshot, SnapshotMismatchError, StoredSlice};
@@ -126,32 +125,11 @@ pub fn conversation_decoder(bytes: &[u8]) -> bool {
 const EVALUATION: Uuid = Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_0000_0000_0002);
 
 fn created() -> SessionCreated {
-    SessionCreated {
-        session_id: SessionId::from_uuid(Uuid::from_u128(1)),
-        created_at: Timestamp::UNIX_EPOCH,
-        origin: Origin::Root,
-        seed: Seed::new(1),
-        agent: serde_json::Value::Null,
-        state: Vec::new(),
-        adopted: None,
-        tags: Default::default(),
-        extra: Extra::default(),
-    }
+    SessionCreated::new(SessionId::from_uuid(Uuid::from_u128(1)), Timestamp::UNIX_EPOCH, Seed::new(1))
 }
 
 fn take_in(record: Record) {
-    let started = EvaluationStarted {
-        evaluation_id: EvaluationId::from(EVALUATION),
-        prompt_ns: String::new(),
-        prompt_key: String::new(),
-        fingerprint: None,
-        tools: None,
-        parent_evaluation: None,
-        budget: None,
-        deadline_millis: None,
-        decider: None,
-        extra: Extra::default(),
-    };
+    let started = EvaluationStarted::new(EvaluationId::from(EVALUATION), "", "");
     let (mut records, _) =
         Batch::at(Timestamp::UNIX_EPOCH).with(created()).with(started).into_records(Position::START);
     let before = JournalView::fold(&records).expect("a session and an evaluation are a journal");

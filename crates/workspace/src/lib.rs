@@ -24,7 +24,7 @@ mod temporary;
 #[cfg(not(unix))]
 mod unsupported;
 
-pub use backstitch_filesystem::format::{diff, reachable, read_at};
+pub use backstitch_filesystem::format::{diff, read_at};
 pub use coverage::{Coverage, InvalidCoverage};
 pub use git_head::GitHead;
 #[cfg(unix)]

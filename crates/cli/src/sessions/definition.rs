@@ -10,7 +10,6 @@ use backstitch::agent_file::{
     AgentDefinition, AgentFileError, AnswerMode, Approve, BudgetDefinition, BuildOptions, BuiltAgent,
     DataDefinition, ModelName, Span, ToolChoice,
 };
-use backstitch::extra::Extra;
 use backstitch::id::SessionId;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
 use backstitch::object::ObjectRef;
@@ -279,11 +278,8 @@ pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
     let files = definition.workspace.path.as_ref();
     let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
     let note = Note {
-        topic: TOPIC.to_owned(),
-        text: format!("continues with {model}{at}{files}"),
         data: definition.to_recorded(),
-        data_object: None,
-        extra: Extra::default(),
+        ..Note::new(TOPIC, format!("continues with {model}{at}{files}"))
     };
     note.into()
 }

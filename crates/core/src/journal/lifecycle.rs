@@ -45,6 +45,23 @@ pub struct SessionCreated {
     pub extra: Extra,
 }
 
+impl SessionCreated {
+    /// Creates the first record of a session that starts from nothing, without an agent.
+    pub fn new(session_id: SessionId, created_at: Timestamp, seed: Seed) -> Self {
+        Self {
+            session_id,
+            created_at,
+            origin: Origin::Root,
+            seed,
+            agent: Value::Null,
+            state: Vec::new(),
+            adopted: None,
+            tags: BTreeMap::new(),
+            extra: Extra::default(),
+        }
+    }
+}
+
 /// Where a session comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -100,6 +117,13 @@ pub struct Paused {
     pub extra: Extra,
 }
 
+impl Paused {
+    /// Creates a pause of the whole session for this reason.
+    pub fn new(reason: PauseReason) -> Self {
+        Self { reason, call_id: None, detail: None, offer: None, session: None, extra: Extra::default() }
+    }
+}
+
 /// What a paused session waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -134,6 +158,13 @@ pub struct Resolved {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl Resolved {
+    /// Creates the decision about a pause of the whole session.
+    pub fn new(decision: Decision) -> Self {
+        Self { call_id: None, decision, by: None, extra: Extra::default() }
+    }
 }
 
 /// What was decided about a paused session.
@@ -194,6 +225,13 @@ pub struct Rewound {
     pub extra: Extra,
 }
 
+impl Rewound {
+    /// Creates a rewind to this position that concerns no files.
+    pub fn new(to: Position) -> Self {
+        Self { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() }
+    }
+}
+
 /// The files were looked at outside of any call, and this is what they were.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkspaceObserved {
@@ -207,6 +245,13 @@ pub struct WorkspaceObserved {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl WorkspaceObserved {
+    /// Creates an observation of files that the root covers entirely.
+    pub fn new(root: WorkspaceRoot, cause: ObservationCause) -> Self {
+        Self { root, coverage: None, cause, extra: Extra::default() }
+    }
 }
 
 /// Why files were looked at outside of any call.
@@ -240,4 +285,12 @@ pub struct Note {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl Note {
+    /// Creates a note without data.
+    pub fn new(topic: impl Into<String>, text: impl Into<String>) -> Self {
+        let (topic, text) = (topic.into(), text.into());
+        Self { topic, text, data: Value::Null, data_object: None, extra: Extra::default() }
+    }
 }

@@ -174,6 +174,23 @@ pub struct CallFinished {
     pub extra: Extra,
 }
 
+impl CallFinished {
+    /// Creates the end of a call that took no time and left no files.
+    pub fn new(call_id: CallId, outcome: CallOutcome) -> Self {
+        Self {
+            call_id,
+            outcome,
+            root: None,
+            coverage: None,
+            rescue: None,
+            left_out: Vec::new(),
+            elapsed_micros: 0,
+            summary: None,
+            extra: Extra::default(),
+        }
+    }
+}
+
 /// Something that was not kept before files were put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
@@ -233,4 +250,11 @@ pub struct BudgetCharged {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl BudgetCharged {
+    /// Creates a charge, which ends the reservation if there is one.
+    pub fn new(reservation: Option<ReservationId>, amounts: Amounts) -> Self {
+        Self { reservation, amounts, extra: Extra::default() }
+    }
 }

@@ -44,6 +44,28 @@ pub struct EvaluationStarted {
     pub extra: Extra,
 }
 
+impl EvaluationStarted {
+    /// Creates the start of an evaluation of this prompt, without contracts and limits.
+    pub fn new(
+        evaluation_id: EvaluationId,
+        prompt_ns: impl Into<String>,
+        prompt_key: impl Into<String>,
+    ) -> Self {
+        Self {
+            evaluation_id,
+            prompt_ns: prompt_ns.into(),
+            prompt_key: prompt_key.into(),
+            fingerprint: None,
+            tools: None,
+            parent_evaluation: None,
+            budget: None,
+            deadline_millis: None,
+            decider: None,
+            extra: Extra::default(),
+        }
+    }
+}
+
 /// An evaluation that was interrupted or paused goes on. The time before this record is not part of its active time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationResumed {
@@ -90,6 +112,20 @@ pub struct EvaluationFinished {
     pub extra: Extra,
 }
 
+impl EvaluationFinished {
+    /// Creates the end of an evaluation without a structured answer and without an error.
+    pub fn new(evaluation_id: EvaluationId, outcome: Outcome) -> Self {
+        Self {
+            evaluation_id,
+            outcome,
+            output: None,
+            output_object: None,
+            error: None,
+            extra: Extra::default(),
+        }
+    }
+}
+
 /// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -116,6 +152,13 @@ pub struct EvaluationFailure {
     pub extra: Extra,
 }
 
+impl EvaluationFailure {
+    /// Creates a failure of this kind.
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind: kind.into(), message: message.into(), extra: Extra::default() }
+    }
+}
+
 /// A turn of an agent that answers with programs has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnFinished {
@@ -132,4 +175,11 @@ pub struct TurnFinished {
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl TurnFinished {
+    /// Creates the end of a turn.
+    pub fn new(evaluation_id: EvaluationId, turn: u64, data: Value) -> Self {
+        Self { evaluation_id, turn, data, data_object: None, extra: Extra::default() }
+    }
 }

@@ -13,19 +13,15 @@
 //! them live elsewhere. Each item keeps the fields that it does not know.
 
 mod plan;
-mod prompt_executed;
-mod prompt_rendered;
 mod run_context;
 mod small;
-mod tool_invoked;
+mod telemetry;
 mod visibility;
 mod workspace_digest;
 
 pub use plan::{Plan, PlanError, PlanStatus, PlanStep, StepStatus};
-pub use prompt_executed::PromptExecuted;
-pub use prompt_rendered::PromptRendered;
 pub use run_context::RunContext;
 pub use small::{EXCERPT_LIMIT, excerpt, small};
-pub use tool_invoked::ToolInvoked;
+pub use telemetry::{PromptExecuted, PromptRendered, ToolInvoked};
 pub use visibility::{Visibility, VisibilityOverrides};
 pub use workspace_digest::WorkspaceDigest;

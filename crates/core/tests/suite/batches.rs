@@ -66,9 +66,9 @@ fn every_large_value_of_a_record_moves_out() {
     });
     let result = Box::new(OptionResult::new(id, "search", large.clone()));
     let decision = Decision::Happened { result };
-    batch.push(Resolved { call_id: Some(id), decision, by: None, extra: Extra::default() });
+    batch.push(Resolved { call_id: Some(id), ..Resolved::new(decision) });
     let (topic, text) = ("a topic".to_owned(), "a line".to_owned());
-    batch.push(Note { topic, text, data: large.clone(), data_object: None, extra: Extra::default() });
+    batch.push(Note { data: large.clone(), ..Note::new(topic, text) });
     // The content is the same three times; a store keeps it once.
     assert_eq!(batch.objects().len(), 3);
     assert!(batch.objects().iter().all(|object| object.id() == batch.objects()[0].id()));
@@ -99,14 +99,7 @@ fn a_batch_holds_records_and_objects_in_order() {
 
 fn rewound(to: u64) -> Rewound {
     let rescue = Some(root("rescue"));
-    Rewound {
-        to: Position::new(to),
-        root: None,
-        coverage: None,
-        rescue,
-        reason: None,
-        extra: Extra::default(),
-    }
+    Rewound { rescue, ..Rewound::new(Position::new(to)) }
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         (Action::Resolve, _) => {
             if let Some(call_id) = writer.now.pauses.pop() {
                 let decision = decision(*pick, text, call_id);
-                writer.push(Resolved { call_id, decision, by: None, extra: Extra::default() });
+                writer.push(Resolved { call_id, ..Resolved::new(decision) });
             }
         }
         (Action::Request, Some(id)) => {
@@ -220,7 +220,7 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             let object = Object::blob(text.clone().into_bytes()).id();
             let root = WorkspaceRoot { tree: object, manifest: object };
             let cause = ObservationCause::Drifted;
-            writer.push(WorkspaceObserved { root, cause, coverage: None, extra: Extra::default() });
+            writer.push(WorkspaceObserved::new(root, cause));
         }
         (Action::Turn, Some(evaluation_id)) => {
             let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);

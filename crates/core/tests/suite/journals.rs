@@ -6,7 +6,6 @@
 mod calls;
 mod messages;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -129,15 +128,9 @@ impl Writer {
         let session = session_id(number);
         let mut writer = Self { session, records: Vec::new(), now, trace, before: Vec::new(), ids: 0 };
         writer.push(SessionCreated {
-            session_id: session,
-            created_at: time(0),
             origin,
-            seed: Seed::new(number),
-            agent: Value::Null,
             state,
-            adopted: None,
-            tags: BTreeMap::new(),
-            extra: Extra::default(),
+            ..SessionCreated::new(session, time(0), Seed::new(number))
         });
         writer
     }
@@ -174,32 +167,14 @@ impl Writer {
 
     pub(crate) fn start(&mut self) -> EvaluationId {
         let id = self.id();
-        self.push(EvaluationStarted {
-            evaluation_id: id,
-            prompt_ns: "demo".into(),
-            prompt_key: "plan".into(),
-            fingerprint: None,
-            tools: None,
-            parent_evaluation: None,
-            budget: None,
-            deadline_millis: None,
-            decider: None,
-            extra: Extra::default(),
-        });
+        self.push(EvaluationStarted::new(id, "demo", "plan"));
         let running = Running { id, sequence: 0, turns: 0, pending: Vec::new(), finished: false };
         self.now.evaluations.push(running);
         id
     }
 
     pub(crate) fn finish(&mut self, evaluation: EvaluationId, outcome: Outcome) -> Position {
-        let position = self.push(EvaluationFinished {
-            evaluation_id: evaluation,
-            outcome,
-            output: None,
-            output_object: None,
-            error: None,
-            extra: Extra::default(),
-        });
+        let position = self.push(EvaluationFinished::new(evaluation, outcome));
         let running = self.running(evaluation);
         running.finished = true;
         position

@@ -269,7 +269,7 @@ fn text_that_is_not_unicode_is_refused() {
 
 fn note(data: Value) -> Record {
     let (topic, text) = ("a topic".to_owned(), "a line".to_owned());
-    let body = Note { topic, text, data, data_object: None, extra: Extra::default() }.into();
+    let body = Note { data, ..Note::new(topic, text) }.into();
     Record { position: Position::new(1), at: time(0), body, extra: Extra::default() }
 }
 

@@ -76,7 +76,7 @@ fn the_status_of_a_session_follows_from_pauses_its_latest_evaluation_and_its_dri
 }
 
 fn resolve(writer: &mut Writer, call_id: Option<CallId>) {
-    writer.push(Resolved { call_id, decision: Decision::Approve, by: None, extra: Extra::default() });
+    writer.push(Resolved { call_id, ..Resolved::new(Decision::Approve) });
 }
 
 #[test]

@@ -1,25 +1,17 @@
 //! What a journal tells about files: the last root that is known, and whether they still have to be put back to one.
 
-use backstitch_core::extra::Extra;
 use backstitch_core::journal::{CallOutcome, ObservationCause, Position, Rewound, WorkspaceObserved};
 use backstitch_core::view::JournalView;
 
 use super::journals::{Writer, root};
 
 fn observe(writer: &mut Writer, name: &str, cause: ObservationCause) -> Position {
-    writer.push(WorkspaceObserved { root: root(name), cause, coverage: None, extra: Extra::default() })
+    writer.push(WorkspaceObserved::new(root(name), cause))
 }
 
 fn rewind(writer: &mut Writer, to: Position, to_root: Option<&str>) -> Position {
     let root = to_root.map(root);
-    writer.push(Rewound {
-        to,
-        root,
-        coverage: None,
-        rescue: Some(root_found()),
-        reason: None,
-        extra: Extra::default(),
-    })
+    writer.push(Rewound { root, rescue: Some(root_found()), ..Rewound::new(to) })
 }
 
 fn root_found() -> backstitch_core::journal::WorkspaceRoot {

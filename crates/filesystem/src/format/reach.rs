@@ -1,7 +1,4 @@
-//! Every object below a root.
-//!
-//! A store that collects what nobody names any more has to know what a root names: trees, blobs, the manifest, and the trees
-//! of what git refuses and of modes.
+//! Whether every object below a root is stored: trees, blobs, the manifest, and the trees of what git refuses and of modes.
 
 use std::collections::HashSet;
 
@@ -14,7 +11,7 @@ use super::{Manifest, Refused, TreeMode, fetch, load_tree, modes};
 /// Adds the ids of all objects below a root to `seen`, and does not enter trees that are in it already.
 ///
 /// Trees and manifests are read, blobs are not.
-pub fn reachable(
+fn reachable(
     objects: &dyn Objects,
     root: WorkspaceRoot,
     seen: &mut HashSet<ObjectId>,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::keys::other_spelling;
 use super::{Shape, Value, Vector};
 use crate::effort;
 
@@ -282,5 +281,14 @@ impl<'a> IntoIterator for &'a Map {
 
     fn into_iter(self) -> Iter<'a> {
         self.iter()
+    }
+}
+
+/// The other spelling of a key, since maps made of JSON answer to the keyword and to the string; nothing for other keys.
+fn other_spelling(key: &Value) -> Option<Value> {
+    match key {
+        Value::Keyword(name) => Some(Value::string(name.full())),
+        Value::String(text) => Some(Value::keyword(text.as_str())),
+        _ => None,
     }
 }

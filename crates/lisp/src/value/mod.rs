@@ -16,7 +16,6 @@ mod exception;
 mod function;
 mod hash;
 pub(crate) mod integers;
-mod keys;
 mod lazy;
 mod list;
 mod map;

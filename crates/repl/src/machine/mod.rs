@@ -305,13 +305,7 @@ impl LispMachine {
     /// The turn has ended and is recorded next.
     fn end_turn(&mut self, turn: Turn) {
         let data = serde_json::to_value(&turn).unwrap_or_default();
-        let record = TurnFinished {
-            evaluation_id: self.evaluation,
-            turn: turn.number,
-            data,
-            data_object: None,
-            extra: Extra::default(),
-        };
+        let record = TurnFinished::new(self.evaluation, turn.number, data);
         self.phase = Phase::Ended(Box::new(turn), Box::new(record.into()));
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
-    EvaluationStarted, InnerMessage, Origin, Position, ProgramStarted, Record, RecordBody, SessionCreated,
+    EvaluationStarted, InnerMessage, Position, ProgramStarted, Record, RecordBody, SessionCreated,
 };
 use backstitch_core::machine::{Action, Ending, Event, Machine, Machinery, Past, Wanted};
 use backstitch_core::message::{Content, Message, OptionCall, OptionResult, Part, PolicyName, RoleHint};
@@ -57,29 +57,8 @@ impl Simulation {
         let ids = IdStream::from_seed([3; 32], Arc::new(FixedClock::at(at())));
         let evaluation = ids.next();
         let machinery = LispMachinery::new(agent).unwrap();
-        let created = SessionCreated {
-            session_id: ids.next(),
-            created_at: at(),
-            origin: Origin::Root,
-            seed: Seed::new(7),
-            agent: Json::Null,
-            state: Vec::new(),
-            adopted: None,
-            tags: BTreeMap::new(),
-            extra: Extra::default(),
-        };
-        let started = EvaluationStarted {
-            evaluation_id: evaluation,
-            prompt_ns: "tests".into(),
-            prompt_key: "lisp".into(),
-            fingerprint: None,
-            tools: None,
-            parent_evaluation: None,
-            budget: None,
-            deadline_millis: None,
-            decider: None,
-            extra: Extra::default(),
-        };
+        let created = SessionCreated::new(ids.next(), at(), Seed::new(7));
+        let started = EvaluationStarted::new(evaluation, "tests", "lisp");
         let mut simulation = Self {
             ids,
             evaluation,

@@ -185,7 +185,7 @@ impl Generator {
             if let Some(reservation) = call.reservation {
                 let amounts = reservation.amounts;
                 let reservation = Some(reservation.id);
-                self.push(BudgetCharged { reservation, amounts, extra: Extra::default() });
+                self.push(BudgetCharged::new(reservation, amounts));
             }
             let failed = outcome == CallOutcome::Failed;
             let elapsed_micros = self.rng.below(3_000_000);
@@ -195,15 +195,11 @@ impl Generator {
                 self.push(ResourceChanged::new("spool", json!({ "metres": elapsed_micros })));
             }
             self.push(CallFinished {
-                call_id: payload(&call.message).invocation_id,
-                outcome,
                 root: root.filter(|_| !failed),
-                coverage: None,
                 rescue: root.filter(|_| failed),
-                left_out: Vec::new(),
                 elapsed_micros,
                 summary,
-                extra: Extra::default(),
+                ..CallFinished::new(payload(&call.message).invocation_id, outcome)
             });
             self.boundaries.push(self.position());
         }

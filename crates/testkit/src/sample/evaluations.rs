@@ -130,11 +130,7 @@ impl Generator {
             }
             self.say(message, sidecar.take());
         }
-        self.push(BudgetCharged {
-            reservation: Some(reservation.id),
-            amounts: usage,
-            extra: Extra::default(),
-        });
+        self.push(BudgetCharged::new(Some(reservation.id), usage));
         if plain {
             self.commit();
             if self.by_chance(self.shape.endings) {
@@ -182,18 +178,11 @@ impl Generator {
             true => content::large_text(&mut self.rng),
             false => content::sentence(&mut self.rng, 3),
         };
-        let failure = || EvaluationFailure {
-            kind: "deadline_exceeded".into(),
-            message: "too late".into(),
-            extra: Extra::default(),
-        };
+        let failure = || EvaluationFailure::new("deadline_exceeded", "too late");
         self.push(EvaluationFinished {
-            evaluation_id: running.id,
-            outcome,
             output: (outcome == Outcome::Completed).then(|| json!({ "answer": answer })),
-            output_object: None,
             error: (outcome == Outcome::Failed).then(failure),
-            extra: Extra::default(),
+            ..EvaluationFinished::new(running.id, outcome)
         });
     }
 }

@@ -180,7 +180,7 @@ impl Generator {
         self.commit();
         self.here.paused = Some((reason, call_id));
         let detail = Some(content::sentence(&mut self.rng, 4));
-        self.push(Paused { reason, call_id, detail, offer: None, session: None, extra: Extra::default() });
+        self.push(Paused { call_id, detail, ..Paused::new(reason) });
         self.commit();
     }
 
@@ -232,13 +232,7 @@ impl Generator {
                     value_object: None,
                     extra: Extra::default(),
                 });
-                self.push(TurnFinished {
-                    evaluation_id,
-                    turn,
-                    data,
-                    data_object: None,
-                    extra: Extra::default(),
-                });
+                self.push(TurnFinished::new(evaluation_id, turn, data));
             }
             _ => self.push(note(text)),
         }
@@ -259,18 +253,11 @@ impl Generator {
         self.here = self.cuts[to.number() as usize].clone();
         let reason = Some("a better way".to_owned());
         let root = Some(rescue).filter(|_| self.rng.below(2) == 0);
-        self.push(Rewound {
-            to,
-            root,
-            coverage: None,
-            rescue: Some(rescue),
-            reason,
-            extra: Extra::default(),
-        });
+        self.push(Rewound { root, rescue: Some(rescue), reason, ..Rewound::new(to) });
         self.commit();
         if let Some(root) = root {
             let cause = ObservationCause::Restored;
-            self.push(WorkspaceObserved { root, cause, coverage: None, extra: Extra::default() });
+            self.push(WorkspaceObserved::new(root, cause));
             self.commit();
         }
     }

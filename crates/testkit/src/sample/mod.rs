@@ -19,15 +19,12 @@ mod journal;
 mod kinds;
 mod slices;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{IdStream, SessionId};
-use backstitch_core::journal::{Batch, InboxItem, InboxKind, Note, Origin, SessionCreated};
+use backstitch_core::journal::{Batch, InboxItem, InboxKind, Note, SessionCreated};
 use backstitch_core::rng::Seed;
 use backstitch_core::time::{Clock, FixedClock};
-use serde_json::Value;
 
 pub use journal::{Journal, Shape, conversation, journal, shaped};
 pub use kinds::every_kind;
@@ -56,23 +53,12 @@ pub fn session(seed: u64) -> SessionId {
 
 /// The first record of a session that starts from nothing.
 pub fn created(session: SessionId) -> SessionCreated {
-    SessionCreated {
-        session_id: session,
-        created_at: clock().now(),
-        origin: Origin::Root,
-        seed: Seed::new(7),
-        agent: Value::Null,
-        state: Vec::new(),
-        adopted: None,
-        tags: BTreeMap::new(),
-        extra: Extra::default(),
-    }
+    SessionCreated::new(session, clock().now(), Seed::new(7))
 }
 
 /// A note, which no view looks at.
 pub fn note(text: impl Into<String>) -> Note {
-    let (topic, text) = ("sample".into(), text.into());
-    Note { topic, text, data: Value::Null, data_object: None, extra: Extra::default() }
+    Note::new("sample", text)
 }
 
 /// A batch of notes with these texts.

@@ -51,15 +51,11 @@ impl Writer {
         };
         self.say(evaluation, message);
         self.push(CallFinished {
-            call_id: id,
-            outcome,
             root: (outcome == CallOutcome::Succeeded).then(|| root("after")),
-            coverage: None,
             rescue: (outcome == CallOutcome::Failed).then(|| root("rescue")),
-            left_out: Vec::new(),
             elapsed_micros: 7,
             summary: Some("found".into()),
-            extra: Extra::default(),
+            ..CallFinished::new(id, outcome)
         })
     }
 
@@ -83,7 +79,7 @@ impl Writer {
     }
 
     pub(crate) fn charge(&mut self, reservation: Option<ReservationId>, amounts: Amounts) -> Position {
-        self.push(BudgetCharged { reservation, amounts, extra: Extra::default() })
+        self.push(BudgetCharged::new(reservation, amounts))
     }
 
     pub(crate) fn change<S: Slice>(&mut self, op: StoredOp) -> Position {
@@ -107,14 +103,7 @@ impl Writer {
     }
 
     pub(crate) fn pause(&mut self, reason: PauseReason, call_id: Option<CallId>) -> Position {
-        let position = self.push(Paused {
-            reason,
-            call_id,
-            detail: None,
-            offer: None,
-            session: None,
-            extra: Extra::default(),
-        });
+        let position = self.push(Paused { call_id, ..Paused::new(reason) });
         self.now.pauses.push(call_id);
         position
     }
@@ -125,14 +114,7 @@ impl Writer {
     }
 
     pub(crate) fn rewind(&mut self, to: Position) -> Position {
-        let position = self.push(Rewound {
-            to,
-            root: None,
-            coverage: None,
-            rescue: None,
-            reason: None,
-            extra: Extra::default(),
-        });
+        let position = self.push(Rewound::new(to));
         if let Some((standing, _)) = self.before.get(to.number() as usize) {
             self.now = standing.clone();
         }

@@ -139,22 +139,14 @@ impl<'a> Agent<'a> {
     }
 
     pub(super) fn rewind(&mut self, to: Position, root: Option<WorkspaceRoot>) {
-        let rewound = Rewound {
-            to,
-            root: None,
-            coverage: None,
-            rescue: self.root,
-            reason: None,
-            extra: Extra::default(),
-        };
+        let rewound = Rewound { rescue: self.root, ..Rewound::new(to) };
         self.append(Batch::at(self.at).with(rewound)).unwrap();
         self.root = root;
     }
 
     /// A rewind without a rescue root, which may have been pruned.
     pub(super) fn rewind_softly(&mut self, to: Position, root: WorkspaceRoot) {
-        let rewound =
-            Rewound { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() };
+        let rewound = Rewound::new(to);
         self.append(Batch::at(self.at).with(rewound)).unwrap();
         self.root = Some(root);
     }
@@ -162,15 +154,5 @@ impl<'a> Agent<'a> {
 
 /// The record that a call has succeeded and left these files.
 pub(super) fn succeeded(call_id: CallId, root: WorkspaceRoot) -> CallFinished {
-    CallFinished {
-        call_id,
-        outcome: CallOutcome::Succeeded,
-        root: Some(root),
-        rescue: None,
-        coverage: None,
-        left_out: Vec::new(),
-        elapsed_micros: 1,
-        summary: None,
-        extra: Extra::default(),
-    }
+    CallFinished { root: Some(root), elapsed_micros: 1, ..CallFinished::new(call_id, CallOutcome::Succeeded) }
 }
