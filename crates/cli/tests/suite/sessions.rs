@@ -294,7 +294,7 @@ fn show_says_how_many_tokens_a_cache_was_read_for() {
     {
         let stage = Stage::new();
         let model = crate::stage::scripted(&stage, &json!([{"text": "Done.", "usage": usage(read)}]));
-        stage.run(&["run", "Do it", "--model", &model]).worked();
+        stage.run(&["run", "Do it", "--model", &model]).worked_quietly();
         let shown = stage.run(&["show"]).worked();
         assert!(shown.contains(expected), "{shown}");
         let spent = &stage.json(&["show"])["spent"];
