@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use backstitch_core::ports::{Delta, Store};
+use backstitch_core::ports::Store;
 use backstitch_providers::{Provider, ProviderError, RequestOptions, Target, Thinking};
 use backstitch_runtime::{Agent, LiveKind, Runtime, SessionOptions};
 use backstitch_store::SqliteStore;

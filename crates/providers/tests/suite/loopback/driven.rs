@@ -1,9 +1,8 @@
 //! Through the driver: nothing of what is no answer is recorded, and what is asked again is asked with the same words.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use backstitch_core::journal::{RecordBody, Role};
-use backstitch_core::ports::Delta;
 use backstitch_core::view::JournalView;
 use backstitch_providers::Provider;
 use backstitch_runtime::{Agent, Driver, Runtime, SessionOptions};
