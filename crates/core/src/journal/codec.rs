@@ -11,7 +11,7 @@
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -127,19 +127,24 @@ struct Stored<'a> {
     extra: &'a Extra,
 }
 
+#[derive(Serialize)]
+struct Placed<'a> {
+    position: Position,
+    #[serde(flatten)]
+    stored: Stored<'a>,
+}
+
 /// The fields that every record has.
 const FIELDS: [&str; 4] = ["v", "kind", "at", "data"];
 
 impl Record {
-    /// The record as text. Its place is not in it: that is where the text stands.
+    /// The record as text: one line of JSON with the version of the kind (`v`), `kind`, `at` and `data`. Its place is not in it:
+    /// that is where the text stands. Serde gives the same fields and `position`.
     pub fn encode(&self) -> Result<String, EncodeError> {
         if let Some(field) = FIELDS.into_iter().find(|field| self.extra.get(field).is_some()) {
             return Err(EncodeError::Ambiguous { field });
         }
-        let kind = self.body.kind();
-        let v = version_of(kind).unwrap_or(1);
-        let data = self.body.to_data()?;
-        let text = serde_json::to_string(&Stored { v, kind, at: self.at, data, extra: &self.extra })?;
+        let text = serde_json::to_string(&self.stored()?)?;
         JsonLimits::default().check(text.as_bytes())?;
         // Whether that is a key or only spoken of shows when it is read.
         if text.contains(storable::PRIVATE_KEYS)
@@ -150,6 +155,16 @@ impl Record {
         Ok(text)
     }
 
+    /// The version of the record's kind, in which this program writes it.
+    pub fn version(&self) -> u32 {
+        version_of(self.body.kind()).unwrap_or(1)
+    }
+
+    fn stored(&self) -> Result<Stored<'_>, serde_json::Error> {
+        let (v, kind, data) = (self.version(), self.body.kind(), self.body.to_data()?);
+        Ok(Stored { v, kind, at: self.at, data, extra: &self.extra })
+    }
+
     /// Reads a record within the default limits.
     pub fn decode(position: Position, text: &str) -> Result<Self, DecodeError> {
         Self::decode_within(position, text.as_bytes(), JsonLimits::default())
@@ -158,6 +173,13 @@ impl Record {
     /// Reads a record within these limits.
     pub fn decode_within(position: Position, text: &[u8], limits: JsonLimits) -> Result<Self, DecodeError> {
         decode(position, text, limits).map_err(|problem| DecodeError { position, problem })
+    }
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let stored = self.stored().map_err(serde::ser::Error::custom)?;
+        Placed { position: self.position, stored }.serialize(serializer)
     }
 }
 

@@ -11,6 +11,7 @@ mod large;
 mod lifecycle;
 mod position;
 mod record;
+mod stop;
 
 pub use batch::Batch;
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
@@ -21,13 +22,14 @@ pub use lifecycle::{
 };
 pub use position::{Branch, Point, Position};
 pub use record::{Record, RecordBody};
+pub use stop::{SessionStopped, StopReason};
 
 pub use crate::payload::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, CarriedCall, CarriedEvaluation, CarriedObject,
-    Effect, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Files, Finish,
-    IdempotencyKey, InnerMessage, LeftOut, Outcome, ProcessStarted, ProgramStarted, Provenance,
-    ProviderSidecar, RequestStarted, ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished,
-    WorkspaceRoot,
+    AfterFailure, BudgetCharged, CallFinished, CallOutcome, CallStarted, CarriedCall, CarriedEvaluation,
+    CarriedObject, Effect, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted,
+    Files, Finish, IdempotencyKey, InnerMessage, LeftOut, Outcome, ProcessStarted, ProgramStarted,
+    Provenance, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted, ResourceChanged, Role,
+    StepFinished, TaskFinished, TurnFinished, WorkspaceRoot,
 };
 pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};
 pub(crate) use crate::session::{MessageSlot, place_after, stands_at};

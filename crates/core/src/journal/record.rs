@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Position;
 use super::lifecycle::{Note, Paused, Resolved, Rewound, SessionCreated, WorkspaceObserved};
+use super::stop::SessionStopped;
 use crate::extra::Extra;
 use crate::payload::InnerMessage;
 use crate::payload::ResourceChanged;
@@ -15,6 +16,7 @@ use crate::payload::{
 };
 use crate::payload::{EvaluationFinished, EvaluationResumed, EvaluationStarted, TurnFinished};
 use crate::payload::{ProgramStarted, TaskFinished};
+use crate::payload::{RequestFailed, RequestFinished};
 use crate::session::{Change, SessionError, Slice, SliceOp, SlicePolicy, StoredChange};
 use crate::time::Timestamp;
 
@@ -80,6 +82,10 @@ record_kinds! {
     EvaluationResumed(EvaluationResumed) = "evaluation_resumed", version 1;
     /// A model is about to be asked.
     RequestStarted(RequestStarted) = "request_started", version 1;
+    /// A request was answered.
+    RequestFinished(RequestFinished) = "request_finished", version 1;
+    /// An attempt at a request failed.
+    RequestFailed(RequestFailed) = "request_failed", version 1;
     /// Something was said.
     MessageAppended(InnerMessage) = "message_appended", version 1;
     /// A call is about to run.
@@ -104,6 +110,8 @@ record_kinds! {
     Paused(Paused) = "paused", version 1;
     /// The decision was made.
     Resolved(Resolved) = "resolved", version 1;
+    /// Driving ended before the evaluation did, or on a request from outside.
+    SessionStopped(SessionStopped) = "session_stopped", version 1;
     /// An evaluation has ended.
     EvaluationFinished(EvaluationFinished) = "evaluation_finished", version 1;
     /// A program is about to run.

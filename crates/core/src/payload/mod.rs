@@ -9,6 +9,7 @@ mod finish;
 mod inner_message;
 mod program;
 mod provenance;
+mod request;
 mod resource;
 
 pub use call::{
@@ -22,4 +23,5 @@ pub use finish::Finish;
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
 pub use program::{ProgramStarted, TaskFinished};
 pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
+pub use request::{AfterFailure, RequestFailed, RequestFinished};
 pub use resource::ResourceChanged;

@@ -78,6 +78,14 @@ pub enum FoldProblem {
         /// The evaluation.
         evaluation: EvaluationId,
     },
+    /// It is about a request that was not the last to start in its evaluation.
+    #[error("the last request of evaluation {evaluation} is not that of turn {turn}")]
+    UnknownRequest {
+        /// The evaluation.
+        evaluation: EvaluationId,
+        /// The turn.
+        turn: u64,
+    },
     /// It is about a call that never started.
     #[error("call {call} never started")]
     UnknownCall {

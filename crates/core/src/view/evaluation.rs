@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::FoldProblem;
 use super::recorded::Recorded;
+use super::request::Request;
 use crate::budget::Limits;
 use crate::id::EvaluationId;
 use crate::journal::{
@@ -45,6 +47,8 @@ pub struct Evaluation {
     pub messages: u64,
     /// The request that was started after the last response, if one was.
     pub open_request: Option<Arc<RequestStarted>>,
+    /// The requests to its policy, in order.
+    pub requests: imbl::Vector<Arc<Request>>,
     /// The programs that were started, of an agent that answers with programs.
     pub programs: imbl::Vector<Arc<ProgramStarted>>,
     /// The tasks that its programs have done.
@@ -74,6 +78,7 @@ impl Evaluation {
             accepted: None,
             messages: 0,
             open_request: None,
+            requests: imbl::Vector::new(),
             programs: imbl::Vector::new(),
             tasks: imbl::Vector::new(),
             finished_turns: imbl::Vector::new(),
@@ -105,6 +110,13 @@ impl Evaluation {
         if let Some(millis) = resumed.deadline_millis {
             (self.allotted, self.active) = (Some(Duration::from_millis(millis)), Duration::ZERO);
         }
+    }
+
+    /// The request of a turn that was started last.
+    pub(super) fn edit_request(&mut self, turn: u64) -> Result<&mut Request, FoldProblem> {
+        let unknown = FoldProblem::UnknownRequest { evaluation: self.evaluation_id, turn };
+        let last = self.requests.back_mut().filter(|request| request.started.record.turn == turn);
+        last.map(Arc::make_mut).ok_or(unknown)
     }
 
     /// How it ended; `None` while it has not.

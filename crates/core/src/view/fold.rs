@@ -1,7 +1,7 @@
 //! The fold: from records to everything that is derived from them.
 //!
 //! [`JournalView`] can be folded from a whole journal or grown record by record, with the same result. What a rewind cuts
-//! (state, transcript, evaluations, calls, pauses) is kept apart from what it does not (logs, the ledger, the lineage).
+//! (state, transcript, evaluations, calls, pauses) is kept apart from what it does not (logs, the ledger, the lineage, the last stop).
 //! Whatever does not fit, a gap, a second beginning, a message out of place, is an error: a journal is never folded with
 //! holes in it.
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::error::{FoldError, FoldProblem};
 use super::ledger::Ledger;
 use super::lineage::Lineage;
+use super::stops::Stops;
 use super::visible::Visible;
 use crate::journal::{Files, Origin, Position, Record, RecordBody, Rewound, SessionCreated};
 
@@ -21,6 +22,7 @@ pub struct JournalView {
     pub(super) head: Position,
     pub(super) lineage: Lineage,
     pub(super) ledger: Ledger,
+    pub(super) stops: Stops,
     pub(super) visible: Visible,
 }
 
@@ -80,6 +82,7 @@ impl JournalView {
             head: Position::START.next(),
             lineage: Lineage::default(),
             ledger: Ledger::default(),
+            stops: Stops::default(),
             visible,
         })
     }
@@ -130,6 +133,7 @@ impl JournalView {
 
     fn taken_in(&mut self, record: &Record) {
         self.ledger.take_in(record);
+        self.stops.take_in(self.created.session_id, record);
         self.head = self.head.next();
     }
 }

@@ -9,6 +9,8 @@
 //! | [`Transition`] | messages grouped by decision cycle | `transition` |
 //! | [`ConversationState`] | the transcript grouped by turn | `conversation` |
 //! | [`Evaluation`], [`SessionStatus`] | how far evaluations and the session are | `evaluation` |
+//! | [`Request`] | requests of an evaluation with their attempts | `request` |
+//! | the last stop | why nobody drives the session | `stops` |
 //! | [`Call`], [`Checkpoint`] | calls with derived status, and their boundaries | `call` |
 //! | [`Ledger`] | what was spent | `ledger` |
 
@@ -24,6 +26,8 @@ mod lineage;
 mod query;
 mod reconstruct;
 mod recorded;
+mod request;
+mod stops;
 mod transcript;
 mod transition;
 mod visible;
@@ -36,5 +40,6 @@ pub use fold::JournalView;
 pub use ledger::Ledger;
 pub use lineage::Lineage;
 pub use recorded::Recorded;
+pub use request::Request;
 pub use transcript::{ToolCallRecord, Transcript};
 pub use transition::Transition;

@@ -9,6 +9,7 @@ use super::call::{Call, CallStatus};
 use super::error::FoldProblem;
 use super::evaluation::Evaluation;
 use super::recorded::Recorded;
+use super::request::Request;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
     Decision, EvaluationStarted, Files, InnerMessage, MessageSlot, ObservationCause, Paused, Point, Position,
@@ -93,7 +94,7 @@ impl Visible {
     /// decision, and none was driven before a record that says it goes on.
     fn let_time_pass(&mut self, record: &Record) {
         let (since, was_driven) = (self.last_at.replace(record.at), self.is_driven);
-        self.is_driven = self.pauses.is_empty();
+        self.is_driven = self.pauses.is_empty() && !matches!(record.body, RecordBody::SessionStopped(_));
         let goes_on =
             matches!(record.body, RecordBody::EvaluationResumed(_) | RecordBody::EvaluationStarted(_));
         let Some(since) = since.filter(|_| was_driven && !goes_on) else { return };
@@ -126,7 +127,20 @@ impl Visible {
                 self.edit_evaluation(resumed.evaluation_id)?.go_on(resumed);
             }
             RecordBody::RequestStarted(request) => {
-                self.edit_evaluation(request.evaluation_id)?.open_request = Some(request.clone());
+                let evaluation = self.edit_evaluation(request.evaluation_id)?;
+                evaluation.open_request = Some(request.clone());
+                let started = Recorded::new(session, record, request);
+                evaluation.requests.push_back(Arc::new(Request::new(started)));
+            }
+            RecordBody::RequestFinished(finished) => {
+                let evaluation = self.edit_evaluation(finished.evaluation_id)?;
+                let request = evaluation.edit_request(finished.turn)?;
+                request.finished = Some(Recorded::new(session, record, finished));
+            }
+            RecordBody::RequestFailed(failed) => {
+                let evaluation = self.edit_evaluation(failed.evaluation_id)?;
+                let request = evaluation.edit_request(failed.turn)?;
+                request.failures.push(Recorded::new(session, record, failed));
             }
             RecordBody::EvaluationFinished(finished) => {
                 let ended = finished.evaluation_id;
@@ -217,7 +231,10 @@ impl Visible {
                 self.resources
                     .insert(changed.name.clone(), ResourceStates { first, latest: changed.clone() });
             }
-            RecordBody::BudgetCharged(_) | RecordBody::Rewound(_) | RecordBody::Note(_) => {}
+            RecordBody::BudgetCharged(_)
+            | RecordBody::Rewound(_)
+            | RecordBody::SessionStopped(_)
+            | RecordBody::Note(_) => {}
         }
         Ok(())
     }

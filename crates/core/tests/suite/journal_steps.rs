@@ -6,9 +6,10 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, EvaluationResumed, EvaluationStarted, ObservationCause, Outcome, PauseReason,
-    Position, ProcessStarted, ProgramStarted, RecordBody, Resolved, ResourceChanged, StepFinished,
-    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    AfterFailure, CallOutcome, Decision, EvaluationResumed, EvaluationStarted, Finish, ObservationCause,
+    Outcome, PauseReason, Position, ProcessStarted, ProgramStarted, RecordBody, RequestFinished, Resolved,
+    ResourceChanged, SessionStopped, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved,
+    WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -205,6 +206,15 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         (Action::Request, Some(id)) => {
             let reservation = Some(writer.reservation(tokens(*pick as u64)));
             writer.request(id, reservation);
+            let turn = writer.running(id).turns + 1;
+            for attempt in 1..=(*pick as u32 % 3) {
+                writer.fail_request(id, turn, attempt, AfterFailure::Retry { wait_millis: 10 });
+            }
+            match pick % 5 {
+                0 => _ = writer.push(RequestFinished::new(id, turn, Finish::Stop)),
+                1 => _ = writer.push(SessionStopped::error(id, "network", text.as_str())),
+                _ => {}
+            }
         }
         (Action::Charge, _) => {
             let open = writer.records.iter().rev().filter_map(|record| match &record.body {

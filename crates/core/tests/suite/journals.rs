@@ -13,9 +13,9 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, ReservationId, SessionId};
 use backstitch_core::journal::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, EvaluationFinished, EvaluationStarted,
-    IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason, Paused, Position, Record, RecordBody,
-    RequestStarted, Rewound, SessionCreated, WorkspaceRoot,
+    AfterFailure, BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, EvaluationFinished,
+    EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason, Paused, Position,
+    Record, RecordBody, RequestFailed, RequestStarted, Rewound, SessionCreated, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, RoleHint};
 use backstitch_core::object::Object;

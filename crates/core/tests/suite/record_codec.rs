@@ -70,6 +70,16 @@ proptest! {
         prop_assert_eq!(again.encode().unwrap(), text);
     }
 
+    /// Serde gives the stored form and the place.
+    #[test]
+    fn a_record_is_serialized_as_it_is_stored_with_its_place(record in record()) {
+        let mut value = serde_json::to_value(&record).unwrap();
+        let position = value.as_object_mut().unwrap().remove("position");
+        prop_assert_eq!(position, Some(json!(record.position)));
+        let stored: Value = serde_json::from_str(&record.encode().unwrap()).unwrap();
+        prop_assert_eq!(value, stored);
+    }
+
     #[test]
     fn fields_of_a_newer_version_survive_in_their_order(
         record in record(), top in strategies::object(), inside in strategies::object(),
@@ -144,6 +154,9 @@ fn every_field_of_data_that_has_no_default_is_needed_and_of_its_type() {
         ("session_created", &["session_id", "created_at", "seed"][..]),
         ("evaluation_started", &["evaluation_id", "prompt_ns", "prompt_key"]),
         ("request_started", &["evaluation_id", "turn", "provider", "model"]),
+        ("request_finished", &["evaluation_id", "turn", "attempt", "finish"]),
+        ("request_failed", &["evaluation_id", "turn", "attempt", "kind", "message", "then"]),
+        ("session_stopped", &["reason"]),
         ("message_appended", &["message_id", "evaluation_id", "sequence", "turn", "created_at", "message"]),
         ("call_started", &["call_id", "evaluation_id", "name", "effect", "idempotency_key", "attempt"]),
         ("slice_changed", &["slice", "version", "policy", "op"]),

@@ -6,11 +6,12 @@ use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
+    AfterFailure, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LeftOut,
     Note, ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted,
-    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestStarted, Resolved, ResourceChanged, Rewound,
-    Role, SessionCreated, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestFailed, RequestFinished, RequestStarted,
+    Resolved, ResourceChanged, Rewound, Role, SessionCreated, SessionStopped, StepFinished, StopReason,
+    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::PolicyName;
 use backstitch_core::rng::Seed;
@@ -296,6 +297,49 @@ fn request_started() -> impl Strategy<Value = RequestStarted> {
     )
 }
 
+fn request_finished() -> impl Strategy<Value = RequestFinished> {
+    let more = (option::of(text()), amounts(), any::<u64>());
+    (evaluation_id(), any::<u64>(), any::<u32>(), finish(), more, extra()).prop_map(
+        |(evaluation_id, turn, attempt, finish, (finish_reason, usage, elapsed_millis), extra)| {
+            RequestFinished {
+                evaluation_id,
+                turn,
+                attempt,
+                finish,
+                finish_reason,
+                usage,
+                elapsed_millis,
+                extra,
+            }
+        },
+    )
+}
+
+fn request_failed() -> impl Strategy<Value = RequestFailed> {
+    let then = prop_oneof![
+        Just(AfterFailure::Stop),
+        any::<u64>().prop_map(|wait_millis| AfterFailure::Retry { wait_millis }),
+    ];
+    (evaluation_id(), any::<u64>(), any::<u32>(), (text(), text()), any::<Option<u64>>(), then, extra())
+        .prop_map(|(evaluation_id, turn, attempt, (kind, message), retry_after_millis, then, extra)| {
+            RequestFailed { evaluation_id, turn, attempt, kind, message, retry_after_millis, then, extra }
+        })
+}
+
+fn session_stopped() -> impl Strategy<Value = SessionStopped> {
+    use StopReason::{Error, Released, Shutdown, Signal};
+    let reason = select(vec![Error, Released, Shutdown, Signal]);
+    (reason, option::of(evaluation_id()), option::of(text()), option::of(text()), extra()).prop_map(
+        |(reason, evaluation_id, kind, message, extra)| SessionStopped {
+            reason,
+            evaluation_id,
+            kind,
+            message,
+            extra,
+        },
+    )
+}
+
 fn evaluation_finished() -> impl Strategy<Value = EvaluationFinished> {
     let outcome = select(vec![Outcome::Completed, Outcome::Failed, Outcome::Cancelled, Outcome::Superseded]);
     let error = (text(), text(), extra()).prop_map(|(kind, message, extra)| EvaluationFailure {
@@ -457,6 +501,9 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         evaluation_started().prop_map(RecordBody::from).boxed(),
         resumed.prop_map(RecordBody::from).boxed(),
         request_started().prop_map(RecordBody::from).boxed(),
+        request_finished().prop_map(RecordBody::from).boxed(),
+        request_failed().prop_map(RecordBody::from).boxed(),
+        session_stopped().prop_map(RecordBody::from).boxed(),
         inner_message().prop_map(RecordBody::from).boxed(),
         call_started().prop_map(RecordBody::from).boxed(),
         stored_change().prop_map(RecordBody::from).boxed(),

@@ -23,6 +23,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "journals", sql: include_str!("schema/0001_journals.sql") },
     Migration { number: 2, name: "resources", sql: include_str!("schema/0002_resources.sql") },
+    Migration { number: 3, name: "requests", sql: include_str!("schema/0003_requests.sql") },
 ];
 
 /// The number of the last migration that is known here.
@@ -125,6 +126,6 @@ mod tests {
     #[test]
     fn migrations_are_never_edited() {
         let checksums: Vec<String> = MIGRATIONS.iter().map(|m| m.checksum()[..16].to_owned()).collect();
-        assert_eq!(checksums, ["5078c4362508c7cc", "96ea9b4dbcab60d4"]);
+        assert_eq!(checksums, ["5078c4362508c7cc", "96ea9b4dbcab60d4", "bb220a49b7ba4b4d"]);
     }
 }

@@ -5,8 +5,8 @@ use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    BudgetCharged, EvaluationFailure, EvaluationFinished, EvaluationStarted, InnerMessage, Outcome,
-    ProviderSidecar, RequestStarted,
+    AfterFailure, BudgetCharged, EvaluationFailure, EvaluationFinished, EvaluationStarted, Finish,
+    InnerMessage, Outcome, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted, SessionStopped,
 };
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Clock;
@@ -92,9 +92,21 @@ impl Generator {
         if self.by_chance(self.shape.crashes) {
             self.request();
             self.commit();
+            if self.rng.below(2) == 0 {
+                self.fail_request(1, AfterFailure::Stop);
+                let running = self.here.running.as_ref().expect("an evaluation runs while a model is asked");
+                self.push(SessionStopped::error(running.id, "network", "the line is dead"));
+                self.commit();
+            }
         }
         let reservation = self.request();
         self.commit();
+        let mut attempt = 1;
+        while attempt < 4 && self.by_chance(self.shape.failures) {
+            self.fail_request(attempt, AfterFailure::Retry { wait_millis: 500 });
+            self.commit();
+            attempt += 1;
+        }
         self.answers += 1;
 
         let mut answer = self.builder("tailor");
@@ -130,6 +142,11 @@ impl Generator {
             }
             self.say(message, sidecar.take());
         }
+        if let Some(running) = &self.here.running {
+            let finish = if plain { Finish::Stop } else { Finish::Calls };
+            let finished = RequestFinished::new(running.id, running.turn, finish);
+            self.push(RequestFinished { attempt, usage, ..finished });
+        }
         self.push(BudgetCharged::new(Some(reservation.id), usage));
         if plain {
             self.commit();
@@ -140,6 +157,20 @@ impl Generator {
             }
             self.commit();
         }
+    }
+
+    fn fail_request(&mut self, attempt: u32, then: AfterFailure) {
+        let running = self.here.running.as_ref().expect("an evaluation runs while a model is asked");
+        self.push(RequestFailed {
+            evaluation_id: running.id,
+            turn: running.turn + 1,
+            attempt,
+            kind: "network".into(),
+            message: "the line is dead".into(),
+            retry_after_millis: None,
+            then,
+            extra: Extra::default(),
+        });
     }
 
     fn request(&mut self) -> Reservation {

@@ -7,11 +7,12 @@ use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
-    Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, IdempotencyKey, InnerMessage, LeftOut, Note,
-    ObservationCause, Outcome, PauseReason, Paused, Point, Position, ProcessStarted, ProgramStarted,
-    ProviderSidecar, RequestStarted, Resolved, ResourceChanged, Rewound, StepFinished, TaskFinished,
-    TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    AfterFailure, Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect,
+    EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey,
+    InnerMessage, LeftOut, Note, ObservationCause, Outcome, PauseReason, Paused, Point, Position,
+    ProcessStarted, ProgramStarted, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted,
+    Resolved, ResourceChanged, Rewound, SessionStopped, StepFinished, TaskFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -95,9 +96,18 @@ pub fn every_kind() -> Journal {
     let batches = vec![
         Batch::at(at).with(first),
         objects.add_to(Batch::at(at).with(started).with(say(asked, 0, 0)).with(request)),
+        Batch::at(at).with(request_failed(evaluation)),
         Batch::at(at)
             .with(InnerMessage { provider: Some(sidecar(amounts)), ..say(answer, 1, 1) })
             .with(say(call, 2, 1))
+            .with(RequestFinished {
+                attempt: 2,
+                finish_reason: Some("tool_calls".into()),
+                usage: amounts,
+                elapsed_millis: 1_700,
+                extra: extra.clone(),
+                ..RequestFinished::new(evaluation, 1, Finish::Calls)
+            })
             .with(charged(of_request))
             .with(call_started(call_id, evaluation, session, root, of_call)),
         Batch::at(at).with(ProcessStarted {
@@ -146,6 +156,10 @@ pub fn every_kind() -> Journal {
             offer: Some(Point { session, position: Position::new(3) }),
             session: Some(session),
             extra: extra.clone(),
+        }),
+        Batch::at(at).with(SessionStopped {
+            extra: extra.clone(),
+            ..SessionStopped::error(evaluation, "network", "the line is dead")
         }),
         Batch::at(at).with(EvaluationResumed {
             evaluation_id: evaluation,
@@ -281,6 +295,19 @@ fn sidecar(amounts: Amounts) -> ProviderSidecar {
         finish_reason: Some("tool_calls".into()),
         finish: None,
         usage: Some(amounts),
+        extra: unknown(),
+    }
+}
+
+fn request_failed(evaluation_id: EvaluationId) -> RequestFailed {
+    RequestFailed {
+        evaluation_id,
+        turn: 1,
+        attempt: 1,
+        kind: "rate_limited".into(),
+        message: "too many requests".into(),
+        retry_after_millis: Some(1_500),
+        then: AfterFailure::Retry { wait_millis: 1_600 },
         extra: unknown(),
     }
 }

@@ -74,6 +74,25 @@ impl Writer {
         })
     }
 
+    pub(crate) fn fail_request(
+        &mut self,
+        evaluation_id: EvaluationId,
+        turn: u64,
+        attempt: u32,
+        then: AfterFailure,
+    ) -> Position {
+        self.push(RequestFailed {
+            evaluation_id,
+            turn,
+            attempt,
+            kind: "rate_limited".into(),
+            message: "too many requests".into(),
+            retry_after_millis: None,
+            then,
+            extra: Extra::default(),
+        })
+    }
+
     pub(crate) fn reservation(&mut self, amounts: Amounts) -> Reservation {
         Reservation { id: self.id(), amounts }
     }

@@ -23,8 +23,11 @@ fn directory() -> PathBuf {
 }
 
 /// What a fixture holds: its name, the number of its sessions, and a digest over the texts of all records.
-const FIXTURES: &[(&str, usize, &str)] =
-    &[("store-v1.db", 4, "93005b7a8e8474c1"), ("store-v2.db", 4, "41b112e24f34bbb6")];
+const FIXTURES: &[(&str, usize, &str)] = &[
+    ("store-v1.db", 4, "93005b7a8e8474c1"),
+    ("store-v2.db", 4, "41b112e24f34bbb6"),
+    ("store-v3.db", 4, "bc2e08c952e34b2d"),
+];
 
 #[test]
 #[ignore = "makes the fixture of the newest version, once"]
@@ -82,6 +85,11 @@ fn stores_of_all_versions_are_read() {
             assert_eq!(fs::read(&path).unwrap(), before, "reading {name} has changed it");
         }
         let store = SqliteStore::open(&path).unwrap();
+        let raised: u32 = Connection::open(&path)
+            .unwrap()
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .unwrap();
+        assert_eq!(raised as usize, FIXTURES.len(), "{name} has a version that older programs refuse");
         assert_eq!(count(&store), records, "{name}");
         let ids = block_on(store.sessions()).unwrap();
         assert_eq!(ids.len(), *sessions, "{name}");

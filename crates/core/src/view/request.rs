@@ -1,0 +1,32 @@
+//! Requests of an evaluation, with their attempts.
+
+use super::recorded::Recorded;
+use crate::journal::{RequestFailed, RequestFinished, RequestStarted};
+
+/// A request to a policy: when it was started, the attempts that failed, and the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Its start.
+    pub started: Recorded<RequestStarted>,
+    /// The attempts that failed, in order.
+    pub failures: Vec<Recorded<RequestFailed>>,
+    /// The answer. None for one that is open, was given up or was interrupted, and in journals that do not say.
+    pub finished: Option<Recorded<RequestFinished>>,
+}
+
+impl Request {
+    pub(super) fn new(started: Recorded<RequestStarted>) -> Self {
+        Self { started, failures: Vec::new(), finished: None }
+    }
+
+    /// The number of attempts whose end is recorded.
+    pub fn attempts(&self) -> u32 {
+        let failed = u32::try_from(self.failures.len()).unwrap_or(u32::MAX);
+        self.finished.as_ref().map_or(failed, |finished| finished.record.attempt)
+    }
+
+    /// The attempt that failed last.
+    pub fn last_failure(&self) -> Option<&RequestFailed> {
+        self.failures.last().map(|failure| &*failure.record)
+    }
+}

@@ -1,0 +1,2 @@
+-- Journals may hold records of the kinds `request_finished`, `request_failed` and `session_stopped`, which programs of
+-- version 2 refuse. No table changes.
