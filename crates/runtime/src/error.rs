@@ -262,6 +262,23 @@ pub enum RuntimeError {
 }
 
 impl RuntimeError {
+    /// A stable word for the kind of error; of a policy's error, the policy's own.
+    pub fn kind(&self) -> &str {
+        match self.cause() {
+            Self::Policy(error) => &error.kind,
+            Self::Store(StoreError::Full { .. }) => "store_full",
+            Self::Store(StoreError::Replaced { .. }) => "store_replaced",
+            Self::Store(_) => "store",
+            Self::LeaseLost { .. } => "lease_lost",
+            Self::Poisoned { .. } => "poisoned",
+            Self::Workspace(_) | Self::NoWorkspace { .. } => "workspace",
+            Self::PromptMismatch { .. } => "prompt_mismatch",
+            Self::Process(_) => "process",
+            Self::ShuttingDown => "shutdown",
+            _ => "error",
+        }
+    }
+
     /// The error itself, where it is shared.
     pub fn cause(&self) -> &Self {
         match self {

@@ -51,6 +51,7 @@ pub fn assert_same(one: &JournalView, other: &JournalView, what: &str) {
     assert_eq!(calls(one), calls(other), "{what}: the calls");
     assert_eq!(one.checkpoints(), other.checkpoints(), "{what}: the checkpoints");
     assert_eq!(one.pause(), other.pause(), "{what}: the pause");
+    assert_eq!((one.stopped(), one.last_stop()), (other.stopped(), other.last_stop()), "{what}: the stop");
     for driver in [Driver::Present, Driver::Absent] {
         assert_eq!(one.status(driver), other.status(driver), "{what}: the status");
     }

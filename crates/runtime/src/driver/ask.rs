@@ -10,7 +10,8 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestStarted,
+    Batch, BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestFinished,
+    RequestStarted,
 };
 use backstitch_core::machine::{Ending, Event, Machine, Shown};
 use backstitch_core::ports::{Answer, Delta, Deltas, Question, RequestInfo};
@@ -30,7 +31,8 @@ use crate::spans;
 
 /// What came of asking.
 enum Asked {
-    Answered(Box<Answer>),
+    /// With the attempt that was answered.
+    Answered(Box<Answer>, u32),
     Stopped,
     Cancelled,
     OutOfTime,
@@ -69,18 +71,25 @@ impl Driver {
         let began = self.live.clock().monotonic();
         let span = spans::request(self.live.id(), turn, &info);
         let asked = self.asked(evaluation, question, info).instrument(span.clone()).await;
-        match asked.inspect_err(|error| spans::failed(&span, kind_of(error)))? {
-            Asked::Answered(mut answer) => {
+        match asked.inspect_err(|error| spans::failed(&span, error.kind()))? {
+            Asked::Answered(mut answer, attempt) => {
                 crash_point!("ask.after");
                 answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
                 spans::answered(&span, &answer, self.agent.contents);
+                let millis = millis(self.live.clock().monotonic().saturating_sub(began));
+                let finished = RequestFinished {
+                    attempt,
+                    finish_reason: answer.provider.as_ref().and_then(|sidecar| sidecar.finish_reason.clone()),
+                    usage: answer.usage,
+                    elapsed_millis: millis,
+                    ..RequestFinished::new(evaluation, turn, answer.finish.clone())
+                };
                 if reservation.is_some() {
-                    let millis = millis(self.live.clock().monotonic().saturating_sub(began));
                     answer.usage = answer.usage.plus(Amounts { millis, ..Amounts::ZERO });
                 }
                 note_finish(&mut answer, described);
                 let output = answer.output.clone();
-                let messages = self.record_answer(evaluation, turn, *answer, reservation).await?;
+                let messages = self.record_answer(finished, *answer, reservation).await?;
                 machine.take_in(Event::Answered { messages: messages.clone(), output });
                 self.settle_answer(evaluation, &messages, machine).await
             }
@@ -187,10 +196,12 @@ impl Driver {
             () = self.stop.cancelled() => Ok(Asked::Stopped),
             () = self.wait_for_cancel(evaluation) => Ok(Asked::Cancelled),
             answer = self.with_retries(evaluation, question, info) => match answer {
-                Ok(answer) => Ok(Asked::Answered(Box::new(answer))),
-                Err(error) if error.kind == WAITS => Ok(Asked::Waits(error.message)),
-                Err(error) if error.kind == CONTENT_FILTER => Ok(Asked::Withheld(error.message)),
-                Err(error) => Err(error.into()),
+                Ok((answer, attempt)) => Ok(Asked::Answered(Box::new(answer), attempt)),
+                Err(RuntimeError::Policy(error)) if error.kind == WAITS => Ok(Asked::Waits(error.message)),
+                Err(RuntimeError::Policy(error)) if error.kind == CONTENT_FILTER => {
+                    Ok(Asked::Withheld(error.message))
+                }
+                Err(error) => Err(error),
             },
             () = out_of_time => Ok(Asked::OutOfTime),
         }
@@ -199,13 +210,12 @@ impl Driver {
     /// Records an answer as one batch. It goes to the store with what comes next, and before anything that it wants is done.
     async fn record_answer(
         &self,
-        evaluation: EvaluationId,
-        turn: u64,
+        finished: RequestFinished,
         mut answer: Answer,
         reservation: Option<Reservation>,
     ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
         let policy = self.agent.policy.name();
-        let finish = std::mem::take(&mut answer.finish);
+        let (evaluation, turn) = (finished.evaluation_id, finished.turn);
         let (mut provider, usage) = (answer.provider.take(), answer.usage);
         if let Some(sidecar) = &mut provider
             && sidecar.usage.is_none()
@@ -226,9 +236,10 @@ impl Driver {
                 }
                 let mut batch = Batch::at(self.live.clock().now());
                 push_changes(&mut batch, &prepared)?;
-                if let Finish::Other(word) = &finish {
+                if let Finish::Other(word) = &finished.finish {
                     batch.push(unknown_finish(evaluation, turn, word));
                 }
+                batch.push(finished);
                 if reservation.is_some() || usage != Amounts::ZERO {
                     let reservation = reservation.map(|reservation| reservation.id);
                     let amounts = usage.plus(Amounts::ONE_TURN);
@@ -241,14 +252,6 @@ impl Driver {
 
     fn is_out_of_time(&self, evaluation: EvaluationId) -> bool {
         self.live.deadline(evaluation).is_some_and(|deadline| self.live.clock().now() >= deadline)
-    }
-}
-
-/// A stable word for what went wrong.
-fn kind_of(error: &RuntimeError) -> &str {
-    match error {
-        RuntimeError::Policy(error) => &error.kind,
-        _ => "runtime",
     }
 }
 

@@ -181,7 +181,12 @@ impl Driver {
     /// Drives an evaluation from where its journal stands to its end, or to a pause.
     pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
+        self.live.set_driven(true);
         let ended = boxed(|| self.drive_on(evaluation)).instrument(span.clone()).await;
+        if let Err(error) = &ended {
+            self.record_stop(evaluation, error).await;
+        }
+        self.live.set_driven(false);
         if let Ok(Ended::Failed { failure, .. }) = &ended {
             spans::failed(&span, &failure.kind);
         }

@@ -24,6 +24,7 @@ mod question;
 mod recover;
 mod retry;
 mod save;
+mod stop;
 mod supersede;
 
 use std::sync::{Arc, Mutex, PoisonError};

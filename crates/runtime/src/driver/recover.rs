@@ -74,6 +74,20 @@ impl Driver {
             extra: Extra::default(),
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
+        let ended = self.recover_and_drive(evaluation, options, drift).await;
+        if let Err(error) = &ended {
+            self.record_stop(evaluation, error).await;
+        }
+        ended
+    }
+
+    /// Continues an evaluation that is recorded as resumed.
+    async fn recover_and_drive(
+        &self,
+        evaluation: EvaluationId,
+        options: ResumeOptions,
+        drift: Drift,
+    ) -> Result<Ended, RuntimeError> {
         self.set_deadline(evaluation).await;
         let fidelity = options.fidelity;
         *self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner) = ResumeOptions {

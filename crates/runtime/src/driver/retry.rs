@@ -2,15 +2,23 @@
 //!
 //! The waits grow, and a part of each is chance, so that many that were turned away at once do not come back at once. The chance is
 //! the session's: a session that is repeated waits the same. Whoever was told how long to wait waits that long, and a little more.
+//!
+//! Each failed attempt is recorded: before the wait that follows it, or with the end that it brings about.
 
 use std::time::Duration;
 
+use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::ports::{Answer, PolicyError, Question, RequestInfo};
+use backstitch_core::journal::{AfterFailure, RequestFailed};
+use backstitch_core::ports::{Answer, Question, RequestInfo};
 use backstitch_core::rng::{Rng, Seed};
 
 use super::Driver;
+use super::drive::millis;
+use crate::error::RuntimeError;
 use crate::events::{LiveKind, Retry};
+use crate::live::Durable;
+use crate::policy::WAITS;
 
 /// How often, and after which waits, a policy that could not answer is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,24 +54,45 @@ impl Backoff {
 }
 
 impl Driver {
-    /// Asks, and asks again when that may help. No wait lasts longer than the evaluation.
+    /// Asks, and asks again when that may help. No wait lasts longer than the evaluation. Returns the answer with the number of the
+    /// attempt that was answered.
     pub(super) async fn with_retries(
         &self,
         evaluation: EvaluationId,
         question: Question,
         info: RequestInfo,
-    ) -> Result<Answer, PolicyError> {
-        let backoff = self.agent.backoff;
-        let mut chance = chance_of(self.live.seed().await, question.turn);
+    ) -> Result<(Answer, u32), RuntimeError> {
+        let (backoff, turn) = (self.agent.backoff, question.turn);
+        let mut chance = chance_of(self.live.seed().await, turn);
         for attempt in 0_u32.. {
-            let error = match self.agent.policy.decide(question.clone(), info.clone()).await {
-                Err(error) if error.retryable && attempt < backoff.retries => error,
-                other => return other,
+            let mut error = match self.agent.policy.decide(question.clone(), info.clone()).await {
+                Ok(answer) => return Ok((answer, attempt + 1)),
+                // Nothing failed: a person has not answered yet.
+                Err(error) if error.kind == WAITS => return Err(error.into()),
+                Err(error) => error,
             };
+            error.message = self.recordable(&error.message);
+            let failed = |then| RequestFailed {
+                evaluation_id: evaluation,
+                turn,
+                attempt: attempt + 1,
+                kind: error.kind.clone(),
+                message: error.message.clone(),
+                retry_after_millis: error.retry_after.map(millis),
+                then,
+                extra: Extra::default(),
+            };
+            if !error.retryable || attempt >= backoff.retries {
+                let failed = failed(AfterFailure::Stop);
+                self.live.record_when(vec![failed.into()], Durable::WithNext).await?;
+                return Err(error.into());
+            }
             let mut wait = backoff.wait(attempt, error.retry_after, chance.unit());
             if let Some(deadline) = self.live.deadline(evaluation) {
                 wait = wait.min(deadline.since(self.live.clock().now()));
             }
+            let failed = failed(AfterFailure::Retry { wait_millis: millis(wait) });
+            self.live.record(vec![failed.into()]).await?;
             tracing::warn!(
                 kind = error.kind,
                 attempt = attempt + 1,
@@ -72,7 +101,7 @@ impl Driver {
             );
             self.live.publish(LiveKind::Retry(Box::new(Retry {
                 evaluation,
-                turn: question.turn,
+                turn,
                 attempt: attempt + 1,
                 wait,
                 kind: error.kind,

@@ -16,6 +16,22 @@ pub fn describe(record: &Record) -> Option<String> {
         RecordBody::EvaluationResumed(resumed) => {
             format!("resumed by {}", resumed.owner.as_deref().unwrap_or("someone"))
         }
+        RecordBody::RequestFailed(failed) => {
+            let then = match failed.then.wait() {
+                Some(wait) => format!("retry in {:.1} s", wait.as_secs_f64()),
+                None => "no retry".to_owned(),
+            };
+            let message = one_line(&failed.message, 200);
+            let (turn, attempt) = (failed.turn, failed.attempt);
+            format!("turn {turn}: attempt {attempt} failed ({}): {message}; {then}", failed.kind)
+        }
+        RecordBody::RequestFinished(finished) if finished.attempt > 1 => {
+            format!("  answered at attempt {}", finished.attempt)
+        }
+        RecordBody::SessionStopped(stopped) => match (&stopped.kind, &stopped.message) {
+            (Some(kind), Some(message)) => format!("stopped ({kind}): {}", one_line(message, 200)),
+            _ => format!("stopped ({})", stopped.reason.as_str()),
+        },
         RecordBody::MessageAppended(message) => return message_line(message),
         RecordBody::CallStarted(started) => match (started.session, started.attempt) {
             (Some(session), 1) => format!("  {} runs in {}", started.name, short(session)),

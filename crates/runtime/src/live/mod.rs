@@ -23,12 +23,12 @@ use std::sync::{Arc, PoisonError, Weak};
 use backstitch_core::crash_point;
 use backstitch_core::execution::{ExecutionState, ResourceSnapshot, Resources};
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated};
+use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated, SessionStopped, StopReason};
 use backstitch_core::ports::{Claim, Lease, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
-use backstitch_core::view::JournalView;
+use backstitch_core::view::{Driver, JournalView, SessionStatus};
 use tokio::sync::{Mutex, MutexGuard, RwLock};
 use tokio_util::task::TaskTracker;
 
@@ -79,6 +79,8 @@ pub struct LiveSession {
     state: Arc<Mutex<LiveState>>,
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     status: AtomicU8,
+    /// Whether an evaluation is driven here. It stays so when whoever drives it is dropped.
+    is_driven: AtomicBool,
     /// Whether everything is held until the session is asked something for the first time.
     until_asked: AtomicBool,
     /// Where events are published.
@@ -268,6 +270,7 @@ impl LiveSession {
             resources,
             files: Arc::default(),
             files_are_lent: AtomicBool::new(false),
+            is_driven: AtomicBool::new(false),
             until_asked: AtomicBool::new(false),
             channel: Arc::new(Channel::new(view.session_id(), view.head())),
             state: Arc::new(Mutex::new(LiveState {
@@ -375,12 +378,32 @@ impl LiveSession {
         self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).insert(evaluation, deadline);
     }
 
+    /// Says whether an evaluation is driven here.
+    pub(crate) fn set_driven(&self, is_driven: bool) {
+        self.is_driven.store(is_driven, Ordering::SeqCst);
+    }
+
+    /// Records why nobody drives the session from here on. It is stored with what comes next, or when the session is released.
+    pub async fn record_stop(&self, reason: StopReason) -> Result<(), RuntimeError> {
+        let latest = self.state().await.view.latest_evaluation().map(|latest| latest.evaluation_id);
+        self.record_when(vec![SessionStopped::new(reason, latest).into()], Durable::WithNext).await
+    }
+
     /// Gives the session back, with everything that was done made durable. Calls that were dropped have ended before.
     pub async fn release(&self) -> Result<(), RuntimeError> {
         self.abandoned.wait().await;
+        if self.is_driven.swap(false, Ordering::SeqCst) && self.is_interrupted().await {
+            // If it cannot be recorded, flushing tells why.
+            let _ = self.record_stop(StopReason::Released).await;
+        }
         let flushed = self.flush().await;
         self.state().await.execution.resources.close();
         self.given_back(flushed).await
+    }
+
+    /// Whether an evaluation is open that waits for nothing.
+    async fn is_interrupted(&self) -> bool {
+        self.state().await.view.status(Driver::Absent) == SessionStatus::Interrupted
     }
 
     /// Gives the session back, and leaves its resources to whoever lent them.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Decision, Position};
+use backstitch_core::journal::{Decision, PauseReason, Position, StopReason};
 use backstitch_core::ports::Workspace;
 use tokio::sync::{oneshot, watch};
 
 use super::Run;
 use crate::agent::{Agent, AgentWorkspace};
-use crate::driver::{Mission, ResumeOptions};
+use crate::driver::{Ended, Mission, ResumeOptions};
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
@@ -205,6 +205,11 @@ impl Runtime {
             };
             let ended = evaluator.run(agent.bound(), &session, begin, announce).await;
             let id = session.id();
+            let is_paused = matches!(&ended, Ok(Ended::Paused { reason: PauseReason::Asked, .. }));
+            if is_paused && registry.stop.is_cancelled() {
+                // If it cannot be recorded, releasing the session tells why.
+                let _ = session.record_stop(StopReason::Shutdown).await;
+            }
             let ended = match (ended, session.release().await) {
                 (Ok(_), Err(error)) => Err(error),
                 (ended, _) => ended,

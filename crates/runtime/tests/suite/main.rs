@@ -3,6 +3,7 @@
 
 mod adoption;
 mod asking;
+mod attempts;
 mod callers;
 mod captures;
 mod checkpoints;

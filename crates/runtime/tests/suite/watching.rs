@@ -157,7 +157,8 @@ async fn records_and_pieces_come_in_the_order_in_which_they_happened() {
     let mut expected = vec!["session_created".to_owned()];
     expected.extend(["evaluation_started", "message_appended", "request_started"].map(str::to_owned));
     expected.extend(words);
-    expected.extend(["message_appended", "slice_changed", "evaluation_finished"].map(str::to_owned));
+    let ends = ["message_appended", "request_finished", "slice_changed", "evaluation_finished"];
+    expected.extend(ends.map(str::to_owned));
     assert_eq!(kinds, expected);
 }
 
