@@ -181,6 +181,8 @@ pub mod agent_file;
 mod open;
 #[cfg(feature = "store")]
 pub mod stores;
+#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+pub mod testing;
 #[cfg(feature = "tools")]
 pub mod tools;
 
@@ -191,16 +193,22 @@ pub use tokio_util::sync::CancellationToken;
 
 /// What most programs need: `use backstitch::prelude::*`.
 pub mod prelude {
-    pub use backstitch_core::id::{CallId, EvaluationId, IdStream, MessageId, SessionId};
-    pub use backstitch_core::message::{Message, MessageBuilder, OptionResultBuilder};
-    pub use backstitch_core::session::{
-        Capture, Draft, Event, Items, Session, Slice, SliceOp, SlicePolicy, Snapshot,
-    };
-    pub use backstitch_core::time::{Clock, FixedClock, Timestamp};
+    #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
+    pub use crate::open::{OpenError, OpenRuntime};
+    pub use backstitch_core::budget::Limits;
+    pub use backstitch_core::id::{CallId, EvaluationId, SessionId};
+    pub use backstitch_core::journal::PauseReason;
+    pub use backstitch_core::session::{Event, Items, Session, Slice};
     pub use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
+    pub use backstitch_core::view::SessionStatus;
     pub use backstitch_macros::{Slice, tool};
     pub use backstitch_repl::{LispAgent, Signature};
-    pub use backstitch_runtime::SystemClock;
+    pub use backstitch_runtime::{
+        Agent, Ended, EventStream, LiveEvent, LiveKind, Mission, PointSpec, ResumeOptions, Run, Runtime,
+        RuntimeError, SessionEvent, SessionOptions, SubAgent, Tools,
+    };
+    pub use schemars::JsonSchema;
+    pub use tokio_util::sync::CancellationToken;
 }
 
 /// The examples of the README, as tests.

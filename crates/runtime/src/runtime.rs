@@ -10,13 +10,13 @@ use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    Decision, InboxId, InboxItem, InboxKind, Outcome, Position, Record, Resolved,
+    Decision, InboxId, InboxItem, InboxKind, Origin, Outcome, Position, Record, Resolved,
 };
 use backstitch_core::ports::{Claim, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
-use backstitch_core::view::{Checkpoint, JournalView};
+use backstitch_core::view::{Checkpoint, Driver as Presence, JournalView, SessionStatus};
 use serde_json::Value;
 
 use crate::adapters::{Adapters, NoAdapters};
@@ -191,6 +191,35 @@ impl Runtime {
     /// Everything that follows from a session's journal, without holding it.
     pub async fn view(&self, session: SessionId) -> Result<JournalView, RuntimeError> {
         load_view(&*self.store, session, None).await
+    }
+
+    /// All sessions of the store, the oldest first. Those of sub-agents are among them.
+    pub async fn sessions(&self) -> Result<Vec<SessionId>, RuntimeError> {
+        self.store.sessions().await.map_err(RuntimeError::Store)
+    }
+
+    /// What a session is doing: running somewhere, paused, interrupted or idle.
+    pub async fn status(&self, session: SessionId) -> Result<SessionStatus, RuntimeError> {
+        let holder = self.store.holder(session).await.map_err(RuntimeError::Store)?;
+        let driver = if holder.is_some() { Presence::Present } else { Presence::Absent };
+        Ok(self.view(session).await?.status(driver))
+    }
+
+    /// The sessions that have not answered and that no process drives: after a crash, those to resume. Sub-agents are left out,
+    /// since their parents resume them.
+    pub async fn interrupted(&self) -> Result<Vec<SessionId>, RuntimeError> {
+        let mut interrupted = Vec::new();
+        for session in self.sessions().await? {
+            let view = self.view(session).await?;
+            let is_root = !matches!(view.created().origin, Origin::Call { .. });
+            if is_root
+                && view.status(Presence::Absent) == SessionStatus::Interrupted
+                && self.status(session).await? == SessionStatus::Interrupted
+            {
+                interrupted.push(session);
+            }
+        }
+        Ok(interrupted)
     }
 
     /// The boundaries of all calls of a session: where it can be looked at, gone back to and forked from.

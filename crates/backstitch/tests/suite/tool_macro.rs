@@ -193,7 +193,8 @@ fn the_specification_says_what_the_function_says() {
 #[tokio::test]
 async fn hooks_are_called_with_key_and_arguments() {
     let tool = send_letter();
-    let ids = IdStream::from_seed([3; 32], std::sync::Arc::new(FixedClock::default()));
+    let clock = std::sync::Arc::new(backstitch::time::FixedClock::default());
+    let ids = backstitch::id::IdStream::from_seed([3; 32], clock);
     let key = IdempotencyKey::new(ids.next(), ids.next());
     let reconcile = tool.reconcile.unwrap();
     let arguments = Map::from_iter([("to".to_owned(), json!("me"))]);

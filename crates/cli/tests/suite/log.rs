@@ -7,7 +7,7 @@ use backstitch::ports::Owner;
 use backstitch::prelude::*;
 use backstitch::rng::Seed;
 use backstitch::store::SqliteStore;
-use backstitch::{LiveSession, Surroundings, entropy};
+use backstitch::{LiveSession, Surroundings, SystemClock, entropy};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, last_line};

@@ -1,7 +1,7 @@
 //! The commit of a call: what can still fail it, what no longer can, and what it routes to whom.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backstitch_core::execution::{PreparedRestore, ResourceSnapshot, Resources, Scope, Snapshotable};

@@ -1,6 +1,6 @@
 //! Prompts, evaluated: sections that are read and opened, evaluations that take the place of others, and what a resume goes on with.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use backstitch_core::journal::{Effect, Outcome, RecordBody, Role};
 use backstitch_core::message::PolicyName;

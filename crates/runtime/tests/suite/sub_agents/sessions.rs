@@ -1,7 +1,7 @@
 //! An agent works in a session of its own: how it begins, answers, fails, and is gone on with.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 use backstitch_core::journal::{Effect, Origin, RecordBody};
 use backstitch_core::message::{Arguments, PolicyName};

@@ -1,0 +1,177 @@
+//! Running one tool in memory, for the tests of tool authors.
+//!
+//! ```
+//! use backstitch::prelude::*;
+//! use backstitch::testing::ToolTest;
+//! use serde_json::json;
+//!
+//! /// Greets somebody.
+//! #[tool(effect = "pure")]
+//! async fn greet(
+//!     /// The name.
+//!     name: String,
+//! ) -> Result<String, ToolError> {
+//!     Ok(format!("Hello, {name}!"))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let tested = ToolTest::new().call(greet(), json!({"name": "Ada"})).await?;
+//! assert!(tested.succeeded());
+//! assert_eq!(tested.text(), "Hello, Ada!");
+//! # Ok(())
+//! # }
+//! ```
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
+use backstitch_runtime::{Agent, Ended, FunctionPolicy, Runtime, SystemClock};
+use backstitch_store::MemoryStore;
+use serde_json::Value;
+
+use crate::execution::Resources;
+use crate::journal::{Effect, PauseReason, Role};
+use crate::message::{Arguments, PolicyName};
+use crate::ports::{Answer, FilePath, Filesystem, WriteMode};
+use crate::session::{BoxError, Items, SessionError, Slice};
+use crate::tool::{ContextError, Tool, ToolContext, ToolResult, WorkspaceUse};
+use crate::view::JournalView;
+
+/// The tool that makes the state which the tested tool finds.
+const SEED: &str = "seed_state_of_test";
+
+type Seed = Box<dyn FnOnce(&ToolContext) -> Result<(), ContextError> + Send>;
+
+/// A tool, files and state, without model, durable store or directory.
+#[derive(Default)]
+pub struct ToolTest {
+    files: Vec<(String, Vec<u8>)>,
+    state: Vec<Seed>,
+    resources: Option<Arc<dyn Fn() -> Resources + Send + Sync>>,
+}
+
+impl ToolTest {
+    /// Without files and state.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file to the workspace.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
+        self.files.push((path.into(), content.as_ref().to_owned()));
+        self
+    }
+
+    /// Adds an item to the state that the tool finds.
+    #[must_use]
+    pub fn state<S: Slice>(mut self, item: S) -> Self {
+        self.state.push(Box::new(move |context| context.append(item)));
+        self
+    }
+
+    /// Gives the tool resources.
+    #[must_use]
+    pub fn resources(mut self, resources: impl Fn() -> Resources + Send + Sync + 'static) -> Self {
+        self.resources = Some(Arc::new(resources));
+        self
+    }
+
+    /// Calls the tool once, as a model would. A tool that needs approval is approved.
+    pub async fn call(self, tool: impl Into<Tool>, arguments: Value) -> Result<Tested, BoxError> {
+        let store = Arc::new(MemoryStore::new());
+        let files = Arc::new(MemoryFilesystem::new());
+        for (path, content) in &self.files {
+            files.write_bytes(&FilePath::new(path)?, content, WriteMode::Overwrite)?;
+        }
+        let workspace = Arc::new(MemoryWorkspace::new(files.clone(), store.clone()));
+        let tool = tool.into();
+        let (name, text) = (tool.name().to_string(), arguments.to_string());
+        let caller = FunctionPolicy::new(PolicyName::new("test")?, move |question| {
+            let answer = match question.turn {
+                1 => Answer::default().call(SEED, Arguments::from_text("{}")),
+                2 => Answer::default().call(&*name, Arguments::from_text(&*text)),
+                _ => Answer::text("done"),
+            };
+            async move { Ok(answer) }
+        });
+        let seed = seed(self.state)?;
+        let mut agent = Agent::new("testing/tool").policy(caller).tools([seed, tool]).workspace(workspace);
+        if let Some(resources) = self.resources {
+            agent = agent.resources(move || resources());
+        }
+        let runtime = Runtime::new(store);
+        let mut run = runtime.start(&agent, "test").await?;
+        while let Ended::Paused { reason: PauseReason::Approval, call: Some(call), .. } = run.ended().await? {
+            runtime.approve(run.session(), call).await?;
+            run = runtime.resume(run.session(), &agent).await?;
+        }
+        let ended = run.ended().await?;
+        Ok(Tested { view: runtime.view(run.session()).await?, files, ended })
+    }
+}
+
+fn seed(state: Vec<Seed>) -> Result<Tool, BoxError> {
+    let state = Mutex::new(state);
+    let tool = Tool::builder(SEED, "Makes the state that a test begins with.")?;
+    let tool = tool.effect(Effect::Pure).workspace(WorkspaceUse::None);
+    Ok(tool.handler(move |context: ToolContext, (): ()| {
+        let seeds = std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner));
+        async move {
+            for seed in seeds {
+                seed(&context)?;
+            }
+            Ok(ToolResult::ok("made"))
+        }
+    }))
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct Tested {
+    view: JournalView,
+    files: Arc<MemoryFilesystem>,
+    ended: Ended,
+}
+
+impl Tested {
+    /// Whether the call succeeded. One that did not left no trace in files and state.
+    pub fn succeeded(&self) -> bool {
+        self.result().is_some_and(|(success, _)| success)
+    }
+
+    /// The result as the model reads it: what the tool returned, or its error.
+    pub fn text(&self) -> String {
+        self.result().map(|(_, text)| text).unwrap_or_default()
+    }
+
+    /// How the session of the test ended; a pause when the tool waits for something else than an approval.
+    pub fn ended(&self) -> &Ended {
+        &self.ended
+    }
+
+    /// The text of a file after the call; `None` when there is none, or when it is no text.
+    pub fn file(&self, path: &str) -> Option<String> {
+        let path = FilePath::new(path).ok()?;
+        String::from_utf8(self.files.read_bytes(&path).ok()?).ok()
+    }
+
+    /// The items of a slice after the call.
+    pub fn all<S: Slice>(&self) -> Result<Items<S>, SessionError> {
+        self.view.session(Arc::new(SystemClock::new())).all::<S>()
+    }
+
+    /// The whole journal, folded.
+    pub fn view(&self) -> &JournalView {
+        &self.view
+    }
+
+    fn result(&self) -> Option<(bool, String)> {
+        let transcript = self.view.transcript().ok()?;
+        let results = transcript.all().iter().filter(|message| message.role() == Role::Tool);
+        let last = results.filter(|message| message.turn == 2).last()?;
+        let success = last.message.option_result().is_some_and(|result| result.error_type.is_none());
+        Some((success, last.content()))
+    }
+}
