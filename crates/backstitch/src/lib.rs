@@ -8,8 +8,10 @@
 //!
 //! ```
 //! use std::sync::Arc;
+//! use backstitch::id::IdStream;
 //! use backstitch::prelude::*;
-//! use backstitch::session::append_all;
+//! use backstitch::session::{Snapshot, append_all};
+//! use backstitch::time::FixedClock;
 //! use serde::{Deserialize, Serialize};
 //!
 //! #[derive(Debug, PartialEq, Serialize, Deserialize, Slice)]
@@ -47,19 +49,12 @@
 //! ```
 //!
 //! What a model may call is a [tool](macro@tool): a function with a description. Files of a workspace, and a shell, have
-//! tools [already](tools). The [`ToolRunner`] makes each call a transaction:
+//! tools [already](tools). Each call is a transaction over state and files, which [`testing`] shows in memory:
 //!
 //! ```
-//! use std::sync::Arc;
-//! use backstitch::filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
-//! use backstitch::ports::{Filesystem, Workspace, WriteMode};
+//! use backstitch::ports::WriteMode;
 //! use backstitch::prelude::*;
-//! use backstitch::store::MemoryStore;
-//! use backstitch::{CallEnd, Tools, tools};
-//! # use backstitch::{CallRequest, LiveSession, Surroundings, ToolRunner};
-//! # use backstitch::journal::{EvaluationStarted, Origin, SessionCreated};
-//! # use backstitch::message::{Arguments, Content, OptionCall, PolicyName};
-//! # use serde_json::json;
+//! use backstitch::testing::ToolTest;
 //!
 //! /// Cuts the thread, and fails.
 //! #[tool(effect = "workspace")]
@@ -68,49 +63,17 @@
 //!     /// Where to cut.
 //!     row: u32,
 //! ) -> Result<String, ToolError> {
-//!     let path = FilePath::new("seam.txt")?;
-//!     context.filesystem()?.write_bytes(&path, format!("cut at row {row}").as_bytes(), WriteMode::Overwrite)?;
+//!     let text = format!("cut at row {row}");
+//!     context.filesystem()?.write_bytes(&"seam.txt".parse()?, text.as_bytes(), WriteMode::Overwrite)?;
 //!     Err(ToolError::new("the scissors are blunt"))
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let store = Arc::new(MemoryStore::new());
-//! let files = Arc::new(MemoryFilesystem::new());
-//! let workspace = Arc::new(MemoryWorkspace::new(files.clone(), store.clone()));
-//! let tools = Tools::new(tools::file_tools().into_iter().chain([cut_thread()]))?;
-//! # let clock = Arc::new(SystemClock::new());
-//! # let ids = backstitch::entropy::fresh_ids(clock.clone())?;
-//! # let surroundings = Surroundings {
-//! #     store, clock, owner: backstitch::ports::Owner::new("example"), resources: Default::default(), workspace: Some(workspace),
-//! # };
-//! # let created = SessionCreated {
-//! #     session_id: ids.next(), created_at: ids.clock().now(), origin: Origin::Root, seed: backstitch::rng::Seed::new(1),
-//! #     agent: json!(null), state: Vec::new(), adopted: None, tags: Default::default(), extra: Default::default(),
-//! # };
-//! # let live = LiveSession::create(surroundings, created, |_| {}).await?;
-//! # let evaluation: EvaluationId = ids.next();
-//! # live.record(vec![EvaluationStarted {
-//! #     evaluation_id: evaluation, prompt_ns: "docs".into(), prompt_key: "tools".into(), fingerprint: None,
-//! #     tools: None, parent_evaluation: None, budget: None, deadline_millis: None, decider: None,
-//! #     extra: Default::default(),
-//! # }.into()]).await?;
-//! # let runner = ToolRunner::new(live.clone(), tools);
-//! # let (live, runner, ids) = (&live, &runner, &ids);
-//! # let call = |name: &'static str, arguments: serde_json::Value| async move {
-//! #     let call_id: CallId = ids.next();
-//! #     let arguments = Arguments::from_object(arguments.as_object().cloned().unwrap());
-//! #     let said = Message::new(PolicyName::new("model").unwrap(), Content::OptionCall(OptionCall::new(call_id, name, arguments.clone())));
-//! #     live.say(evaluation, 1, vec![said]).await.unwrap();
-//! #     runner.run(CallRequest::new(call_id, evaluation, name, arguments).in_turn(1, None)).await.unwrap()
-//! # };
-//!
-//! // `call` runs a tool as a model would have it run.
-//! let end = call("write_file", json!({"path": "seam.txt", "text": "sewn"})).await;
-//! assert!(matches!(end, CallEnd::Succeeded(_)));
-//! let end = call("cut_thread", json!({"row": 7})).await;
-//! assert!(matches!(end, CallEnd::Failed(_)));
-//! assert_eq!(files.read_bytes(&FilePath::new("seam.txt")?)?, b"sewn"); // as if it had never run
+//! let test = ToolTest::new().file("seam.txt", "sewn");
+//! let tested = test.call(cut_thread(), serde_json::json!({"row": 7})).await?;
+//! assert!(!tested.succeeded());
+//! assert_eq!(tested.file("seam.txt").as_deref(), Some("sewn")); // as if it had never run
 //! # Ok(())
 //! # }
 //! ```
@@ -122,13 +85,16 @@
 //! | [`slices`] | the slices that Backstitch itself keeps |
 //! | [`journal`], [`view`] | what happened, and what follows from it |
 //! | [`ports`], [`filesystem`] | the traits behind which the world lies, and the rules of files |
+//! | [`Driver`] | one evaluation of a session, step by step |
 //! | [`prompt`], [`Evaluator`] | what a model is told, and `evaluate(prompt, session, resume)` |
 //! | [`execution`], [`mod@tool`] | all mutable state under one root, and what a model may call |
 //! | [`tools`] | tools that are there already |
 //! | [`providers`] | models of OpenAI, Anthropic and Gemini, and scripts that stand in for them |
 //! | [`agent_file`] | agents as TOML files |
 //! | [`store`], [`workspace`] | where sessions are kept, and host directories |
-//! | [`Runtime`], [`Driver`], [`Agent`] | sessions on a store, and what drives them from a mission to an answer |
+//! | [`Runtime`], [`Agent`], [`Run`] | the front door: sessions on a store, what drives them, and watching that |
+//! | [`testing`] | one tool in memory, for tests |
+//! | [`stores`] | where the stores of projects are |
 //! | [`LispAgent`], [`repl`], [`lisp`] | agents that answer with programs, what they are shown of their past, the language |
 //! | [`machine`] | an evaluation without IO: told what happened, says what to do |
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |

@@ -10,7 +10,7 @@ use backstitch_core::execution::Resources;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    Decision, InboxId, InboxItem, InboxKind, Origin, Outcome, Position, Record, Resolved,
+    Decision, InboxId, InboxItem, InboxKind, Origin, Outcome, Position, Record, RecordBody, Resolved,
 };
 use backstitch_core::ports::{Claim, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
@@ -193,9 +193,31 @@ impl Runtime {
         load_view(&*self.store, session, None).await
     }
 
-    /// All sessions of the store, the oldest first. Those of sub-agents are among them.
+    /// The sessions of the store, the oldest first. Those of sub-agents are left out: their parents name them.
     pub async fn sessions(&self) -> Result<Vec<SessionId>, RuntimeError> {
-        self.store.sessions().await.map_err(RuntimeError::Store)
+        let mut sessions = Vec::new();
+        for session in self.store.sessions().await.map_err(RuntimeError::Store)? {
+            let first = self.store.read(session, Position::START, 1).await.map_err(RuntimeError::Store)?;
+            let is_child = first.first().is_some_and(|record| {
+                matches!(&record.body, RecordBody::SessionCreated(created)
+                    if matches!(created.origin, Origin::Call { .. }))
+            });
+            if !is_child {
+                sessions.push(session);
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// The state of a session as it is durable now: `state.all::<T>()` gives the items of a slice. It is a copy.
+    pub async fn state(&self, session: SessionId) -> Result<Session, RuntimeError> {
+        Ok(self.view(session).await?.session(self.clock.clone()))
+    }
+
+    /// The calls of a session that wait for a decision.
+    pub async fn waiting_calls(&self, session: SessionId) -> Result<Vec<CallId>, RuntimeError> {
+        let view = self.view(session).await?;
+        Ok(view.pauses().filter_map(|pause| pause.call_id).collect())
     }
 
     /// What a session is doing: running somewhere, paused, interrupted or idle.
@@ -205,17 +227,11 @@ impl Runtime {
         Ok(self.view(session).await?.status(driver))
     }
 
-    /// The sessions that have not answered and that no process drives: after a crash, those to resume. Sub-agents are left out,
-    /// since their parents resume them.
+    /// The sessions that have not answered and that no process drives: after a crash, those to resume.
     pub async fn interrupted(&self) -> Result<Vec<SessionId>, RuntimeError> {
         let mut interrupted = Vec::new();
         for session in self.sessions().await? {
-            let view = self.view(session).await?;
-            let is_root = !matches!(view.created().origin, Origin::Call { .. });
-            if is_root
-                && view.status(Presence::Absent) == SessionStatus::Interrupted
-                && self.status(session).await? == SessionStatus::Interrupted
-            {
+            if self.status(session).await? == SessionStatus::Interrupted {
                 interrupted.push(session);
             }
         }

@@ -1,6 +1,8 @@
 //! The example programs run, offline, and print what they promise.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod programs;
+
 use std::process::Command;
 
 #[test]

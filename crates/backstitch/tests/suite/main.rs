@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agent_files;
+mod door;
 mod file_tools;
 #[path = "../../../runtime/tests/suite/harness.rs"]
 mod harness;

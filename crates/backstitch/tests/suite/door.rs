@@ -1,0 +1,190 @@
+//! The front door, as a newcomer uses it: the prelude and nothing else.
+
+use std::path::Path;
+
+use backstitch::prelude::*;
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+#[derive(Debug, Serialize, Deserialize, Slice)]
+#[slice(name = "door_stitch")]
+struct Stitch {
+    row: u32,
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Report {
+    stitches: u32,
+}
+
+/// Sews a row.
+#[tool(effect = "workspace")]
+async fn sew(
+    context: ToolContext,
+    /// The row.
+    row: u32,
+) -> Result<String, ToolError> {
+    context.output("sewing\n");
+    context.append(Stitch { row })?;
+    let text = format!("{} rows", context.all::<Stitch>()?.len());
+    let mode = backstitch::ports::WriteMode::Overwrite;
+    context.filesystem()?.write_bytes(&"seam.txt".parse()?, text.as_bytes(), mode)?;
+    Ok(text)
+}
+
+/// Sends the coat.
+#[tool(approval, workspace = "none")]
+async fn send() -> Result<String, ToolError> {
+    Ok("sent".to_owned())
+}
+
+fn script(place: &Path, name: &str, text: &str) -> String {
+    let path = place.join(name);
+    std::fs::write(&path, text).unwrap();
+    format!("scripted:{}", path.display())
+}
+
+const SEWING: &str = r#"
+[[reply]]
+text = "I sew."
+[[reply.call]]
+name = "sew"
+arguments = { row = 1 }
+
+[[reply]]
+text = '{"stitches": 1}'
+output = { stitches = 1 }
+"#;
+
+fn tailor(place: &TempDir) -> Agent {
+    Agent::new("tailor")
+        .model(script(place.path(), "sewing.toml", SEWING))
+        .instructions("You mend seams.")
+        .tools([sew(), send()])
+        .workspace(place.path().join("shop"))
+        .answers_with::<Report>()
+}
+
+#[tokio::test]
+async fn an_agent_is_started_followed_asked_again_rewound_and_forked() {
+    let place = TempDir::new().unwrap();
+    let runtime = Runtime::at(place.path().join("store/store.db")).unwrap();
+    let agent = tailor(&place);
+    let mut run = runtime.start(&agent, "Mend the hem").await.unwrap();
+    let (mut positions, mut output) = (Vec::new(), String::new());
+    while let Some(event) = run.next().await {
+        assert!(!event.to_string().contains('\n'), "{event}");
+        positions.extend(event.record().map(|record| record.position.number()));
+        if let Some(LiveKind::Output { text, .. }) = event.live().map(|event| &event.kind) {
+            output.push_str(text);
+        }
+    }
+    assert_eq!(positions, (0..positions.len() as u64).collect::<Vec<_>>(), "every record, in order");
+    assert_eq!(output, "sewing\n");
+    assert_eq!(run.answer::<Report>().await.unwrap(), Report { stitches: 1 });
+    assert_eq!(run.answer::<Report>().await.unwrap(), Report { stitches: 1 }, "more than once");
+    assert!(matches!(run.answer::<String>().await, Err(RuntimeError::AnswerType { .. })));
+    let session = run.session();
+    let seam = place.path().join("shop/seam.txt");
+    assert_eq!(std::fs::read_to_string(&seam).unwrap(), "1 rows");
+    assert_eq!(runtime.state(session).await.unwrap().all::<Stitch>().unwrap().len(), 1);
+    assert_eq!(runtime.sessions().await.unwrap(), [session]);
+    assert_eq!(runtime.status(session).await.unwrap(), SessionStatus::Idle);
+
+    let again = runtime.ask(session, &agent, "Now the sleeve").await.unwrap();
+    assert_eq!(again.answer::<Report>().await.unwrap(), Report { stitches: 1 });
+    assert_eq!(std::fs::read_to_string(&seam).unwrap(), "2 rows");
+
+    let fork = agent.clone().workspace(place.path().join("other"));
+    let forked = runtime.fork(session, &fork, PointSpec::Head).await.unwrap();
+    assert_eq!(std::fs::read_to_string(place.path().join("other/seam.txt")).unwrap(), "2 rows");
+    runtime.rewind(session, &agent, PointSpec::Start, None).await.unwrap();
+    assert!(!seam.exists());
+    assert_eq!(runtime.state(session).await.unwrap().all::<Stitch>().unwrap().len(), 0);
+    assert_eq!(runtime.state(forked).await.unwrap().all::<Stitch>().unwrap().len(), 2);
+    runtime.undo(session, &agent).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&seam).unwrap(), "2 rows");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_is_approved_or_denied() {
+    let place = TempDir::new().unwrap();
+    let sending =
+        "[[reply]]\n[[reply.call]]\nname = \"send\"\narguments = {}\n\n[[reply]]\ntext = \"Done.\"\n";
+    let model = script(place.path(), "sending.toml", sending);
+    let agent = Agent::new("tailor").model(model).tools([send()]);
+    let runtime = Runtime::in_memory();
+    for approve in [true, false] {
+        let run = runtime.start(&agent, "Send it").await.unwrap();
+        let ended = run.ended().await.unwrap();
+        assert!(matches!(ended, Ended::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
+        let session = run.session();
+        let call = runtime.waiting_calls(session).await.unwrap()[0];
+        match approve {
+            true => runtime.approve(session, call).await.unwrap(),
+            false => runtime.deny(session, call, "not today").await.unwrap(),
+        }
+        let run = runtime.resume(session, &agent).await.unwrap();
+        assert_eq!(run.answer::<String>().await.unwrap(), "Done.");
+        let view = runtime.view(session).await.unwrap();
+        let said = view.transcript().unwrap().all().iter().map(|one| one.content()).collect::<Vec<_>>();
+        assert_eq!(said.iter().any(|text| text == "sent"), approve, "{said:?}");
+        assert_eq!(said.iter().any(|text| text.contains("not today")), !approve, "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_agent_is_said_before_anything_is_stored() {
+    let place = TempDir::new().unwrap();
+    let runtime = Runtime::in_memory();
+    let wrong = [
+        (Agent::new("tailor"), "has no model"),
+        (Agent::new("tailor").model("nonsense"), "cannot be opened"),
+        (Agent::new("tailor").model("scripted:/nowhere/at/all.toml"), "cannot be opened"),
+        (tailor(&place).tools([sew()]), "two tools called sew"),
+        (tailor(&place).workspace("/proc/1/nothing"), "cannot be opened"),
+    ];
+    for (agent, words) in wrong {
+        let error = runtime.start(&agent, "Sew").await.unwrap_err();
+        assert!(error.to_string().contains(words), "{error} ({words})");
+    }
+    let error = runtime.start(&tailor(&place), Mission::new(Vec::new())).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::EmptyMission), "{error}");
+    assert!(runtime.sessions().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn runs_go_on_without_readers_and_stop_when_they_are_told_to() {
+    let place = TempDir::new().unwrap();
+    let slow = "[[reply]]\ntext = \"Slowly.\"\ndelay_ms = 30000\n";
+    let slow = Agent::new("slow").model(script(place.path(), "slow.toml", slow));
+    let runtime = Runtime::at(place.path().join("store/store.db")).unwrap();
+    let agent = tailor(&place);
+    let session = runtime.start(&agent, "Mend the hem").await.unwrap().session();
+    // The run was dropped. Another reader sees it end.
+    let mut events = runtime.events(session);
+    loop {
+        let event = events.next().await.unwrap().unwrap();
+        if event.record().is_some_and(|record| record.body.kind() == "evaluation_finished") {
+            break;
+        }
+    }
+    let paused = runtime.start(&slow, "Wait").await.unwrap();
+    paused.pause();
+    let ended = paused.ended().await.unwrap();
+    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    let cancelled = runtime.start(&slow, "Wait").await.unwrap();
+    cancelled.cancel().await.unwrap();
+    let ended = cancelled.ended().await.unwrap();
+    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(matches!(cancelled.cancel().await, Err(RuntimeError::NothingToCancel { .. })));
+
+    let (one, other) =
+        (runtime.start(&slow, "Wait").await.unwrap(), runtime.start(&slow, "Wait").await.unwrap());
+    runtime.shutdown().await;
+    for run in [one, other] {
+        let ended = run.ended().await.unwrap();
+        assert!(matches!(ended, Ended::Paused { .. }), "{ended:?}");
+    }
+    assert!(matches!(runtime.start(&slow, "Wait").await, Err(RuntimeError::ShuttingDown)));
+}

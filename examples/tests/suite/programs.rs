@@ -1,0 +1,175 @@
+//! The three programs of the front door, run and killed as their users would.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const WORKFLOW: &str = env!("CARGO_BIN_EXE_workflow");
+
+fn printed(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{out}{err}")
+}
+
+#[test]
+fn the_coder_changes_files_and_state_and_gives_a_typed_answer() {
+    let place = TempDir::new().unwrap();
+    let project = place.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    std::fs::write(project.join("notes.txt"), "Coat.\nTODO: close the seam\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_coder")).arg(&project).output().unwrap();
+    let text = printed(&output);
+    assert!(output.status.success(), "{text}");
+    assert_eq!(std::fs::read_to_string(project.join("notes.txt")).unwrap(), "Coat.\nThe seam is closed.\n");
+    assert!(text.contains("Closed the seam. (notes.txt)"), "{text}");
+    assert!(text.contains("notes.txt:2: close the seam"), "{text}");
+}
+
+fn workflow(command: &str, store: &Path) -> Output {
+    Command::new(WORKFLOW).arg(command).arg(store).output().unwrap()
+}
+
+/// Starts the workflow, kills it once it has printed a line with these words, and says whether it got there.
+fn killed_at(words: &str, command: &str, store: &Path) -> bool {
+    let mut child = Command::new(WORKFLOW).arg(command).arg(store).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let reached = lines.map_while(Result::ok).any(|line| line.contains(words));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reached
+}
+
+#[test]
+fn the_workflow_is_killed_resumed_and_approved_and_publishes_once() {
+    for words in ["session ", "calls research", "looking up seams", "looking up threads"] {
+        let place = TempDir::new().unwrap();
+        let store = place.path().join("store/store.db");
+        assert!(killed_at(words, "start", &store), "{words}");
+        let resumed = workflow("resume", &store);
+        assert_eq!(resumed.status.code(), Some(3), "{words}: {}", printed(&resumed));
+        // Resuming does not decide.
+        assert_eq!(workflow("resume", &store).status.code(), Some(3), "{words}");
+        let board = store.with_extension("board");
+        assert!(!board.exists(), "{words}: nothing is published before the approval");
+        let approved = workflow("approve", &store);
+        assert!(approved.status.success(), "{words}: {}", printed(&approved));
+        let done = workflow("resume", &store);
+        assert!(
+            done.status.success() && printed(&done).contains("It is out."),
+            "{words}: {}",
+            printed(&done)
+        );
+        let published = std::fs::read_to_string(&board).unwrap();
+        assert_eq!(published.lines().count(), 1, "{words}: {published}");
+    }
+}
+
+#[test]
+fn a_call_that_is_denied_is_not_made() {
+    let place = TempDir::new().unwrap();
+    let store = place.path().join("store/store.db");
+    assert_eq!(workflow("start", &store).status.code(), Some(3));
+    assert!(workflow("deny", &store).status.success());
+    let done = workflow("resume", &store);
+    assert!(done.status.success(), "{}", printed(&done));
+    assert!(!store.with_extension("board").exists());
+}
+
+/// The running service, killed when it is dropped.
+struct Service {
+    child: Child,
+    address: String,
+    resumed: usize,
+}
+
+impl Service {
+    fn start(store: &Path) -> Self {
+        let mut child =
+            Command::new(env!("CARGO_BIN_EXE_service")).arg(store).stdout(Stdio::piped()).spawn().unwrap();
+        let mut resumed = 0;
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            resumed += usize::from(line.starts_with("resumed "));
+            if let Some(address) = line.strip_prefix("listening on ") {
+                return Self { child, address: address.to_owned(), resumed };
+            }
+        }
+        panic!("the service did not listen");
+    }
+
+    fn connect(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        stream
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let mut text = String::new();
+        self.connect("GET", path, "").read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{text}");
+        serde_json::from_str(body).unwrap()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn sixty_streaming_sessions_survive_a_kill_of_their_service() {
+    const SESSIONS: usize = 60;
+    let place = TempDir::new().unwrap();
+    let store = place.path().join("store/store.db");
+    let service = Service::start(&store);
+    let ids: Vec<String> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..SESSIONS)
+            .map(|number| {
+                let service = &service;
+                scope.spawn(move || {
+                    let stream = service.connect("POST", "/sessions", &format!("Mission {number}"));
+                    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+                    assert!(lines.any(|line| line == "event: started"), "{number}");
+                    let id = lines.next().unwrap();
+                    let id = id.strip_prefix("data: ").unwrap().to_owned();
+                    // Records stream while the session runs.
+                    assert!(lines.any(|line| line == "event: record"), "{number}");
+                    id
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    let before = service.get("/sessions");
+    assert_eq!(before.as_array().unwrap().len(), SESSIONS);
+    drop(service);
+
+    let service = Service::start(&store);
+    assert!(service.resumed > 0, "the service was killed before its sessions had ended");
+    let until = Instant::now() + Duration::from_secs(60);
+    for id in &ids {
+        let answer = loop {
+            let answer = service.get(&format!("/sessions/{id}"));
+            if answer["status"] == "idle" {
+                break answer;
+            }
+            assert!(Instant::now() < until, "{answer}");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(answer["answer"], "Six words, of which four come first.", "{answer}");
+    }
+}
