@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let script = concat!("scripted:", env!("CARGO_MANIFEST_DIR"), "/coder/script.toml");
     let model = arguments.next().unwrap_or_else(|| script.to_owned());
 
-    let runtime = Runtime::at(directory.with_extension("store/store.db"))?;
+    let runtime = Runtime::at(directory.with_extension("store").join("store.db"))?;
     let agent = Agent::new("coder")
         .model(model)
         .instructions("You finish what the comments of a project leave to be done.")

@@ -35,7 +35,7 @@ fn publish(board: PathBuf) -> Result<Tool, Box<dyn Error>> {
         /// The text.
         text: String,
     }
-    let tool = Tool::builder("publish", "Publishes a text. Readers see it at once.")?.approval();
+    let tool = Tool::builder("publish", "Publishes a text. Readers see it at once.")?.needs_approval();
     Ok(tool.handler(move |context: ToolContext, Text { text }: Text| {
         let board = board.clone();
         async move {

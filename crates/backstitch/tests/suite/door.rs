@@ -57,8 +57,9 @@ output = { stitches = 1 }
 "#;
 
 fn tailor(place: &TempDir) -> Agent {
+    // The replies of a script are those of a session: twice, for a mission and a follow-up.
     Agent::new("tailor")
-        .model(script(place.path(), "sewing.toml", SEWING))
+        .model(script(place.path(), "sewing.toml", &SEWING.repeat(2)))
         .instructions("You mend seams.")
         .tools([sew(), send()])
         .workspace(place.path().join("shop"))
