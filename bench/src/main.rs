@@ -8,6 +8,7 @@
 #![allow(clippy::print_stderr, reason = "errors of the command line belong there")]
 
 mod agent;
+mod alone;
 mod core;
 mod lisp;
 mod measure;
@@ -45,6 +46,15 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| matches!(argument.as_str(), "-h" | "--help")) {
         println!("{}", usage());
         return ExitCode::SUCCESS;
+    }
+    if let [flag, name] = arguments.as_slice()
+        && flag == alone::FLAG
+    {
+        let row = [agent::ALONE, store::ALONE].into_iter().flatten().find(|(known, _)| known == name);
+        return row.map_or(ExitCode::from(2), |(_, measure)| {
+            measure(&mut Report::new());
+            ExitCode::SUCCESS
+        });
     }
     let known = |name: &String| GROUPS.iter().find(|(group, ..)| group == name);
     if let Some(unknown) = arguments.iter().find(|name| known(name).is_none()) {

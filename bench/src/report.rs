@@ -34,7 +34,12 @@ impl Report {
 
     /// Prints how many times as much one thing is as another.
     pub(crate) fn ratio(&mut self, metric: &str, params: Value, value: f64) {
-        self.line(metric, params, json!(ratio(value)), "ratio");
+        self.precise(metric, params, value, "ratio");
+    }
+
+    /// Prints a number of any unit, to the hundredth.
+    pub(crate) fn precise(&mut self, metric: &str, params: Value, value: f64, unit: &str) {
+        self.line(metric, params, json!(ratio(value)), unit);
     }
 
     /// Prints a number of any unit.

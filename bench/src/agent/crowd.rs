@@ -20,8 +20,16 @@ const LATENCY: Duration = Duration::from_millis(50);
 /// Turns with a call; one more answer ends each session.
 const TURNS: usize = 2;
 
+pub(super) const NAME: &str = "agent.crowd";
+
+pub(super) fn run(report: &mut Report) {
+    if let Err(error) = measure(report) {
+        eprintln!("agent: {error}");
+    }
+}
+
 /// Runs all sessions side by side on one durable store. Alone, a session would take `LATENCY` for each of its answers.
-pub(super) fn run(report: &mut Report) -> Result<(), Failed> {
+fn measure(report: &mut Report) -> Result<(), Failed> {
     let threads = 2;
     let executor =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;

@@ -1,6 +1,8 @@
-//! Agents on a durable store: what a turn costs, what going on after a crash does, what many at once take, and what requests cost.
+//! Agents on a durable store: what a turn costs, also late in a long session, what resuming after a crash does, what many at once
+//! take, and what requests cost.
 
 mod crowd;
+mod length;
 mod model;
 mod render;
 
@@ -15,11 +17,14 @@ use backstitch_runtime::{Agent, Driver, ResumeOptions, Runtime, SessionOptions, 
 use backstitch_store::SqliteStore;
 use serde_json::{Map, json};
 
+use crate::alone::{self, Alone};
 use crate::measure::{Samples, Scope};
 use crate::report::{Report, ratio};
 
 const TURNS: usize = 100;
 const STEPS: usize = 1_000;
+
+pub(crate) const ALONE: &[Alone] = &[(crowd::NAME, crowd::run)];
 
 pub(crate) fn run(report: &mut Report) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -31,6 +36,9 @@ pub(crate) fn run(report: &mut Report) {
         if let Err(error) = recovery(report).await {
             eprintln!("agent: {error}");
         }
+        if let Err(error) = length::run(report).await {
+            eprintln!("agent: {error}");
+        }
         if let Err(error) = model::turns(report).await {
             eprintln!("agent: {error}");
         }
@@ -38,9 +46,7 @@ pub(crate) fn run(report: &mut Report) {
             eprintln!("agent: {error}");
         }
     });
-    if let Err(error) = crowd::run(report) {
-        eprintln!("agent: {error}");
-    }
+    alone::run(crowd::NAME);
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;

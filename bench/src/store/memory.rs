@@ -1,4 +1,6 @@
-//! What sessions take in memory: how much the process grows with many of them.
+//! What sessions take in memory: how much a process grows with many of them.
+//!
+//! Each row is measured in a process of its own: memory that earlier work has freed would be reused, and hide what is taken.
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::Store;
@@ -10,13 +12,8 @@ use super::{claim, open, temporary, write};
 use crate::memory::resident;
 use crate::report::Report;
 
-pub(crate) fn run(report: &mut Report) {
-    idle(report);
-    loaded(report);
-}
-
 /// Views of a session with 100 messages, read again for each.
-fn loaded(report: &mut Report) {
+pub(super) fn loaded(report: &mut Report) {
     const COPIES: usize = 300;
     let journal = sample::conversation(33);
     let directory = temporary();
@@ -44,7 +41,7 @@ fn loaded(report: &mut Report) {
 }
 
 /// Sessions that are held, and nothing else.
-fn idle(report: &mut Report) {
+pub(super) fn idle(report: &mut Report) {
     const SESSIONS: u64 = 800;
     let directory = temporary();
     let store = open(&directory);

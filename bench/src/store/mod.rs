@@ -18,12 +18,17 @@ use backstitch_testkit::block_on;
 use backstitch_testkit::sample::Journal;
 use tempfile::TempDir;
 
+use crate::alone::{self, Alone};
 use crate::report::Report;
+
+pub(crate) const ALONE: &[Alone] =
+    &[("store.memory_idle", memory::idle), ("store.memory_loaded", memory::loaded)];
 
 /// Measures the group.
 pub(crate) fn run(report: &mut Report) {
-    // First, because what was freed before would hide what is taken.
-    memory::run(report);
+    for (name, _) in ALONE {
+        alone::run(name);
+    }
     append::run(report);
     growth::run(report);
     resume::run(report);
