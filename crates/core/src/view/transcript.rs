@@ -3,14 +3,13 @@
 //! It is the slice of [`InnerMessage`]s that every session holds, and so it can be read from a live session, from a journal
 //! and from a lone snapshot alike. The order of evaluations is that of the journal.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
 use super::call::CallStatus;
 use crate::id::{CallId, EvaluationId};
-use crate::journal::{InnerMessage, Provenance};
+use crate::journal::{InnerMessage, Provenance, Role};
 use crate::message::OptionCall;
 use crate::session::{Carried, Items, Session, SessionError, Snapshot};
 
@@ -37,17 +36,36 @@ pub struct Transcript {
     messages: Items<InnerMessage>,
     /// What the journal knows beside the messages, for exports.
     carried: Carried,
-    /// Made at the first question that needs it, and shared by clones.
+    /// Built by the first query that needs it, shared by clones, and carried along by [`Transcript::push`].
     index: Arc<OnceLock<Index>>,
 }
 
-/// Where to find what is asked for, so that asking about every message takes a pass and not a pass each.
-#[derive(Debug, Default)]
+/// Where to find what is asked for, so that asking about every message takes a pass and not a pass each. Its collections are
+/// persistent: the index of a longer transcript costs what is new in it.
+#[derive(Debug, Clone, Default)]
 struct Index {
-    /// The places of each evaluation's messages.
-    evaluations: HashMap<EvaluationId, Vec<usize>>,
+    /// The messages of each evaluation.
+    evaluations: imbl::OrdMap<EvaluationId, Items<InnerMessage>>,
     /// What the result of each call says.
-    results: HashMap<CallId, CallStatus>,
+    results: imbl::OrdMap<CallId, CallStatus>,
+    /// How many answers there are, and which is the last one.
+    answers: usize,
+    last_answer: Option<(EvaluationId, u64)>,
+}
+
+impl Index {
+    fn add(&mut self, message: &Arc<InnerMessage>) {
+        self.evaluations.entry(message.evaluation_id).or_default().extend([message.clone()]);
+        if let Some(result) = message.message.option_result() {
+            self.results.insert(result.invocation_id, CallStatus::of(result));
+        }
+        if message.role() == Role::Assistant {
+            let answer = (message.evaluation_id, message.turn);
+            if self.last_answer.replace(answer) != Some(answer) {
+                self.answers += 1;
+            }
+        }
+    }
 }
 
 impl Snapshot {
@@ -85,10 +103,29 @@ impl Transcript {
         &self.messages
     }
 
+    /// Adds a message at the end. What is known of the messages before it is kept, so this costs the same at any length.
+    pub fn push(&mut self, message: Arc<InnerMessage>) {
+        let index = self.index.get().cloned().map(|mut index| {
+            index.add(&message);
+            index
+        });
+        self.index = Arc::new(index.map_or_else(OnceLock::new, OnceLock::from));
+        self.messages.extend([message]);
+    }
+
     /// The messages of one evaluation.
     pub fn inner_messages(&self, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
-        let places = self.index().evaluations.get(&evaluation).map_or(&[][..], Vec::as_slice);
-        places.iter().filter_map(|place| self.messages.get(*place).cloned()).collect()
+        self.index().evaluations.get(&evaluation).map_or_else(Vec::new, |all| all.iter().cloned().collect())
+    }
+
+    /// The messages of one evaluation, shared with this transcript.
+    pub fn of_evaluation(&self, evaluation: EvaluationId) -> Items<InnerMessage> {
+        self.index().evaluations.get(&evaluation).cloned().unwrap_or_default()
+    }
+
+    /// How many answers there are, in all evaluations. The messages of one answer stand together.
+    pub fn answers(&self) -> usize {
+        self.index().answers
     }
 
     /// The evaluations in the order in which they started.
@@ -136,12 +173,7 @@ impl Transcript {
     fn index(&self) -> &Index {
         self.index.get_or_init(|| {
             let mut index = Index::default();
-            for (place, message) in self.messages.iter().enumerate() {
-                index.evaluations.entry(message.evaluation_id).or_default().push(place);
-                if let Some(result) = message.message.option_result() {
-                    index.results.insert(result.invocation_id, CallStatus::of(result));
-                }
-            }
+            self.messages.iter().for_each(|message| index.add(message));
             index
         })
     }

@@ -133,6 +133,39 @@ fn a_transcript_is_read_from_journal_session_and_snapshot_alike() {
     }
 }
 
+#[test]
+fn a_transcript_that_grows_answers_as_one_that_is_read_at_once() {
+    let mut writer = Writer::new(1);
+    let (one, other) = (writer.start(), writer.start());
+    writer.say(one, parts(RoleHint::System, "be brief"));
+    let calls = writer.answer(one, "let me see", &["{}", "[]"]);
+    writer.say(one, result(calls[1], json!("found")));
+    writer.answer(other, "and here", &["{}"]);
+    writer.say(one, failure(calls[0], "torn"));
+    let whole = writer.view().transcript().unwrap();
+    // Whether something was asked before a message came makes no difference.
+    for asked_after in 0..=whole.all().len() {
+        let mut grown = Transcript::default();
+        for (place, message) in whole.all().iter().enumerate() {
+            if place >= asked_after {
+                let before = grown.clone();
+                assert_eq!(before.inner_messages(one).len() + before.inner_messages(other).len(), place);
+                grown.push(message.clone());
+                assert_eq!(before.all().len(), place, "what was there is not changed");
+            } else {
+                grown.push(message.clone());
+            }
+        }
+        for evaluation in [one, other] {
+            assert_eq!(grown.inner_messages(evaluation), whole.inner_messages(evaluation));
+            assert_eq!(grown.of_evaluation(evaluation), whole.of_evaluation(evaluation));
+            assert_eq!(grown.evaluation_calls(evaluation), whole.evaluation_calls(evaluation));
+        }
+        assert_eq!((grown.answers(), whole.answers()), (2, 2));
+        assert_eq!(grown.all(), whole.all());
+    }
+}
+
 fn at_step(step: impl Into<Option<u64>>, message: Message) -> Message {
     Message { step_num: step.into(), ..message }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{ProviderSidecar, Role};
+use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{
     Answer, BoxFuture, Delta, Deltas, Finish, Policy, PolicyError, Question, RequestInfo,
@@ -145,7 +145,7 @@ impl Policy for ScriptedPolicy {
             if let Some(wire) = self.wire.as_ref().filter(|_| described.body.is_none()) {
                 wire.written(&question).map_err(|unsent| wire.unsent(unsent))?;
             }
-            let place = answers_so_far(&question);
+            let place = question.transcript.answers();
             let reply = self.script.replies.get(place).ok_or_else(|| self.ended())?;
             if !reply.failures.is_empty() {
                 let attempts = self.attempts_before(question.session_id, place);
@@ -195,17 +195,4 @@ fn tell(text: Option<&str>, deltas: &Deltas, piece: fn(String) -> Delta) {
     for word in text.unwrap_or_default().split_inclusive(' ') {
         deltas.tell(piece(word.to_owned()));
     }
-}
-
-/// How many answers the session shows, in all of its evaluations.
-fn answers_so_far(question: &Question) -> usize {
-    let mut answers = 0;
-    let mut last = None;
-    for message in question.transcript.all().iter().filter(|message| message.role() == Role::Assistant) {
-        let place = (message.evaluation_id, message.turn);
-        if last.replace(place) != Some(place) {
-            answers += 1;
-        }
-    }
-    answers
 }
