@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::call::{Call, CallStatus};
 use super::error::FoldProblem;
 use super::evaluation::Evaluation;
@@ -47,7 +49,9 @@ impl Visible {
             let carried = known.get(&id).map(|call| CarriedCall::clone(call));
             let carried = carried.unwrap_or_else(|| CarriedCall::new(id, origin));
             let call = self.edit_call(index);
-            call.steps = carried.steps.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            let steps = carried.steps.iter();
+            call.steps =
+                steps.map(|(name, value)| (Arc::from(name.as_str()), Arc::new(value.clone()))).collect();
             call.adopted = Some(Arc::new(carried));
         }
         Ok(())
@@ -152,7 +156,7 @@ fn carried_call(call: &Call, session: SessionId) -> Option<CarriedCall> {
         call_id: call.call_id,
         origin: call.adopted.as_ref().map_or(session, |adopted| adopted.origin),
         started: started.or_else(|| call.adopted.as_ref()?.started.clone()),
-        steps: call.steps.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        steps: call.steps.iter().map(|(name, value)| (name.to_string(), Value::clone(value))).collect(),
         extra: call.adopted.as_ref().map(|adopted| adopted.extra.clone()).unwrap_or_default(),
     })
 }

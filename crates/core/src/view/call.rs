@@ -47,8 +47,8 @@ pub struct Call {
     pub intent: Option<Recorded<CallStarted>>,
     /// The outcome of that intent.
     pub finished: Option<Recorded<CallFinished>>,
-    /// The outside sub-steps that are done, by name.
-    pub steps: imbl::OrdMap<String, Value>,
+    /// The outside sub-steps that are done, by name. Values are shared, so that a copy of the view copies none of them.
+    pub steps: imbl::OrdMap<Arc<str>, Arc<Value>>,
     /// What was last decided about it, since its latest intent.
     pub decision: Option<Arc<Resolved>>,
     /// Whether the files were restored to what they were before its latest intent, and that was recorded since. Nothing of it is

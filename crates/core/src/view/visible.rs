@@ -181,7 +181,7 @@ impl Visible {
             RecordBody::StepFinished(step) => {
                 let unknown = FoldProblem::UnknownCall { call: step.call_id };
                 let index = *self.call_index.get(&step.call_id).ok_or(unknown)?;
-                self.edit_call(index).steps.insert(step.name.clone(), step.value.clone());
+                self.edit_call(index).steps.insert(step.name.as_str().into(), Arc::new(step.value.clone()));
             }
             RecordBody::ProcessStarted(process) => {
                 let unknown = FoldProblem::UnknownCall { call: process.call_id };

@@ -43,7 +43,11 @@ impl ToolHost for Host {
     fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>> {
         Box::pin(async move {
             let state = self.live.state().await;
-            Ok(state.view.call(call).and_then(|call| call.steps.get(&name)).cloned())
+            Ok(state
+                .view
+                .call(call)
+                .and_then(|call| call.steps.get(name.as_str()))
+                .map(|value| Value::clone(value)))
         })
     }
 
