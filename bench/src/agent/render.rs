@@ -36,7 +36,7 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
             session_id: driver.session().id(),
             evaluation_id,
             turn: TURNS as u64 + 2,
-            shown: transcript.inner_messages(evaluation_id),
+            shown: transcript.of_evaluation(evaluation_id),
             renderer: None,
             transcript,
             media: Arc::new(HashMap::new()),

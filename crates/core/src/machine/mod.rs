@@ -21,7 +21,7 @@ pub use turn_state::{TurnState, answers_of, final_text};
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
 use crate::message::Arguments;
-use crate::session::SessionError;
+use crate::session::{Items, SessionError};
 
 /// Something that happened, and is recorded.
 #[derive(Debug, Clone)]
@@ -167,7 +167,7 @@ pub trait Machine: Send {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shown {
     /// What is shown, in order.
-    pub messages: Vec<Arc<InnerMessage>>,
+    pub messages: Items<InnerMessage>,
     /// What rendered it, with its version; none when all is shown as it was said.
     pub renderer: Option<String>,
     /// What was left out, a line each.

@@ -19,7 +19,7 @@ use crate::journal::{Finish, InnerMessage, ProviderSidecar};
 use crate::message::{Arguments, Message, MessageBuilder, MessageError, Part, PolicyName, RoleHint};
 use crate::object::ObjectId;
 use crate::secrets::Secrets;
-use crate::session::{BoxError, Session};
+use crate::session::{BoxError, Items, Session};
 use crate::tool_spec::ToolSpec;
 use crate::view::Transcript;
 
@@ -33,8 +33,8 @@ pub struct Question {
     /// The number that the answer will have in its evaluation, from 1.
     pub turn: u64,
     /// What whoever decides is shown of the evaluation, in order: what was said, or what is left of that where the agent renders it
-    /// in another way.
-    pub shown: Vec<Arc<InnerMessage>>,
+    /// in another way. While nothing is left out, the list of a later question begins with the very messages of the one before.
+    pub shown: Items<InnerMessage>,
     /// What rendered it, with its version; none when all is shown as it was said.
     pub renderer: Option<String>,
     /// Everything that was said in the session, with nothing left out.

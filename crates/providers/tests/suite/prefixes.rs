@@ -119,7 +119,7 @@ impl Checker {
                 session_id: view.created().session_id,
                 evaluation_id: id,
                 turn: evaluation.turns + 1,
-                shown: rendered.messages,
+                shown: rendered.messages.into_iter().collect(),
                 renderer: Some(strategy.renderer()),
                 transcript: transcript.clone(),
                 media: self.sampled.media.clone(),

@@ -72,7 +72,7 @@ fn a_thread_holds_the_messages_of_the_evaluation_that_is_asked_about() {
     let name = PolicyName::new("model").unwrap();
     let mut foreign = InnerMessage::clone(&other.messages()[0]);
     foreign.evaluation_id = one.ids.next();
-    question.shown.push(Arc::new(foreign));
+    question.shown.extend([Arc::new(foreign)]);
     for provider in Provider::ALL {
         let policy = ModelPolicy::new(name.clone(), target(provider), None, Arc::new(Nobody));
         let policy = policy.with_options(RequestOptions::default());

@@ -62,7 +62,7 @@ impl Seen {
         let rendered = compression.render(&self.turns, &self.scene.clone().turns_left(answers_left));
         let left_out = left_out(&rendered);
         Shown {
-            messages: self.messages(rendered, evaluation),
+            messages: self.messages(rendered, evaluation).into_iter().collect(),
             renderer: Some(compression.renderer()),
             left_out,
             tools_in_text: true,

@@ -80,7 +80,7 @@ fn shown(rendered: RenderedTranscript, renderer: String) -> Shown {
     ];
     let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
     Shown {
-        messages: rendered.messages,
+        messages: rendered.messages.into_iter().collect(),
         renderer: Some(renderer),
         left_out: dropped.map(|(what, count)| format!("{count} {what}")).collect(),
         ..Shown::default()

@@ -104,7 +104,7 @@ fn an_agent_with_one_turn_compresses_nothing_however_it_was_made() {
         let simulation = Simulation::new(single, &[]);
         let shown = simulation.machine.show(None).unwrap();
         assert_eq!(shown.renderer, Some(Full::default().renderer()));
-        let text = shown.messages.last().unwrap().content();
+        let text = shown.messages.latest().unwrap().content();
         assert!(
             text.ends_with("data/rows                     ; list[3], sample: [{:id 1} {:id 2} {:id 3}]"),
             "{text}"

@@ -21,7 +21,7 @@ use tracing::Instrument as _;
 
 use super::Driver;
 use super::drive::{Next, millis};
-use super::hydrate::Held;
+use super::hydrate::{Held, media_in};
 use super::question::{Asking, answers_left};
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
@@ -122,8 +122,18 @@ impl Driver {
         };
         let store = &**self.live.store();
         let transcript = self.hydrated.transcript(store, transcript).await?;
-        let mut shown = super::question::shown(shown, &transcript, evaluation);
-        let media = self.hydrated.media(Held::By(&self.live), &shown.messages).await?;
+        let (mut shown, objects) = match shown {
+            Some(_) => {
+                let shown = super::question::shown(shown, &transcript, evaluation);
+                let objects = media_in(&shown.messages);
+                (shown, objects)
+            }
+            None => {
+                let (messages, objects) = self.hydrated.conversation(&transcript, evaluation);
+                (Shown { messages, ..Shown::default() }, objects)
+            }
+        };
+        let media = self.hydrated.media(Held::By(&self.live), objects).await?;
         let (live, turn) = (self.live.clone(), turns + 1);
         let deltas = Deltas::new(move |delta| {
             live.publish(match delta {

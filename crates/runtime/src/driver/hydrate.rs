@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use backstitch_core::id::MessageId;
+use backstitch_core::id::{EvaluationId, MessageId};
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId, ObjectRef};
@@ -15,6 +15,7 @@ use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 
+use super::conversation::Conversation;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
@@ -24,12 +25,13 @@ pub(super) struct Hydrated {
     messages: Mutex<HashMap<MessageId, Arc<InnerMessage>>>,
     media: Mutex<HashMap<ObjectId, Arc<[u8]>>>,
     whole: Mutex<Option<Whole>>,
+    conversation: Mutex<Conversation>,
 }
 
 /// A transcript as it was brought back the last time.
 #[derive(Clone, Default)]
 struct Whole {
-    items: Items<InnerMessage>,
+    transcript: Transcript,
     /// The last message, as it was given.
     last: Option<Arc<InnerMessage>>,
 }
@@ -39,7 +41,7 @@ impl Whole {
     /// last message is in its place.
     fn begins(&self, given: &Items<InnerMessage>) -> bool {
         let Some(last) = &self.last else { return true };
-        let there = self.items.len().checked_sub(1).and_then(|place| given.get(place));
+        let there = self.transcript.all().len().checked_sub(1).and_then(|place| given.get(place));
         there.is_some_and(|there| Arc::ptr_eq(there, last))
     }
 }
@@ -72,12 +74,12 @@ impl Hydrated {
         let given = transcript.all();
         let known = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut whole = known.filter(|known| known.begins(given)).unwrap_or_default();
-        while let Some(message) = given.get(whole.items.len()) {
-            whole.items.extend([self.message(store, message).await?]);
+        while let Some(message) = given.get(whole.transcript.all().len()) {
+            whole.transcript.push(self.message(store, message).await?);
             whole.last = Some(message.clone());
         }
         *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = Some(whole.clone());
-        Ok(Transcript::new(whole.items))
+        Ok(whole.transcript)
     }
 
     /// A message with all of its content.
@@ -109,14 +111,26 @@ impl Hydrated {
         Ok(whole)
     }
 
-    /// The bytes of all media in these messages that the store holds. What it does not hold is left to whoever needs it.
+    /// What was said in an evaluation, as far as it is shown, and the objects that media in it lies in. What was looked at the last
+    /// time is not looked at again.
+    pub(super) fn conversation(
+        &self,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+    ) -> (Items<InnerMessage>, Vec<ObjectId>) {
+        let mut known = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
+        known.grow(evaluation, &transcript.of_evaluation(evaluation));
+        (known.shown().clone(), known.media().to_vec())
+    }
+
+    /// The bytes of those of these objects that the store holds. What it does not hold is left to whoever needs it.
     pub(super) async fn media(
         &self,
         held: Held<'_>,
-        messages: &[Arc<InnerMessage>],
+        objects: impl IntoIterator<Item = ObjectId>,
     ) -> Result<MediaBytes, RuntimeError> {
         let mut found = HashMap::new();
-        for object in messages.iter().flat_map(|message| media_of(&message.message)) {
+        for object in objects {
             let known = self.media.lock().unwrap_or_else(PoisonError::into_inner).get(&object).cloned();
             let bytes = match known {
                 Some(bytes) => bytes,
@@ -137,8 +151,13 @@ impl Hydrated {
     }
 }
 
+/// The objects that the media of messages is in.
+pub(super) fn media_in(messages: &Items<InnerMessage>) -> Vec<ObjectId> {
+    messages.iter().flat_map(|message| media_of(&message.message)).collect()
+}
+
 /// The objects that the media of a message is in.
-fn media_of(message: &Message) -> impl Iterator<Item = ObjectId> + '_ {
+pub(super) fn media_of(message: &Message) -> impl Iterator<Item = ObjectId> + '_ {
     let of_result = message.option_result().map(|result| result.parts.as_slice());
     let parts = message.parts().or(of_result).unwrap_or_default();
     parts.iter().filter_map(|part| part.as_media()?.url.object_id())

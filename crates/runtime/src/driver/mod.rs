@@ -9,6 +9,7 @@ mod ask;
 mod attend;
 mod calls;
 mod compensate;
+mod conversation;
 mod cut_off;
 mod drive;
 mod fidelity;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::Role;
+use backstitch_core::journal::{InnerMessage, Role};
 use backstitch_core::machine::{Past, Shown, TurnState, answers_of};
 use backstitch_core::ports::{Deltas, MediaBytes, Question, Store};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{JournalView, Transcript};
 
-use super::hydrate::{Held, Hydrated};
+use super::hydrate::{Held, Hydrated, media_in};
 use super::past::with_content;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
@@ -51,13 +51,17 @@ impl Asking {
 
 /// What a machine shows, or all of an evaluation as it was said, without answers that say nothing: providers refuse those.
 pub(super) fn shown(shown: Option<Shown>, transcript: &Transcript, evaluation: EvaluationId) -> Shown {
-    let mut shown = shown
-        .unwrap_or_else(|| Shown { messages: transcript.inner_messages(evaluation), ..Shown::default() });
-    let answers = answers_of(&shown.messages).into_iter();
+    let mut shown =
+        shown.unwrap_or_else(|| Shown { messages: transcript.of_evaluation(evaluation), ..Shown::default() });
+    let messages: Vec<_> = shown.messages.iter().cloned().collect();
+    let answers = answers_of(&messages).into_iter();
     let silent = answers.filter(|(_, answer)| TurnState::is_silent(answer.iter().copied()));
     let silent: Vec<u64> = silent.map(|(turn, _)| turn).collect();
     if !silent.is_empty() {
-        shown.messages.retain(|message| message.role() != Role::Assistant || !silent.contains(&message.turn));
+        let speaks = |message: &&Arc<InnerMessage>| {
+            message.role() != Role::Assistant || !silent.contains(&message.turn)
+        };
+        shown.messages = messages.iter().filter(speaks).cloned().collect();
     }
     shown
 }
@@ -81,7 +85,7 @@ pub(crate) async fn question_before(
     let past = Past { messages: transcript.inner_messages(evaluation), ..Past::of(view, evaluation)? };
     let machine = agent.machinery().rebuild(&with_content(store, past).await?)?;
     let shown = shown(machine.show(answers_left(view, evaluation)), &transcript, evaluation);
-    let media = hydrated.media(Held::In(store), &shown.messages).await?;
+    let media = hydrated.media(Held::In(store), media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);
     let asking = Asking {

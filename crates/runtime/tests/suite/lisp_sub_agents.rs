@@ -97,7 +97,7 @@ async fn a_model_is_told_of_the_turns_that_those_below_it_leave() {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = told.clone();
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
-        let last = question.shown.last().unwrap().content();
+        let last = question.shown.latest().unwrap().content();
         heard.lock().unwrap().push(last.lines().last().unwrap_or_default().to_owned());
         let program = match question.turn {
             1 => "(def a (tool/helper {:mission \"a\"}))",
@@ -125,7 +125,7 @@ async fn agents_side_by_side_in_a_program_wait_fail_and_go_on() {
         let mut twice = twice(Effect::Workspace, counted.clone());
         Arc::make_mut(&mut twice.spec).approval = Approval::Needed;
         let policy = FunctionPolicy::new(PolicyName::new("helper").unwrap(), |question| {
-            let asked = question.shown.last().unwrap().content();
+            let asked = question.shown.latest().unwrap().content();
             let program = match asked.starts_with("fail") {
                 true => "(fail {:_key \"hidden\" :why \"no thread\"})",
                 false => "(return (tool/twice 4))",

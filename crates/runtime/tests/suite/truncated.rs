@@ -153,7 +153,7 @@ async fn an_empty_answer_is_asked_for_once_more_and_is_shown_to_nobody() {
     assert_eq!(driver(agent).await.1.start("look").await.unwrap().answer().unwrap().text, "A hem.");
     let shown = asked.lock().unwrap().last().unwrap().shown.clone();
     assert!(shown.iter().all(|message| message.role() != Role::Assistant || message.turn == 1), "{shown:?}");
-    assert!(shown.last().unwrap().content().contains("empty"));
+    assert!(shown.latest().unwrap().content().contains("empty"));
 
     let (agent, asked) = telling(vec![call, Answer::default(), Answer::text(""), Answer::text("late")]);
     let (_, driver) = driver(agent).await;

@@ -137,7 +137,7 @@ impl Talk {
     pub(crate) fn question(&self) -> Question {
         Question {
             output: None,
-            shown: self.messages(),
+            shown: self.messages().into_iter().collect(),
             renderer: None,
             media: Default::default(),
             deltas: Default::default(),
