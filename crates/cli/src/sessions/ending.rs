@@ -7,8 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AnswerMode};
-use backstitch::journal::PauseReason;
-use backstitch::ports::StoreError;
+use backstitch::journal::{PauseReason, StopReason};
 use backstitch::{Ended, LiveSession, RuntimeError};
 use serde_json::{Value, json};
 
@@ -38,6 +37,13 @@ pub(super) async fn finish(
     let id = session.id();
     let view = session.state().await.view.clone();
     let waits = waiting(&**session.store(), &view).await;
+    live.set_spent(view.ledger().charged());
+    let was_stopped =
+        driven.interrupted && matches!(&driven.ended, Ok(Ended::Paused { reason: PauseReason::Asked, .. }));
+    if was_stopped {
+        // If it cannot be recorded, releasing the session tells why.
+        let _ = session.record_stop(StopReason::Signal).await;
+    }
     let released = session.release().await;
     let continues = format!("`{}` continues", common.hint(format_args!("resume {}", short(id))));
     let ended = match driven.ended {
@@ -55,8 +61,6 @@ pub(super) async fn finish(
     released?;
     let waits = waits?;
     live.end(as_json(session, &ended, &waits));
-    let was_stopped =
-        driven.interrupted && matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. });
     if was_stopped {
         live.status(&format!("paused; {continues}"));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -124,21 +128,5 @@ fn line(session: &LiveSession, outcome: &str, kind: impl Into<Value>, message: i
 pub(super) fn stopped(session: &Value, error: &anyhow::Error) -> Value {
     let known = error.chain().find_map(|error| error.downcast_ref::<RuntimeError>());
     let message = known.map_or_else(|| format!("{error:#}"), ToString::to_string);
-    ended(session, "stopped", known.map_or("error", kind_of), message)
-}
-
-/// A stable word for the kind of an error.
-fn kind_of(error: &RuntimeError) -> &str {
-    match error {
-        RuntimeError::Policy(error) => &error.kind,
-        RuntimeError::Store(StoreError::Full { .. }) => "store_full",
-        RuntimeError::Store(StoreError::Replaced { .. }) => "store_replaced",
-        RuntimeError::Store(_) => "store",
-        RuntimeError::LeaseLost { .. } => "lease_lost",
-        RuntimeError::Poisoned { .. } => "poisoned",
-        RuntimeError::Workspace(_) | RuntimeError::NoWorkspace { .. } => "workspace",
-        RuntimeError::PromptMismatch { .. } => "prompt_mismatch",
-        RuntimeError::Process(_) => "process",
-        _ => "error",
-    }
+    ended(session, "stopped", known.map_or("error", RuntimeError::kind), message)
 }

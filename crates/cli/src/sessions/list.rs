@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Common;
+use super::failure::Failure;
 use super::place::{Place, elsewhere, short};
 
 #[derive(Args)]
@@ -83,6 +84,7 @@ impl List {
                 let mut line = json!({
                     "v": 1, "session": session, "created_at": created.created_at, "records": view.head(),
                     "mission": mission(&view), "holder": holder, "fork_of": parent,
+                    "failure": Failure::of(&view), "stopped": view.stopped(),
                 });
                 if let (Some(line), Ok(serde_json::Value::Object(status))) =
                     (line.as_object_mut(), serde_json::to_value(status))
@@ -97,16 +99,20 @@ impl List {
                 let fork = if parent.is_some() { " (fork)" } else { "" };
                 let when = created.created_at.to_string();
                 let when = when.get(..16).unwrap_or(&when).replace('T', " ");
-                println!("{}  {when}  {:<12} {}{fork}", short(session), word(status), mission(&view));
+                println!("{}  {when}  {:<12} {}{fork}", short(session), word(&view, driver), mission(&view));
+                if let Some(failure) = Failure::of(&view) {
+                    println!("              {}", failure.text());
+                }
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What a session is doing, in a word.
-pub(super) fn word(status: SessionStatus) -> &'static str {
-    match status {
+/// What a session is doing, in a word. One that stopped for a recorded reason was not interrupted.
+pub(super) fn word(view: &JournalView, driver: Driver) -> &'static str {
+    match view.status(driver) {
+        SessionStatus::Interrupted if view.stopped().is_some() => "stopped",
         SessionStatus::Running => "running",
         SessionStatus::Paused { .. } => "paused",
         SessionStatus::Interrupted => "interrupted",

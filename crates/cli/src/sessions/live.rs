@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use backstitch::budget::Amounts;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, RecordBody, Role};
 use backstitch::slices::ToolInvoked;
@@ -57,6 +58,8 @@ struct State {
     streamed: Option<u64>,
     /// The session that was announced, as long as its end was not.
     announced: Option<Value>,
+    /// What the session has spent in all, once that is known.
+    spent: Option<Amounts>,
     /// What is announced once the session has its mission.
     pending: Option<Announcement>,
 }
@@ -121,6 +124,7 @@ impl Live {
             inside_line: false,
             streamed: None,
             announced: None,
+            spent: None,
             pending: None,
         };
         Self { mode, state: Arc::new(Mutex::new(state)) }
@@ -278,9 +282,15 @@ impl Live {
         self.state().announced.is_some()
     }
 
+    /// What the session has spent in all, for its last line.
+    pub(super) fn set_spent(&self, spent: Amounts) {
+        self.state().spent = Some(spent);
+    }
+
     /// The last line for programs. There is only one.
-    pub(super) fn end(&self, event: Value) {
+    pub(super) fn end(&self, mut event: Value) {
         let mut state = self.state();
+        event["spent"] = json!(state.spent.map(amounts));
         if state.announced.take().is_some() && self.mode == Mode::Json {
             println!("{event}");
         }
@@ -396,6 +406,16 @@ impl Live {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Amounts with every field, also those that are zero.
+fn amounts(spent: Amounts) -> Value {
+    json!({
+        "input_tokens": spent.input_tokens, "cache_read_tokens": spent.cache_read_tokens,
+        "cache_write_tokens": spent.cache_write_tokens, "output_tokens": spent.output_tokens,
+        "reasoning_tokens": spent.reasoning_tokens, "total_tokens": spent.total_tokens(),
+        "money_micros": spent.money_micros, "turns": spent.turns, "calls": spent.calls,
+    })
 }
 
 fn end_line(state: &mut State) {

@@ -6,7 +6,7 @@ use backstitch::journal::{Position, Record, RecordBody};
 use backstitch::view::JournalView;
 use backstitch::{SessionEvent, describe, load_view, read_records};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Common;
 use super::place::Place;
@@ -19,7 +19,7 @@ pub(crate) struct Log {
     /// Shows every record, also those that only machines need.
     #[arg(long)]
     all: bool,
-    /// Goes on as records come, until the session has ended or is paused.
+    /// Goes on as records come, until the session has ended, has stopped or is paused.
     #[arg(long, short)]
     follow: bool,
 }
@@ -36,7 +36,10 @@ impl Log {
             let mut events = place.runtime.events(session).from(view.head());
             loop {
                 let Some(SessionEvent::Record(record)) = events.next().await? else { continue };
-                let ended = matches!(record.body, RecordBody::EvaluationFinished(_) | RecordBody::Paused(_));
+                let ended = matches!(
+                    record.body,
+                    RecordBody::EvaluationFinished(_) | RecordBody::Paused(_) | RecordBody::SessionStopped(_)
+                );
                 self.print(common, &place, &place.view(session).await?, &record).await?;
                 if ended {
                     break;
@@ -62,10 +65,8 @@ impl Log {
         let told = told.unwrap_or_else(|| record.body.kind().to_owned());
         let call = asked_about(place, view, record).await?;
         if common.json {
-            let mut line = json!({
-                "v": 1, "position": record.position, "at": record.at, "kind": record.body.kind(),
-                "branch": branch, "visible": visible, "text": told,
-            });
+            let mut line = as_json(record)?;
+            (line["branch"], line["visible"], line["text"]) = (json!(branch), json!(visible), json!(told));
             if let Some(call) = call {
                 (line["name"], line["arguments"]) = (json!(call.name), call.arguments);
             }
@@ -80,6 +81,23 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// A record as it was appended: kind, version of the kind, place, time, data, and fields that this program does not know. This is a
+/// stable form, see docs/cli.md.
+fn as_json(record: &Record) -> anyhow::Result<Value> {
+    let mut stored = serde_json::to_value(record)?;
+    let mut line = json!({
+        "v": 1, "position": record.position, "at": record.at, "kind": record.body.kind(),
+        "version": record.version(), "data": stored["data"].take(),
+    });
+    if let Some(stored) = stored.as_object_mut() {
+        ["position", "v", "kind", "at", "data"].iter().for_each(|known| _ = stored.remove(*known));
+        if !stored.is_empty() {
+            line["extra"] = json!(stored);
+        }
+    }
+    Ok(line)
 }
 
 /// The call that a person had to decide about there, with all of its arguments. One that was gone back from is looked for where the

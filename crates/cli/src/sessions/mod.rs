@@ -5,6 +5,7 @@ mod definition;
 mod diff;
 mod drive;
 mod ending;
+mod failure;
 mod holder;
 mod list;
 mod live;

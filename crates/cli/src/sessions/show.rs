@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
+use super::failure::{Failure, attempts, evaluations, last_stop};
 use super::list::{line, reason_word, word};
 use super::place::{Place, short};
 use super::turns;
@@ -75,13 +76,17 @@ impl Show {
         driver: Driver,
         waits: &[Waiting],
     ) -> anyhow::Result<()> {
-        println!("session {} ({}), {} records", view.session_id(), word(view.status(driver)), view.head());
+        println!("session {} ({}), {} records", view.session_id(), word(view, driver), view.head());
         let spent = view.ledger().charged();
         let cached = match spent.cache_read_tokens {
             0 => String::new(),
             tokens => format!(", {tokens} of them read from a cache"),
         };
         println!("{} calls; {} tokens spent{cached}", view.calls().count(), spent.total_tokens());
+        attempts(view).iter().for_each(|line| println!("{line}"));
+        if let Some(failure) = Failure::of(view) {
+            println!("no answer: {}", failure.text());
+        }
         for one in waits {
             println!("waits ({}): {}", reason_word(one.reason), one.detail);
             if let Some(call) = &one.call {
@@ -141,7 +146,8 @@ impl Show {
             "v": 1, "session": view.session_id(), "records": view.head(), "status": view.status(driver),
             "pauses": view.pauses().map(|pause| serde_json::to_value(&**pause)).collect::<Result<Vec<_>, _>>()?,
             "spent": view.ledger().charged(), "messages": messages.into_iter().collect::<Result<Vec<_>, _>>()?,
-            "calls": calls, "root": view.files().map(|files| files.root),
+            "calls": calls, "root": view.files().map(|files| files.root), "failure": Failure::of(view),
+            "last_stop": last_stop(view), "evaluations": evaluations(view),
         });
         if self.state {
             shown["state"] =

@@ -2,15 +2,57 @@
 
 use std::sync::Arc;
 
-use backstitch::journal::{Origin, ResourceChanged, SessionCreated};
-use backstitch::ports::Owner;
+use backstitch::journal::{Origin, Position, Record, ResourceChanged, SessionCreated};
+use backstitch::ports::{Claim, Owner, Store as _};
 use backstitch::prelude::*;
 use backstitch::rng::Seed;
 use backstitch::store::SqliteStore;
 use backstitch::{LiveSession, Surroundings, SystemClock, entropy};
 use serde_json::{Value, json};
 
+use backstitch_testkit::{block_on, sample};
+
 use crate::stage::{Stage, last_line};
+
+/// The line of a record holds all that is needed to decode it again.
+#[test]
+fn everything_that_was_appended_comes_back() {
+    let stage = Stage::new();
+    let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
+    let journals: Vec<_> =
+        (10..18).map(|seed| sample::journal(seed, 12)).chain([sample::every_kind()]).collect();
+    for journal in &journals {
+        let lease = block_on(store.claim(journal.session, Owner::new("a test"), Claim::IfFree)).unwrap();
+        let mut next = Position::START;
+        for batch in &journal.batches {
+            next = next.after(batch.len());
+            let start = Position::new(next.number() - batch.len() as u64);
+            block_on(store.append(journal.session, start, lease.fence, batch.clone())).unwrap();
+        }
+        block_on(store.release(lease)).unwrap();
+    }
+    drop(store);
+    for journal in &journals {
+        let session = journal.session.to_string();
+        let printed = stage.run(&["log", &session, "--all", "--json"]).worked();
+        let again: Vec<Record> = printed.lines().map(decoded).collect();
+        assert_eq!(again, journal.records(), "{session}");
+    }
+}
+
+/// The record of a line, through its stored form.
+fn decoded(line: &str) -> Record {
+    let mut line: Value = serde_json::from_str(line).unwrap();
+    assert_eq!(line["v"], 1, "the version of the line");
+    let mut stored = json!({
+        "v": line["version"], "kind": line["kind"], "at": line["at"], "data": line["data"].take(),
+    });
+    if let Some(extra) = line["extra"].as_object().cloned() {
+        stored.as_object_mut().unwrap().extend(extra);
+    }
+    let position = serde_json::from_value(line["position"].take()).unwrap();
+    Record::decode(position, &stored.to_string()).unwrap()
+}
 
 #[tokio::test]
 async fn states_of_resources_are_shown() {

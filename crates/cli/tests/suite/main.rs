@@ -6,6 +6,7 @@ mod approvals;
 mod churn;
 mod command;
 mod endings;
+mod failures;
 mod files;
 mod help;
 mod keys;

@@ -1,0 +1,105 @@
+//! Why a session has no answer: the error that stopped it, the failure of its evaluation, or the last failed attempt.
+
+use backstitch::journal::SessionStopped;
+use backstitch::view::{JournalView, Recorded, Request};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::list::line;
+
+/// What keeps the latest evaluation of a session from its answer, as its journal tells.
+#[derive(Serialize)]
+pub(super) struct Failure {
+    kind: String,
+    message: String,
+    /// The number of attempts, where a request failed.
+    attempts: Option<u32>,
+}
+
+impl Failure {
+    pub(super) fn of(view: &JournalView) -> Option<Self> {
+        let latest = view.latest_evaluation()?;
+        let request = latest.requests.back().filter(|request| request.finished.is_none());
+        let failed = request.and_then(|request| request.last_failure());
+        let stopped = view.stopped().and_then(|stop| stop.kind.clone().zip(stop.message.clone()));
+        let ended = latest.finished.as_ref();
+        let (kind, message) = match ended {
+            Some(ended) => {
+                let error = ended.record.error.as_ref()?;
+                (error.kind.clone(), error.message.clone())
+            }
+            None => stopped.or_else(|| failed.map(|failed| (failed.kind.clone(), failed.message.clone())))?,
+        };
+        // An error of the store, say, has nothing to do with attempts.
+        let attempts = failed.filter(|failed| failed.kind == kind).and(request);
+        Some(Self { kind, message, attempts: attempts.map(|request| request.attempts()) })
+    }
+
+    /// In a line.
+    pub(super) fn text(&self) -> String {
+        let attempts = match self.attempts {
+            None => String::new(),
+            Some(1) => " after 1 attempt".to_owned(),
+            Some(attempts) => format!(" after {attempts} attempts"),
+        };
+        format!("{}{attempts}: {}", self.kind, line(&self.message, 200))
+    }
+}
+
+/// The failed attempts of all requests, a line each.
+pub(super) fn attempts(view: &JournalView) -> Vec<String> {
+    let requests = view.evaluations().flat_map(|evaluation| &evaluation.requests);
+    let failures = requests.flat_map(|request| &request.failures);
+    let failures = failures.map(|failure| {
+        let failed = &failure.record;
+        let then = match failed.then.wait() {
+            Some(wait) => format!("retried after {:.1} s", wait.as_secs_f64()),
+            None => "not retried".to_owned(),
+        };
+        let message = line(&failed.message, 200);
+        format!(
+            "turn {}: attempt {} failed ({}): {message}; {then}",
+            failed.turn, failed.attempt, failed.kind
+        )
+    });
+    failures.collect()
+}
+
+/// The requests of all evaluations, each with the data of its records.
+pub(super) fn evaluations(view: &JournalView) -> Value {
+    let all = view.evaluations().map(|evaluation| {
+        let requests: Vec<Value> = evaluation.requests.iter().map(|request| as_json(request)).collect();
+        json!({
+            "evaluation": evaluation.evaluation_id, "turns": evaluation.turns, "outcome": evaluation.outcome(),
+            "error": evaluation.finished.as_ref().and_then(|finished| finished.record.error.as_ref()),
+            "requests": requests,
+        })
+    });
+    all.collect()
+}
+
+fn as_json(request: &Request) -> Value {
+    json!({
+        "attempts": request.attempts(), "started": record(&request.started),
+        "failures": request.failures.iter().map(record).collect::<Vec<_>>(),
+        "finished": request.finished.as_ref().map(record),
+    })
+}
+
+/// The last stop, and whether it is why nobody drives the session now.
+pub(super) fn last_stop(view: &JournalView) -> Value {
+    let current: Option<&SessionStopped> = view.stopped();
+    match view.last_stop() {
+        Some(stop) => {
+            let mut json = record(stop);
+            json["current"] = json!(current.is_some());
+            json
+        }
+        None => Value::Null,
+    }
+}
+
+fn record<T: Serialize>(recorded: &Recorded<T>) -> Value {
+    let Recorded { point, at, record } = recorded;
+    json!({"session": point.session, "position": point.position, "at": at, "data": &**record})
+}
