@@ -3,6 +3,7 @@
 //!     coder DIRECTORY [MODEL]
 //!
 //! Without a model it follows a script, offline. The state of the agent survives a crash together with the files.
+#![allow(clippy::print_stdout, reason = "it is a program for a terminal")]
 
 use std::error::Error;
 use std::path::PathBuf;

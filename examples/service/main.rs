@@ -6,6 +6,7 @@
 //! It prints its address. `POST /sessions` with a mission as the body answers with server-sent events, of which the first names
 //! the session; `GET /sessions/ID` gives the answer once there is one; `GET /sessions` lists how all sessions are. A client that
 //! goes away changes nothing.
+#![allow(clippy::print_stdout, reason = "it is a program for a terminal")]
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -7,6 +7,7 @@
 //!
 //! A researcher, who is an agent of its own, collects notes; publishing them needs a person's approval and happens once. The
 //! exit code is 3 while a decision is needed. Models are scripts here: the program runs offline.
+#![allow(clippy::print_stdout, reason = "it is a program for a terminal")]
 
 use std::error::Error;
 use std::io::Write as _;

@@ -169,8 +169,8 @@ impl Tested {
 
     fn result(&self) -> Option<(bool, String)> {
         let transcript = self.view.transcript().ok()?;
-        let results = transcript.all().iter().filter(|message| message.role() == Role::Tool);
-        let last = results.filter(|message| message.turn == 2).last()?;
+        let mut all = transcript.all().iter();
+        let last = all.rfind(|message| message.role() == Role::Tool && message.turn == 2)?;
         let success = last.message.option_result().is_some_and(|result| result.error_type.is_none());
         Some((success, last.content()))
     }

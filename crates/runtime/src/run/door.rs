@@ -191,7 +191,9 @@ impl Runtime {
             let (session, from) = match opened {
                 Ok(opened) => opened,
                 Err(error) => {
-                    let _ = begun.take().map(|begun| begun.send(Err(error)));
+                    if let Some(begun) = begun.take() {
+                        let _ = begun.send(Err(error));
+                    }
                     return;
                 }
             };
@@ -200,7 +202,9 @@ impl Runtime {
                 let (begun, events) = (&mut begun, session.events().from(from));
                 let id = session.id();
                 move || {
-                    let _ = begun.take().map(|begun| begun.send(Ok((id, events))));
+                    if let Some(begun) = begun.take() {
+                        let _ = begun.send(Ok((id, events)));
+                    }
                 }
             };
             let ended = evaluator.run(agent.bound(), &session, begin, announce).await;
