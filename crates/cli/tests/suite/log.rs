@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use backstitch::journal::{Origin, Position, Record, ResourceChanged, SessionCreated};
 use backstitch::ports::{Claim, Owner, Store as _};
-use backstitch::prelude::*;
 use backstitch::rng::Seed;
 use backstitch::store::SqliteStore;
 use backstitch::{LiveSession, Surroundings, SystemClock, entropy};
