@@ -89,17 +89,19 @@ struct Service {
 
 impl Service {
     fn start(store: &Path) -> Self {
-        let mut child =
+        let child =
             Command::new(env!("CARGO_BIN_EXE_service")).arg(store).stdout(Stdio::piped()).spawn().unwrap();
-        let mut resumed = 0;
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let mut service = Self { child, address: String::new(), resumed: 0 };
+        for line in BufReader::new(service.child.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
-            resumed += usize::from(line.starts_with("resumed "));
+            service.resumed += usize::from(line.starts_with("resumed "));
             if let Some(address) = line.strip_prefix("listening on ") {
-                return Self { child, address: address.to_owned(), resumed };
+                service.address = address.to_owned();
+                break;
             }
         }
-        panic!("the service did not listen");
+        assert!(!service.address.is_empty(), "the service did not listen");
+        service
     }
 
     fn connect(&self, method: &str, path: &str, body: &str) -> TcpStream {
