@@ -85,7 +85,7 @@ mod tests {
     use backstitch_core::extra::Extra;
     use backstitch_core::id::IdStream;
     use backstitch_core::message::{MessageBuilder, RoleHint};
-    use backstitch_core::time::{Clock as _, FixedClock};
+    use backstitch_core::time::FixedClock;
     use backstitch_core::view::Transcript;
 
     use super::*;
