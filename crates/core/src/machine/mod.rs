@@ -5,6 +5,7 @@
 //! follows from the journal: a machine that is rebuilt from the records of an interrupted evaluation goes on exactly where
 //! the one before it stopped.
 
+mod followed;
 mod past;
 mod tool_loop;
 mod turn_state;
@@ -14,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
+pub use followed::{Followed, TurnNumbers, conversation};
 pub use past::Past;
 pub use tool_loop::{ToolLoop, ToolLoops};
 pub use turn_state::{TurnState, answers_of, final_text};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::MachineError;
+use super::followed::joined;
+use super::{Followed, MachineError};
 use crate::id::EvaluationId;
 use crate::journal::{InnerMessage, ProgramStarted, TaskFinished, TurnFinished};
 use crate::rng::Seed;
@@ -16,6 +17,8 @@ pub struct Past {
     pub evaluation: Evaluation,
     /// What was said, in order.
     pub messages: Vec<Arc<InnerMessage>>,
+    /// The evaluations that it follows, the oldest first. Nothing in them counts for this one: not their answers, turns or calls.
+    pub followed: Vec<Followed>,
     /// The programs that were started.
     pub programs: Vec<Arc<ProgramStarted>>,
     /// The tasks that programs have done.
@@ -30,8 +33,10 @@ impl Past {
     /// What a journal says of an evaluation.
     pub fn of(view: &JournalView, evaluation: EvaluationId) -> Result<Self, MachineError> {
         let known = view.evaluation(evaluation).ok_or(MachineError::NoEvaluation { evaluation })?;
-        let messages = view.transcript()?.inner_messages(evaluation);
+        let transcript = view.transcript()?;
+        let messages = transcript.inner_messages(evaluation);
         Ok(Self {
+            followed: Followed::all(view, &transcript, evaluation),
             programs: known.programs.iter().cloned().collect(),
             tasks: known.tasks.iter().cloned().collect(),
             turns: known.finished_turns.iter().cloned().collect(),
@@ -39,5 +44,10 @@ impl Past {
             messages,
             seed: view.created().seed,
         })
+    }
+
+    /// What was said in the whole conversation, in the order in which it is shown.
+    pub fn conversation(&self) -> Vec<Arc<InnerMessage>> {
+        joined(self.followed.iter().flat_map(|followed| followed.messages.iter().cloned()), &self.messages)
     }
 }

@@ -30,6 +30,10 @@ pub struct EvaluationStarted {
     /// The evaluation that this one goes on from, when that one was superseded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_evaluation: Option<EvaluationId>,
+    /// The evaluation whose conversation this one continues: its messages, and those that it continues itself, are shown before
+    /// this one's. Journals of older versions have none, and each of their evaluations is shown alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<EvaluationId>,
     /// What it may spend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Limits>,
@@ -58,6 +62,7 @@ impl EvaluationStarted {
             fingerprint: None,
             tools: None,
             parent_evaluation: None,
+            follows: None,
             budget: None,
             deadline_millis: None,
             decider: None,

@@ -32,8 +32,9 @@ pub struct Question {
     pub evaluation_id: EvaluationId,
     /// The number that the answer will have in its evaluation, from 1.
     pub turn: u64,
-    /// What whoever decides is shown of the evaluation, in order: what was said, or what is left of that where the agent renders it
-    /// in another way. While nothing is left out, the list of a later question begins with the very messages of the one before.
+    /// What whoever decides is shown of the conversation, in order: what was said in the evaluation and in those that it follows,
+    /// or what is left of that where the agent renders it in another way. While nothing is left out, the list of a later question
+    /// begins with the very messages of the one before.
     pub shown: Items<InnerMessage>,
     /// What rendered it, with its version; none when all is shown as it was said.
     pub renderer: Option<String>,

@@ -286,6 +286,12 @@ impl ToolContext {
         turns.map_err(|source| ContextError::Object { source })
     }
 
+    /// The evaluations whose conversation the call's evaluation continues, the oldest first.
+    pub async fn followed(&self) -> Result<Vec<EvaluationId>, ContextError> {
+        self.check()?;
+        Ok(self.inner.parts.host.followed(self.evaluation_id()).await)
+    }
+
     /// Draws from the call's own chance, which a call that runs again draws from again.
     pub fn rng<R>(&self, draw: impl FnOnce(&mut Rng) -> R) -> R {
         draw(&mut lock(&self.inner.rng))

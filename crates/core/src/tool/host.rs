@@ -46,6 +46,12 @@ pub trait ToolHost: Send + Sync {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    /// The evaluations whose conversation an evaluation continues, the oldest first.
+    fn followed(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
+        let _ = evaluation;
+        Box::pin(async { Vec::new() })
+    }
+
     /// Runs a program to its end. Where there are no processes this is refused.
     fn run_process(
         &self,

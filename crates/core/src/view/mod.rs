@@ -20,6 +20,7 @@ mod conversation;
 mod error;
 mod evaluation;
 mod fold;
+mod follow;
 mod foreign;
 mod ledger;
 mod lineage;

@@ -240,8 +240,12 @@ impl Visible {
     }
 
     pub(super) fn evaluation(&self, evaluation: EvaluationId) -> Option<&Evaluation> {
-        let index = self.evaluation_index.get(&evaluation)?;
-        self.evaluations.get(*index).map(|evaluation| &**evaluation)
+        self.evaluations.get(self.place_of(evaluation)?).map(|evaluation| &**evaluation)
+    }
+
+    /// Where an evaluation stands in the list of evaluations.
+    pub(super) fn place_of(&self, evaluation: EvaluationId) -> Option<usize> {
+        self.evaluation_index.get(&evaluation).copied()
     }
 
     pub(super) fn call(&self, call: CallId) -> Option<&Call> {

@@ -166,8 +166,12 @@ impl Writer {
     }
 
     pub(crate) fn start(&mut self) -> EvaluationId {
+        self.start_after(None)
+    }
+
+    pub(crate) fn start_after(&mut self, follows: Option<EvaluationId>) -> EvaluationId {
         let id = self.id();
-        self.push(EvaluationStarted::new(id, "demo", "plan"));
+        self.push(EvaluationStarted { follows, ..EvaluationStarted::new(id, "demo", "plan") });
         let running = Running { id, sequence: 0, turns: 0, pending: Vec::new(), finished: false };
         self.now.evaluations.push(running);
         id

@@ -203,11 +203,11 @@ fn session_created() -> impl Strategy<Value = SessionCreated> {
 }
 
 fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
-    let more =
-        (option::of(digest()), option::of(evaluation_id()), option::of(limits()), option::of(any::<u64>()));
+    let others = (option::of(evaluation_id()), option::of(evaluation_id()));
+    let more = (option::of(digest()), others, option::of(limits()), option::of(any::<u64>()));
     (evaluation_id(), text(), text(), more, extra()).prop_map(
         |(evaluation_id, prompt_ns, prompt_key, more, extra)| {
-            let (fingerprint, parent_evaluation, budget, deadline_millis) = more;
+            let (fingerprint, (parent_evaluation, follows), budget, deadline_millis) = more;
             let decider = fingerprint.map(|_| PolicyName::new("decider").unwrap());
             EvaluationStarted {
                 evaluation_id,
@@ -216,6 +216,7 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
                 fingerprint,
                 tools: fingerprint.map(|digest| BTreeMap::from([("mend".to_owned(), digest)])),
                 parent_evaluation,
+                follows,
                 budget,
                 deadline_millis,
                 decider,

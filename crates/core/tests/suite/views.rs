@@ -6,8 +6,9 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     CallOutcome, Decision, EvaluationResumed, InnerMessage, Origin, Outcome, PauseReason, Point, Position,
-    ProcessStarted, Resolved,
+    ProcessStarted, RecordBody, Resolved,
 };
+use backstitch_core::machine::{Past, TurnNumbers, conversation};
 use backstitch_core::message::RoleHint;
 use backstitch_core::session::{SessionError, Snapshot, StoredOp};
 use backstitch_core::view::{CallStatus, Driver, JournalView, SessionStatus};
@@ -44,6 +45,62 @@ fn an_evaluation_has_a_start_turns_and_an_outcome() {
         assert_eq!(one.finished.as_ref().unwrap().point.position, position);
         assert_eq!(view.latest_evaluation().unwrap().evaluation_id, next);
     }
+}
+
+#[test]
+fn a_conversation_is_the_line_of_evaluations_that_follow_each_other() {
+    let mut writer = Writer::new(1);
+    let ended = |writer: &mut Writer, follows, outcome| {
+        let evaluation = writer.start_after(follows);
+        writer.say(evaluation, parts(RoleHint::System, &format!("system of {evaluation}")));
+        writer.say(evaluation, parts(RoleHint::User, &format!("asked in {evaluation}")));
+        writer.answer(evaluation, "done", &[]);
+        writer.finish(evaluation, outcome);
+        evaluation
+    };
+    let old = ended(&mut writer, None, Outcome::Completed);
+    let first = ended(&mut writer, None, Outcome::Completed);
+    let second = ended(&mut writer, Some(first), Outcome::Superseded);
+    let view = writer.view();
+    assert_eq!(view.to_follow(None), Some(second), "the latest, however it ended");
+    assert_eq!(view.to_follow(Some(second)), Some(first), "what the superseded one followed");
+    assert_eq!(view.to_follow(Some(first)), None);
+    let cut = writer.head();
+    let third = ended(&mut writer, Some(first), Outcome::Failed);
+    let fourth = ended(&mut writer, Some(third), Outcome::Completed);
+    let view = writer.view();
+    assert_eq!(view.followed(fourth), [first, third]);
+    assert_eq!(view.followed(second), [first]);
+    assert_eq!((view.followed(old), view.followed(first)), (vec![], vec![]));
+    let past = Past::of(&view, fourth).unwrap();
+    let said: Vec<_> = past.conversation().iter().map(|message| message.content()).collect();
+    let expected = [
+        format!("system of {fourth}"),
+        format!("asked in {first}"),
+        "done".to_owned(),
+        format!("asked in {third}"),
+        "done".to_owned(),
+        format!("asked in {fourth}"),
+        "done".to_owned(),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(past.conversation(), conversation(&view.transcript().unwrap(), &[first, third], fourth));
+    assert_eq!(past.messages.len(), 3, "the evaluation itself is its own messages");
+    let mut numbers = TurnNumbers::default();
+    let numbered: Vec<u64> = past.conversation().iter().map(|message| numbers.number(message)).collect();
+    assert_eq!(numbered, [0, 0, 1, 2, 3, 4, 5]);
+    // What is not visible is followed by nobody.
+    writer.rewind(cut);
+    assert_eq!(writer.view().to_follow(None), Some(second));
+    // A line that names what is not there, or goes in a circle, ends.
+    let lost = ended(&mut writer, Some(fourth), Outcome::Completed);
+    assert_eq!(writer.view().followed(lost), []);
+    let next = writer.start_after(None);
+    let RecordBody::EvaluationStarted(started) = &writer.records.last().unwrap().body else { panic!() };
+    let mut itself = (**started).clone();
+    itself.follows = Some(next);
+    writer.records.last_mut().unwrap().body = itself.into();
+    assert_eq!(writer.view().followed(next), []);
 }
 
 #[test]

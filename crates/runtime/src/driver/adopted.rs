@@ -39,6 +39,7 @@ impl Driver {
                 fingerprint: before.fingerprint,
                 tools: before.tools.clone(),
                 parent_evaluation: before.parent_evaluation,
+                follows: before.follows,
                 decider: before.decider.clone(),
                 ..started
             },

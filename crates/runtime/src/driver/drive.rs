@@ -103,6 +103,7 @@ impl Driver {
                 let session = &state.execution.session;
                 let evaluation: EvaluationId = session.ids().next();
                 let mut started = self.started(evaluation, parent);
+                started.follows = state.view.to_follow(parent);
                 if let Some(before) = parent.and_then(|parent| state.view.evaluation(parent)) {
                     started.budget = state.view.budget_left(before).or(started.budget);
                     started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);
@@ -145,6 +146,7 @@ impl Driver {
             fingerprint: agent.fingerprint().ok(),
             tools: agent.contracts().ok(),
             parent_evaluation: parent,
+            follows: None,
             budget: agent.limits(),
             deadline_millis: agent.deadline.map(millis),
             decider: Some(agent.policy.name().clone()),

@@ -82,6 +82,7 @@ impl Harness {
             fingerprint: None,
             tools: None,
             parent_evaluation: None,
+            follows: None,
             budget: None,
             deadline_millis: None,
             decider: None,

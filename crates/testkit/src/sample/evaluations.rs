@@ -22,7 +22,8 @@ impl Generator {
     pub(super) fn start_evaluation(&mut self) {
         let id: EvaluationId = self.ids.next();
         let parent_evaluation = self.here.superseded.take();
-        self.here.running = Some(Running { id, sequence: 0, turn: 0, calls: Vec::new() });
+        let follows = if parent_evaluation.is_some() { self.here.ended_after } else { self.here.ended };
+        self.here.running = Some(Running { id, sequence: 0, turn: 0, calls: Vec::new(), follows });
         self.push(EvaluationStarted {
             evaluation_id: id,
             prompt_ns: PROMPT_NS.into(),
@@ -30,6 +31,7 @@ impl Generator {
             fingerprint: Some(Digest::of(b"the tailor's prompt")),
             tools: None,
             parent_evaluation,
+            follows,
             budget: Some(Limits { total_tokens: Some(1_000_000), ..Limits::default() }),
             deadline_millis: Some(600_000),
             decider: None,
@@ -204,6 +206,7 @@ impl Generator {
     pub(super) fn finish(&mut self, outcome: Outcome) {
         let Some(running) = self.here.running.take() else { return };
         self.here.superseded = (outcome == Outcome::Superseded).then_some(running.id);
+        (self.here.ended, self.here.ended_after) = (Some(running.id), running.follows);
         let large = self.by_chance(self.shape.large);
         let answer = match large {
             true => content::large_text(&mut self.rng),

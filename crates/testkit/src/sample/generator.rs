@@ -31,6 +31,10 @@ pub(super) struct Here {
     pub(super) running: Option<Running>,
     pub(super) paused: Option<(PauseReason, Option<CallId>)>,
     pub(super) superseded: Option<EvaluationId>,
+    /// The evaluation that ended last.
+    pub(super) ended: Option<EvaluationId>,
+    /// What it followed.
+    pub(super) ended_after: Option<EvaluationId>,
     /// How many tasks the State slice holds.
     pub(super) tasks: usize,
 }
@@ -43,6 +47,7 @@ pub(super) struct Running {
     pub(super) turn: u64,
     /// The calls without a result, in the order in which they were made.
     pub(super) calls: Vec<OpenCall>,
+    pub(super) follows: Option<EvaluationId>,
 }
 
 /// A call without a result.

@@ -68,6 +68,7 @@ pub fn every_kind() -> Journal {
         fingerprint: Some(Digest::of(b"prompt")),
         tools: None,
         parent_evaluation: Some(ids.next()),
+        follows: None,
         budget: Some(Limits { calls: Some(9), ..Limits::default() }),
         deadline_millis: Some(1_000),
         decider: None,
