@@ -87,8 +87,7 @@ impl ModelPolicy {
 
     /// The request that a question makes: rendered, found valid, and not too large.
     pub fn request(&self, question: &Question) -> Result<Rendered, Unsent> {
-        let shown = question.shown.iter().filter(|message| message.evaluation_id == question.evaluation_id);
-        let thread = Thread::of(shown);
+        let thread = Thread::of(question.shown.iter());
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
         // How long it is, is checked where it is written.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{InnerMessage, ProviderSidecar, Role};
+use backstitch_core::machine::TurnNumbers;
 use backstitch_core::message::{OptionCall, OptionResult, Part};
 
 /// A conversation, ready to be rendered.
@@ -42,7 +43,7 @@ pub struct Said<'a> {
 /// An answer of the model.
 #[derive(Debug, Clone, Default)]
 pub struct Turn<'a> {
-    /// Its number.
+    /// Its number in the conversation.
     pub number: u64,
     /// Its words.
     pub parts: Vec<&'a Part>,
@@ -62,7 +63,8 @@ pub struct Call<'a> {
 }
 
 impl<'a> Thread<'a> {
-    /// The thread that messages are: those of one evaluation, in order. Nothing of them is copied.
+    /// The thread that messages are: those of one evaluation, in order, after those of the evaluations that it follows. Nothing
+    /// of them is copied.
     ///
     /// A [`ConversationState`](backstitch_core::view::ConversationState) that something else wrote is rendered by way of its
     /// messages:
@@ -141,23 +143,26 @@ impl<'a> Grouped<'a> {
     /// A result may come after a user message or even after the next answer, so grouping goes by turn number and not by
     /// neighbourhood. Where nobody answered, what looks like a result is only something that was said.
     fn new(messages: Vec<&'a InnerMessage>) -> Self {
-        let answers = messages.iter().filter(|message| message.role() == Role::Assistant);
+        let mut numbers = TurnNumbers::default();
+        let messages: Vec<_> =
+            messages.into_iter().map(|message| (numbers.number(message), message)).collect();
+        let answers = messages.iter().filter(|(_, message)| message.role() == Role::Assistant);
         let mut turns: BTreeMap<u64, Vec<&InnerMessage>> =
-            answers.map(|message| (message.turn, Vec::new())).collect();
+            answers.map(|(number, _)| (*number, Vec::new())).collect();
         let mut said = Vec::new();
-        for message in messages {
-            match (message.role(), turns.get_mut(&message.turn)) {
+        for (number, message) in messages {
+            match (message.role(), turns.get_mut(&number)) {
                 (Role::Assistant | Role::Tool, Some(turn)) => turn.push(message),
-                _ => said.push(message),
+                _ => said.push((number, message)),
             }
         }
         let mut said = said.into_iter().peekable();
         let turns = turns.into_iter().map(|(number, messages)| {
-            let before = std::iter::from_fn(|| said.next_if(|message| message.turn < number)).collect();
-            TurnGroup { number, before, messages }
+            let before = std::iter::from_fn(|| said.next_if(|(said_in, _)| *said_in < number));
+            TurnGroup { number, before: before.map(|(_, message)| message).collect(), messages }
         });
         let turns = turns.collect();
-        Self { turns, unanswered: said.collect() }
+        Self { turns, unanswered: said.map(|(_, message)| message).collect() }
     }
 
     fn in_order(&self) -> impl Iterator<Item = &'a InnerMessage> {

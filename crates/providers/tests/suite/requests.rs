@@ -83,6 +83,54 @@ fn gemini_gets_its_own_answer_back() {
     assert_eq!(body["contents"], expected);
 }
 
+/// A conversation of two evaluations, both with a turn 1, of which the first left a call open.
+fn followed(maker: Provider) -> Talk {
+    let answer = || parse(&whole_answer(maker).to_string(), &target(maker)).unwrap();
+    let first = Talk::new().system("Be verbose.").user("How is the weather?").answer(answer());
+    let first = first.result(1, Ok(json!("sunny")));
+    let mut again = answer();
+    for (call, id) in again.calls.iter_mut().zip(["call_c", "call_d"]) {
+        call.provider_call_id = Some(id.to_owned());
+    }
+    again.provider = None;
+    let second = first.follow_up().system("Be brief.").user("And tomorrow?").answer(again);
+    // The open call of the first evaluation is the first of those that are open.
+    second.result(1, Ok(json!("4 C, rain"))).result(1, Ok(json!("fog")))
+}
+
+#[test]
+fn a_follow_up_goes_to_each_provider_after_the_conversation_before_it() {
+    for provider in Provider::ALL {
+        let body = followed(provider).render(provider, &options()).body;
+        let text = body.to_string();
+        assert!(!text.contains("Be verbose."), "{provider}: {text}");
+        assert_eq!(text.matches("Be brief.").count(), 1, "{provider}: {text}");
+        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{provider}: {what} in {text}"));
+        assert!(place("How is the weather?") < place("interrupted: the call"), "{provider}: {text}");
+        assert!(place("interrupted: the call") < place("And tomorrow?"), "{provider}: {text}");
+        assert!(place("sunny") < place("And tomorrow?") && place("And tomorrow?") < place("fog"), "{text}");
+        assert_eq!(text.matches("Checking.").count(), 2, "{provider}: {text}");
+        let roles = |list: &Value| -> Vec<String> {
+            let roles = list.as_array().unwrap().iter().map(|entry| entry["role"].as_str().unwrap());
+            roles.map(str::to_owned).collect()
+        };
+        let expected = match provider {
+            Provider::Anthropic => {
+                (roles(&body["messages"]), vec!["user", "assistant", "user", "assistant", "user"])
+            }
+            Provider::Gemini => {
+                (roles(&body["contents"]), vec!["user", "model", "user", "user", "model", "user"])
+            }
+            Provider::OpenAiChat => (
+                roles(&body["messages"]),
+                vec!["system", "user", "assistant", "tool", "tool", "user", "assistant", "tool", "tool"],
+            ),
+            Provider::OpenAiResponses => continue,
+        };
+        assert_eq!(expected.0, expected.1, "{provider}");
+    }
+}
+
 #[test]
 fn nobody_else_gets_what_only_one_provider_understands() {
     const SECRETS: [&str; 4] = ["gAAAAB==", "EqQB==", "EmwK==", "RXFR"];

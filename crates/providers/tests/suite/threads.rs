@@ -66,18 +66,17 @@ fn a_plain_conversation_renders_as_the_messages_that_it_was_made_from() {
 }
 
 #[test]
-fn a_thread_holds_the_messages_of_the_evaluation_that_is_asked_about() {
-    let (one, other) = (talk(), Talk::new().say(RoleHint::User, vec![Part::text("Something else")]));
-    let mut question = one.question();
+fn a_request_holds_the_evaluation_that_is_asked_about_after_those_that_it_follows() {
+    let followed = talk().follow_up().say(RoleHint::User, vec![Part::text("Something else")]);
+    let question = followed.question();
     let name = PolicyName::new("model").unwrap();
-    let mut foreign = InnerMessage::clone(&other.messages()[0]);
-    foreign.evaluation_id = one.ids.next();
-    question.shown.extend([Arc::new(foreign)]);
     for provider in Provider::ALL {
         let policy = ModelPolicy::new(name.clone(), target(provider), None, Arc::new(Nobody));
         let policy = policy.with_options(RequestOptions::default());
         let body = policy.request(&question).unwrap().body;
-        assert_eq!(body, one.render(provider, &RequestOptions::default()).body, "{provider}");
+        assert_eq!(body, followed.render(provider, &RequestOptions::default()).body, "{provider}");
+        let text = body.to_string();
+        assert!(text.contains("I look.") && text.contains("Something else"), "{provider}: {body}");
     }
 }
 

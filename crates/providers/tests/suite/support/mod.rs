@@ -11,6 +11,7 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{EvaluationId, IdStream};
 use backstitch_core::journal::{InnerMessage, ProviderSidecar};
+use backstitch_core::machine::conversation;
 use backstitch_core::message::{
     Message, MessageBuilder, OptionResultBuilder, Part, PolicyName, Retry, RoleHint,
 };
@@ -42,6 +43,8 @@ impl Transport for Nobody {
 pub(crate) struct Talk {
     pub(crate) ids: IdStream,
     pub(crate) evaluation: EvaluationId,
+    /// The evaluations before it in the conversation.
+    followed: Vec<EvaluationId>,
     turn: u64,
     messages: Vec<InnerMessage>,
 }
@@ -49,14 +52,21 @@ pub(crate) struct Talk {
 impl Talk {
     pub(crate) fn new() -> Self {
         let ids = sample::ids(5);
-        Self { evaluation: ids.next(), ids, turn: 0, messages: Vec::new() }
+        Self { evaluation: ids.next(), ids, followed: Vec::new(), turn: 0, messages: Vec::new() }
+    }
+
+    /// An evaluation that follows the one before.
+    pub(crate) fn follow_up(mut self) -> Self {
+        self.followed.push(std::mem::replace(&mut self.evaluation, self.ids.next()));
+        self.turn = 0;
+        self
     }
 
     fn push(&mut self, message: Message, provider: Option<ProviderSidecar>) {
         self.messages.push(InnerMessage {
             message_id: self.ids.next(),
             evaluation_id: self.evaluation,
-            sequence: self.messages.len() as u64,
+            sequence: self.of_evaluation().count() as u64,
             turn: self.turn,
             prompt_ns: "tests".into(),
             prompt_key: "talk".into(),
@@ -66,6 +76,10 @@ impl Talk {
             provider,
             extra: Extra::default(),
         });
+    }
+
+    fn of_evaluation(&self) -> impl Iterator<Item = &InnerMessage> {
+        self.messages.iter().filter(|message| message.evaluation_id == self.evaluation)
     }
 
     pub(crate) fn say(mut self, hint: RoleHint, parts: Vec<Part>) -> Self {
@@ -131,7 +145,7 @@ impl Talk {
     }
 
     pub(crate) fn messages(&self) -> Vec<Arc<InnerMessage>> {
-        self.messages.iter().cloned().map(Arc::new).collect()
+        conversation(&self.transcript(), &self.followed, self.evaluation)
     }
 
     pub(crate) fn question(&self) -> Question {
