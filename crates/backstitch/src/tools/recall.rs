@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::id::CallId;
 use crate::journal::{Effect, InnerMessage};
+use crate::machine::conversation;
 use crate::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use crate::view::Transcript;
 
@@ -58,8 +59,9 @@ async fn recalled(
 }
 
 async fn whole_transcript(context: &ToolContext) -> Result<Vec<Arc<InnerMessage>>, ToolError> {
-    let evaluation = context.evaluation_id();
-    let mut messages = context.session(|draft| Transcript::of(draft))??.inner_messages(evaluation);
+    let followed = context.followed().await?;
+    let transcript = context.session(|draft| Transcript::of(draft))??;
+    let mut messages = conversation(&transcript, &followed, context.evaluation_id());
     // What is most worth leaving out is what is too large for its record.
     for message in &mut messages {
         *message = context.whole_message(message).await?;

@@ -38,7 +38,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// A text as one line: each line break is a space.
-pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
     }

@@ -41,7 +41,7 @@ pub use coalesced::SingleUserCoalesced;
 pub use config::{ConfigurationError, Registry};
 pub(crate) use fence::push_foreign;
 pub use history::History;
-pub(crate) use lines::{collapsed, cut};
+pub(crate) use lines::{collapsed, cut, one_line};
 pub use options::{CoalescedOptions, Display, Errors, Fence, FullOptions, Samples, ToolResults, TrimOptions};
 pub use pairs::{Full, Trim};
 pub use rendered::{Rendered, RenderedMessage, estimate_tokens};

@@ -1,7 +1,7 @@
 //! What stays the same in an evaluation: system prompt, mission, tools, data.
 //!
-//! Each request of an evaluation begins with the same bytes: the system prompt, then the mission, then the sections `tool/`
-//! and `data/`. They are made once, when the scene is, so nothing that happens later can change them, and providers can
+//! Each request of an evaluation begins with the same bytes: the system prompt, then the mission, then what was asked and
+//! answered before it in the same session, then the sections `tool/` and `data/`. They are made once, when the scene is, so nothing that happens later can change them, and providers can
 //! cache them.
 
 use std::sync::Arc;
@@ -22,6 +22,7 @@ const SIGNATURE_CHARACTERS: usize = 500;
 pub struct Scene {
     system: Option<Arc<str>>,
     mission: Arc<str>,
+    earlier: Arc<str>,
     tools: Arc<str>,
     data: Arc<str>,
     max_turns: Option<u64>,
@@ -37,8 +38,9 @@ impl Scene {
     /// A scene with this mission, without tools and data.
     pub fn new(mission: impl Into<Arc<str>>) -> Self {
         let (mission, max_turns) = (mission.into(), Some(Self::DEFAULT_MAX_TURNS));
-        let (tools, data, prefix) = (Arc::default(), Arc::default(), mission.clone());
-        Self { system: None, mission, tools, data, max_turns, turns_left: None, prefix }
+        let (earlier, tools, data) = (Arc::default(), Arc::default(), Arc::default());
+        let prefix = mission.clone();
+        Self { system: None, mission, earlier, tools, data, max_turns, turns_left: None, prefix }
     }
 
     /// With a system prompt, which no strategy changes.
@@ -46,6 +48,13 @@ impl Scene {
     pub fn system(mut self, system: impl Into<Arc<str>>) -> Self {
         self.system = Some(system.into());
         self
+    }
+
+    /// With the missions and answers of the evaluations that this one follows.
+    #[must_use]
+    pub fn earlier(mut self, earlier: impl Into<Arc<str>>) -> Self {
+        self.earlier = earlier.into();
+        self.with_prefix()
     }
 
     /// With tools.
@@ -146,7 +155,12 @@ impl Scene {
 
     fn with_prefix(mut self) -> Self {
         let mut prefix = self.mission.to_string();
-        for (header, section) in [(";; === tool/ ===", &self.tools), (";; === data/ ===", &self.data)] {
+        let sections = [
+            (";; === earlier missions and answers ===", &self.earlier),
+            (";; === tool/ ===", &self.tools),
+            (";; === data/ ===", &self.data),
+        ];
+        for (header, section) in sections {
             if !section.is_empty() {
                 if !prefix.is_empty() {
                     prefix.push_str("\n\n");

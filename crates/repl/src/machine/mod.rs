@@ -3,6 +3,7 @@
 //! Everything that the machine knows follows from the journal. A program that was interrupted runs again from its start with
 //! what is recorded of its calls, so a machine that is rebuilt at any record wants what the one before it would have wanted.
 
+mod earlier;
 mod feedback;
 mod rebuild;
 mod run;
@@ -133,8 +134,9 @@ pub struct LispMachine {
 }
 
 impl LispMachine {
-    fn new(prepared: Arc<Prepared>, evaluation: EvaluationId, seed: Seed) -> Self {
-        let seen = Seen::new(&prepared);
+    fn new(prepared: Arc<Prepared>, past: &Past) -> Self {
+        let (evaluation, seed) = (past.evaluation.evaluation_id, past.seed);
+        let seen = Seen::new(&prepared, earlier::earlier(&past.followed));
         let left = Left::default();
         let (turns, said_in, accepted, phase) = (0, None, None, Phase::Ask);
         Self { prepared, evaluation, seed, seen, left, turns, said_in, accepted, phase }

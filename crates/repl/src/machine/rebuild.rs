@@ -18,7 +18,7 @@ use crate::turn::Turn;
 impl LispMachine {
     pub(super) fn rebuilt(prepared: Arc<Prepared>, past: &Past) -> Result<Self, MachineError> {
         let evaluation = past.evaluation.evaluation_id;
-        let mut machine = Self::new(prepared, evaluation, past.seed);
+        let mut machine = Self::new(prepared, past);
         machine.accepted = past.evaluation.accepted;
         for message in &past.messages {
             if matches!(message.role(), Role::System | Role::User) {

@@ -17,6 +17,8 @@ pub(super) struct Seen {
     /// The system message, then what was said to the policy.
     said: Vec<Arc<InnerMessage>>,
     turns: History,
+    /// The missions and answers of the evaluations before this one.
+    earlier: Arc<str>,
     /// What stays the same from request to request.
     scene: Scene,
     /// The answer whose program runs.
@@ -24,15 +26,16 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new(prepared: &Prepared) -> Self {
-        let scene = scene(prepared, &[]);
-        Self { said: Vec::new(), turns: History::new(), scene, answer: String::new() }
+    pub(super) fn new(prepared: &Prepared, earlier: String) -> Self {
+        let earlier: Arc<str> = earlier.into();
+        let scene = scene(prepared, &earlier, &[]);
+        Self { said: Vec::new(), turns: History::new(), earlier, scene, answer: String::new() }
     }
 
     /// Somebody says something. What is said after the mission is part of it from then on.
     pub(super) fn said(&mut self, message: &Arc<InnerMessage>, prepared: &Prepared) {
         self.said.push(message.clone());
-        self.scene = scene(prepared, &self.said);
+        self.scene = scene(prepared, &self.earlier, &self.said);
     }
 
     pub(super) fn answer(&mut self, answer: String) {
@@ -126,11 +129,12 @@ fn left_out(rendered: &Rendered) -> Vec<String> {
     dropped.map(|(what, count)| format!("{count} {what}")).collect()
 }
 
-fn scene(prepared: &Prepared, said: &[Arc<InnerMessage>]) -> Scene {
+fn scene(prepared: &Prepared, earlier: &Arc<str>, said: &[Arc<InnerMessage>]) -> Scene {
     let of = |role: Role| said.iter().filter(move |message| message.role() == role);
     let mission: Vec<String> = of(Role::User).map(|message| message.content()).collect();
     let agent = &prepared.agent;
     let mut scene = Scene::new(mission.join("\n\n"))
+        .earlier(earlier.clone())
         .tools(agent.tools.iter().map(|tool| &**tool))
         .data(&prepared.data, agent.options.compression.sample())
         .max_turns(Some(agent.options.most_turns()));

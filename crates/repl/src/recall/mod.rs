@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::InnerMessage;
+use backstitch_core::machine::TurnNumbers;
 use serde::{Deserialize, Serialize};
 
 use crate::compression::History;
@@ -114,32 +115,36 @@ pub fn from_turns(history: &History, reference: Reference, window: Window) -> Re
 }
 
 /// An answer with its calls and results, or one call. What lies in objects has to be hydrated first. Of what programs called
-/// nothing is shown that is firewalled.
+/// nothing is shown that is firewalled. Where the transcript begins with evaluations that its own follows, turns are numbered on
+/// from evaluation to evaluation.
 pub fn from_transcript(
     messages: &[Arc<InnerMessage>],
     reference: Reference,
     window: Window,
 ) -> Result<Recalled, RecallError> {
     let by_programs = called_by_programs(messages);
-    let written = |belongs: &dyn Fn(&InnerMessage) -> bool, nothing: RecallError| {
-        let found = messages.iter().filter(|message| belongs(message));
-        match found.map(|message| text::of_message(message, &by_programs)).collect::<Vec<_>>() {
+    let mut numbers = TurnNumbers::default();
+    let numbered: Vec<(u64, &Arc<InnerMessage>)> =
+        messages.iter().map(|message| (numbers.number(message), message)).collect();
+    let written = |belongs: &dyn Fn(u64, &InnerMessage) -> bool, nothing: RecallError| {
+        let found = numbered.iter().filter(|(number, message)| belongs(*number, message));
+        match found.map(|(_, message)| text::of_message(message, &by_programs)).collect::<Vec<_>>() {
             texts if texts.is_empty() => Err(nothing),
             texts => Ok(cut(&texts.join("\n\n"), window)),
         }
     };
     match reference {
         Reference::Overview => {
-            let turns = messages.chunk_by(|one, other| one.turn == other.turn);
+            let turns = numbered.chunk_by(|(one, _), (other, _)| one == other);
             Ok(cut(&lines(turns.map(text::line_of_answer)), window))
         }
         Reference::Turn(turn) => {
-            let turns = || messages.iter().map(|message| message.turn);
+            let turns = || numbered.iter().map(|(number, _)| *number);
             let nothing = RecallError::NoTurn { turn, first: turns().min(), last: turns().max() };
-            written(&|message| message.turn == turn, nothing)
+            written(&|number, _| number == turn, nothing)
         }
         Reference::CallId(call) => {
-            let belongs = |message: &InnerMessage| {
+            let belongs = |_, message: &InnerMessage| {
                 message.tool_call_id() == Some(call)
                     || message.message.option_call().is_some_and(|made| made.invocation_id == call)
             };

@@ -91,11 +91,12 @@ pub(super) fn of_message(message: &InnerMessage, by_programs: &HashSet<CallId>) 
     }
 }
 
-/// A line about the messages of one turn.
-pub(super) fn line_of_answer(messages: &[Arc<InnerMessage>]) -> String {
-    let number = messages.first().map_or(0, |message| message.turn);
-    let said = messages.iter().find(|message| matches!(message.message.content, Content::Parts(_)));
-    let calls = messages.iter().filter_map(|message| message.message.option_call());
+/// A line about the messages of one turn, each with the number of that turn.
+pub(super) fn line_of_answer(numbered: &[(u64, &Arc<InnerMessage>)]) -> String {
+    let number = numbered.first().map_or(0, |(number, _)| *number);
+    let messages = || numbered.iter().map(|(_, message)| *message);
+    let said = messages().find(|message| matches!(message.message.content, Content::Parts(_)));
+    let calls = messages().filter_map(|message| message.message.option_call());
     format!(
         "Turn {number}: {}{}",
         said.map(|message| beginning(&message.content())).unwrap_or_default(),

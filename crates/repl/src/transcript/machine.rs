@@ -27,7 +27,7 @@ impl Compressed {
 impl Machinery for Compressed {
     fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
         let machine = self.machinery.rebuild(past)?;
-        let history = past.messages.iter().cloned().collect();
+        let history = past.conversation().into_iter().collect();
         Ok(Box::new(CompressedMachine { machine, history, strategy: self.strategy.clone() }))
     }
 

@@ -70,7 +70,7 @@ pub trait TranscriptCompression: fmt::Debug + Send + Sync {
     /// The messages of the next request.
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript;
 
-    /// The messages of the request after these, which are all of one evaluation, from scratch.
+    /// The messages of the request after these, which are all of one conversation, from scratch.
     fn render_messages(&self, messages: &[Arc<InnerMessage>]) -> RenderedTranscript {
         self.render(&messages.iter().cloned().collect())
     }

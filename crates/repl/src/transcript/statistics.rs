@@ -45,7 +45,8 @@ impl TranscriptStatistics {
         let bytes_before = totals.bytes;
         let bytes_after = after.iter().map(|message| Weight::of(message)).sum();
         let answers = after.iter().filter(|message| message.role() == Role::Assistant);
-        let answers = answers.map(|message| message.turn).collect::<HashSet<u64>>().len();
+        let answers =
+            answers.map(|message| (message.evaluation_id, message.turn)).collect::<HashSet<_>>().len();
         let count = |counts: fn(&InnerMessage) -> bool| after.iter().filter(|one| counts(one)).count();
         let calls = count(|message| message.message.option_call().is_some());
         let sidecars = count(|message| message.provider.is_some());

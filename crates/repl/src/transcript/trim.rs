@@ -84,13 +84,13 @@ impl Strategy for TrimOptions {
 /// The blocks before a cut that stay all the same.
 fn staying(history: &TranscriptHistory, cut: usize) -> Vec<&Block> {
     let blocks = history.blocks();
-    let first = blocks.front().filter(|block| cut > 0 && block.turn == 0);
-    let open = history.open().iter().filter_map(|turn| {
-        let index =
-            blocks.binary_search_by_key(turn, |block| block.turn).ok().filter(|index| *index < cut)?;
-        blocks.get(index).filter(|block| block.turn > 0)
-    });
-    first.into_iter().chain(open).collect()
+    let before_cut = |turn: &u64| {
+        let index = blocks.binary_search_by_key(turn, |block| block.turn).ok()?;
+        blocks.get(index).filter(|_| index < cut)
+    };
+    let openings = history.openings().iter().filter_map(before_cut);
+    let open = history.open().iter().filter(|turn| !history.openings().contains(*turn));
+    openings.chain(open.filter_map(before_cut)).collect()
 }
 
 /// What is said of so many blocks before a cut that are left out.

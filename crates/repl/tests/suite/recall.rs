@@ -33,6 +33,25 @@ fn a_turn_or_a_call_of_a_lisp_agent() {
 }
 
 #[test]
+fn the_turns_of_followed_evaluations_have_numbers_of_their_own() {
+    let mut first = Writer::new();
+    let call = first.answer("Looking.", 1)[0];
+    first.result(1, call, OptionResult::new(call, "look", json!("found")));
+    let mut second = first.next();
+    second.answer("Done.", 0);
+    let messages = first.conversation(&second);
+    let read = |reference| from_transcript(&messages, reference, Window::default());
+    let lines = "Turn 0: Be briefer.\nTurn 1: Looking.; calls: look\nTurn 2: Do more.\nTurn 3: Done.";
+    assert_eq!(read(Reference::Overview).unwrap().text, lines);
+    assert_eq!(read(Reference::Turn(0)).unwrap().text, "System:\nBe briefer.\n\nUser:\nDo it.");
+    assert_eq!(read(Reference::Turn(2)).unwrap().text, "User:\nDo more.");
+    assert_eq!(read(Reference::Turn(3)).unwrap().text, "Assistant:\nDone.");
+    assert!(read(Reference::Turn(1)).unwrap().text.ends_with("found"));
+    assert!(read(Reference::CallId(call)).unwrap().text.ends_with("found"));
+    assert_eq!(read(Reference::Turn(4)), Err(RecallError::NoTurn { turn: 4, first: Some(0), last: Some(3) }));
+}
+
+#[test]
 fn a_call_or_an_answer_of_a_transcript() {
     let mut writer = Writer::new();
     let call = writer.answer("Looking.", 1)[0];

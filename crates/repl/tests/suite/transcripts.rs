@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{InnerMessage, ProviderSidecar, Role};
+use backstitch_core::machine::{TurnNumbers, conversation};
 use backstitch_core::message::{
     Arguments, Content, Message, OptionCall, OptionResult, Part, PolicyName, RoleHint,
 };
+use backstitch_core::view::Transcript;
 use backstitch_repl::compression::Registry;
 use backstitch_repl::transcript::{
     Elide, ElideOptions, Keep, RenderedTranscript, TranscriptCompression, TranscriptHistory, Trim,
@@ -24,9 +26,27 @@ pub(crate) struct Writer {
     pub(crate) messages: Vec<Arc<InnerMessage>>,
     turn: u64,
     calls: usize,
+    /// How many evaluations there were before the one that is written.
+    evaluation: usize,
 }
 
 impl Writer {
+    /// One that writes the next evaluation of a conversation.
+    pub(crate) fn next(&self) -> Self {
+        let evaluation = self.evaluation + 1;
+        let mut writer = Self { evaluation, calls: self.calls + 100 * evaluation, ..Self::default() };
+        writer.words(RoleHint::System, "Be briefer.");
+        writer.words(RoleHint::User, "Do more.");
+        writer
+    }
+
+    /// The conversation of two evaluations, as it is shown.
+    pub(crate) fn conversation(&self, own: &Self) -> Vec<Arc<InnerMessage>> {
+        let all = self.messages.iter().chain(&own.messages).cloned();
+        let (before, evaluation) = (self.messages[0].evaluation_id, own.messages[0].evaluation_id);
+        conversation(&Transcript::new(all.collect()), &[before], evaluation)
+    }
+
     pub(crate) fn new() -> Self {
         let mut writer = Self::default();
         writer.words(RoleHint::System, "Be brief.");
@@ -37,8 +57,10 @@ impl Writer {
     fn push(&mut self, turn: u64, message: Message, provider: Option<ProviderSidecar>) {
         let sequence = self.messages.len() as u64;
         self.messages.push(Arc::new(InnerMessage {
-            message_id: format!("01900000-0000-7000-8001-{sequence:012x}").parse().unwrap(),
-            evaluation_id: "01900000-0000-7000-8002-000000000001".parse().unwrap(),
+            message_id: format!("01900000-0000-7000-8{:02x}1-{sequence:012x}", self.evaluation)
+                .parse()
+                .unwrap(),
+            evaluation_id: format!("01900000-0000-7000-8002-{:012x}", 9 - self.evaluation).parse().unwrap(),
             sequence,
             turn,
             prompt_ns: "tests".into(),
@@ -184,6 +206,40 @@ fn an_answer_with_an_open_call_and_the_words_of_people_stay() {
 }
 
 #[test]
+fn a_conversation_of_two_evaluations_is_trimmed_and_elided_as_one() {
+    let mut first = Writer::new();
+    first.step("found");
+    // Its evaluation was cancelled, so nobody answers this call any more.
+    let open = first.answer("One left open.", 1);
+    let mut second = first.next();
+    second.step(&"x".repeat(900));
+    second.step("found");
+    let given = first.conversation(&second);
+    let seen = |rendered: &RenderedTranscript| -> Vec<String> {
+        let texts = rendered.messages.iter().map(|message| match message.message.option_call() {
+            Some(call) => format!("call {}", call.arguments.text()),
+            None => message.content(),
+        });
+        texts.collect()
+    };
+    let trimmed = trim(Some(2), None).render_messages(&given);
+    let note = "[2 answers, 1 to 2, with their calls and results, are not shown.]";
+    let second_step = ["call {\"n\":103}".to_owned(), "x".repeat(900)];
+    let shown = seen(&trimmed);
+    assert_eq!(shown[..3], ["Be briefer.".to_owned(), format!("Do it.\n{note}"), "Do more.".to_owned()]);
+    assert_eq!(shown[3..5], second_step, "both evaluations have a turn 1, and one of them stays");
+    assert_eq!(shown[5..], ["call {\"n\":104}", "found"]);
+    assert_eq!((trimmed.statistics.turns.total, trimmed.statistics.turns.shown), (4, 2));
+    assert!(!calls(&trimmed.messages).contains(&open[0]));
+
+    let elided = Elide::new(ElideOptions { keep_turns: 1, keep_bytes: 100, ..ElideOptions::default() });
+    let elided = elided.render_messages(&given);
+    assert_eq!(elided.statistics.results_elided, 1);
+    assert!(seen(&elided).iter().any(|text| text.starts_with("[The result of look, 900 bytes")));
+    assert_eq!(Keep::default().render_messages(&given).messages, given);
+}
+
+#[test]
 fn most_requests_begin_as_the_one_before_them() {
     let mut writer = Writer::new();
     let (strategy, mut before, mut changed) = (trim(Some(8), None), Vec::new(), 0);
@@ -309,7 +365,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn written(steps: &[Step]) -> Vec<Arc<InnerMessage>> {
-    let mut writer = Writer::new();
+    written_with(Writer::new(), steps).messages
+}
+
+fn written_with(mut writer: Writer, steps: &[Step]) -> Writer {
     let mut late_results = Vec::new();
     for step in steps {
         match step {
@@ -335,7 +394,18 @@ fn written(steps: &[Step]) -> Vec<Arc<InnerMessage>> {
     for (turn, call, result) in late_results {
         writer.result(turn, call, result);
     }
-    writer.messages
+    writer
+}
+
+/// The same messages as those of one evaluation.
+fn as_one(given: &[Arc<InnerMessage>]) -> Vec<Arc<InnerMessage>> {
+    let mut numbers = TurnNumbers::default();
+    let renumbered = given.iter().enumerate().map(|(place, message)| {
+        let turn = numbers.number(message);
+        let (evaluation_id, sequence) = (given[0].evaluation_id, place as u64);
+        Arc::new(InnerMessage { evaluation_id, sequence, turn, ..InnerMessage::clone(message) })
+    });
+    renumbered.collect()
 }
 
 /// What holds for whatever any strategy makes of a transcript.
@@ -405,6 +475,36 @@ proptest! {
             check_twice(&given, &rendered);
         }
         prop_assert_eq!(Keep::default().render_messages(&given).messages, given.clone());
+    }
+
+    #[test]
+    fn two_evaluations_are_shown_as_one_with_the_same_messages_would_be(
+        first in steps(),
+        second in steps(),
+        turns in prop::option::of(0usize..8),
+        tokens in prop::option::of(0u64..3_000),
+        keep_turns in 0usize..8,
+    ) {
+        // What an ended evaluation left open may go, which is not so within one.
+        let first: Vec<Step> = first.into_iter().map(|step| match step {
+            Step::Answer { words, calls, size, late, .. } => {
+                Step::Answer { words, calls, answered: calls, size, late }
+            }
+            other => other,
+        }).collect();
+        let first = written_with(Writer::new(), &first);
+        let given = first.conversation(&written_with(first.next(), &second));
+        let elide = ElideOptions { keep_turns, tokens, keep_bytes: 64, ..ElideOptions::default() };
+        let strategies: [Box<dyn TranscriptCompression>; 3] =
+            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(Keep::default())];
+        for strategy in &strategies {
+            let (two, one) = (strategy.render_messages(&given), strategy.render_messages(&as_one(&given)));
+            prop_assert_eq!(&two.statistics, &one.statistics);
+            let seen = |messages: &[Arc<InnerMessage>]| -> Vec<_> {
+                messages.iter().map(|message| (message.message_id, message.message.clone())).collect()
+            };
+            prop_assert_eq!(seen(&two.messages), seen(&one.messages));
+        }
     }
 
     #[test]

@@ -101,6 +101,10 @@ impl ToolHost for Host {
         })
     }
 
+    fn followed(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
+        Box::pin(async move { self.live.state().await.view.followed(evaluation) })
+    }
+
     fn run_process(
         &self,
         call: CallId,

@@ -1,0 +1,43 @@
+//! What a Lisp agent is shown of the evaluations that its own follows: what each was asked, and what came of it.
+//!
+//! Their programs, prints and definitions are not shown, because memory belongs to one evaluation: a program could not use them.
+
+use backstitch_core::journal::{InnerMessage, Outcome, Role};
+use backstitch_core::machine::{Followed, final_text};
+use serde_json::Value as Json;
+
+use crate::compression::{collapsed, cut, one_line};
+use crate::mission::without_firewalled;
+
+/// The most characters of an earlier answer.
+const LONGEST_ANSWER: usize = 4_000;
+
+/// The missions and answers of earlier evaluations, the oldest first; nothing when there are none.
+pub(super) fn earlier(followed: &[Followed]) -> String {
+    followed.iter().map(mission_and_answer).collect::<Vec<_>>().join("\n\n")
+}
+
+fn mission_and_answer(followed: &Followed) -> String {
+    let is_by_a_person =
+        |message: &InnerMessage| message.role() == Role::User && !message.message.policy.is_reserved();
+    let asked = followed.messages.iter().filter(|message| is_by_a_person(message));
+    let asked: Vec<String> = asked.map(|message| message.content()).collect();
+    format!("Mission: {}\n{}", asked.join("\n\n"), came_of(followed))
+}
+
+fn came_of(followed: &Followed) -> String {
+    let Some(finished) = &followed.finished else { return "It was not answered.".to_owned() };
+    match (finished.outcome, &finished.error) {
+        (Outcome::Completed, _) => {
+            // As JSON on one line: what it holds cannot be taken for another mission or a section.
+            let answer = match &finished.output {
+                Some(output) => without_firewalled(output),
+                None => Json::String(final_text(&followed.messages)),
+            };
+            format!("Answer: {}", one_line(&cut(&answer.to_string(), LONGEST_ANSWER)))
+        }
+        (_, Some(error)) => format!("It failed: {}", cut(&collapsed(&error.message), LONGEST_ANSWER)),
+        (Outcome::Cancelled, None) => "It was cancelled.".to_owned(),
+        (Outcome::Failed | Outcome::Superseded, None) => "It was not answered.".to_owned(),
+    }
+}
