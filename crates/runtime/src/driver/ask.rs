@@ -114,23 +114,26 @@ impl Driver {
         evaluation: EvaluationId,
         shown: Option<Shown>,
     ) -> Result<(Question, Vec<String>), RuntimeError> {
-        let (transcript, session, turns) = {
+        let (transcript, session, turns, followed) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
             // What is held is not stored yet, and so the session has the content of large messages where the view has names.
-            (Transcript::of(&state.execution.session)?, state.execution.session.clone(), known.turns)
+            let session = &state.execution.session;
+            let followed = state.view.followed(evaluation);
+            (Transcript::of(session)?, session.clone(), known.turns, followed)
         };
         let store = &**self.live.store();
         let transcript = self.hydrated.transcript(store, transcript).await?;
         let (mut shown, objects) = match shown {
-            Some(_) => {
-                let shown = super::question::shown(shown, &transcript, evaluation);
-                let objects = media_in(&shown.messages);
-                (shown, objects)
-            }
-            None => {
+            // What is shown of one evaluation is kept from question to question.
+            None if followed.is_empty() => {
                 let (messages, objects) = self.hydrated.conversation(&transcript, evaluation);
                 (Shown { messages, ..Shown::default() }, objects)
+            }
+            shown => {
+                let shown = super::question::shown(shown, &transcript, &followed, evaluation);
+                let objects = media_in(&shown.messages);
+                (shown, objects)
             }
         };
         let media = self.hydrated.media(Held::By(&self.live), objects).await?;

@@ -133,7 +133,7 @@ mod tests {
                 let ends = (1..messages.len()).filter(|end| cuts >> (end - 1) & 1 == 1);
                 for end in ends.chain([messages.len()]) {
                     conversation.grow(evaluation, &whole(end).all().clone());
-                    let expected = super::super::question::shown(None, &whole(end), evaluation);
+                    let expected = super::super::question::shown(None, &whole(end), &[], evaluation);
                     assert_eq!(*conversation.shown(), expected.messages, "{sequence} {cuts:b} {end}");
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::machine::Past;
+use backstitch_core::machine::{Followed, Past};
 use backstitch_core::object::ObjectRef;
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::Transcript;
@@ -19,11 +19,13 @@ impl Driver {
             let state = self.live.state().await;
             let past = Past::of(&state.view, evaluation)?;
             // What is held is not stored yet, and so the session has the content of large messages where the view has names.
-            let messages = Transcript::of(&state.execution.session)?.inner_messages(evaluation);
-            Past { messages, ..past }
+            let transcript = Transcript::of(&state.execution.session)?;
+            let messages = transcript.inner_messages(evaluation);
+            Past { messages, followed: Followed::all(&state.view, &transcript, evaluation), ..past }
         };
         let store = &**self.live.store();
-        for message in &mut past.messages {
+        let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
+        for message in before.chain(&mut past.messages) {
             *message = self.hydrated.message(store, message).await?;
         }
         if is_large(&past) {
@@ -38,9 +40,12 @@ fn is_large(past: &Past) -> bool {
     past.programs.iter().any(|program| program.source_object.is_some())
         || past.tasks.iter().any(|task| task.value_object.is_some())
         || past.turns.iter().any(|turn| turn.data_object.is_some())
+        || past.followed.iter().any(|followed| {
+            followed.finished.as_ref().is_some_and(|finished| finished.output_object.is_some())
+        })
 }
 
-/// Fetches what is too large for the records of programs.
+/// Fetches what is too large for the records of programs and of structured answers.
 pub(super) async fn with_content(store: &dyn Store, mut past: Past) -> Result<Past, RuntimeError> {
     for program in &mut past.programs {
         if let Some(large) = program.source_object {
@@ -61,6 +66,13 @@ pub(super) async fn with_content(store: &dyn Store, mut past: Past) -> Result<Pa
             let data = fetch_json(store, large).await?;
             let turn = Arc::make_mut(turn);
             (turn.data, turn.data_object) = (data, None);
+        }
+    }
+    for finished in past.followed.iter_mut().filter_map(|followed| followed.finished.as_mut()) {
+        if let Some(large) = finished.output_object {
+            let output = fetch_json(store, large).await?;
+            let finished = Arc::make_mut(finished);
+            (finished.output, finished.output_object) = (Some(output), None);
         }
     }
     Ok(past)

@@ -1,10 +1,11 @@
 //! The question that a policy is asked: the same now, and whenever it is asked for again.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{InnerMessage, Role};
-use backstitch_core::machine::{Past, Shown, TurnState, answers_of};
+use backstitch_core::machine::{Followed, Past, Shown, TurnState, conversation};
 use backstitch_core::ports::{Deltas, MediaBytes, Question, Store};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
@@ -49,21 +50,34 @@ impl Asking {
     }
 }
 
-/// What a machine shows, or all of an evaluation as it was said, without answers that say nothing: providers refuse those.
-pub(super) fn shown(shown: Option<Shown>, transcript: &Transcript, evaluation: EvaluationId) -> Shown {
-    let mut shown =
-        shown.unwrap_or_else(|| Shown { messages: transcript.of_evaluation(evaluation), ..Shown::default() });
+/// What a machine shows, or all of a conversation as it was said, without answers that say nothing: providers refuse those.
+pub(super) fn shown(
+    shown: Option<Shown>,
+    transcript: &Transcript,
+    followed: &[EvaluationId],
+    evaluation: EvaluationId,
+) -> Shown {
+    let said = || conversation(transcript, followed, evaluation).into_iter().collect();
+    let mut shown = shown.unwrap_or_else(|| Shown { messages: said(), ..Shown::default() });
     let messages: Vec<_> = shown.messages.iter().cloned().collect();
-    let answers = answers_of(&messages).into_iter();
-    let silent = answers.filter(|(_, answer)| TurnState::is_silent(answer.iter().copied()));
-    let silent: Vec<u64> = silent.map(|(turn, _)| turn).collect();
+    let silent = silent_turns(&messages);
     if !silent.is_empty() {
         let speaks = |message: &&Arc<InnerMessage>| {
-            message.role() != Role::Assistant || !silent.contains(&message.turn)
+            message.role() != Role::Assistant || !silent.contains(&(message.evaluation_id, message.turn))
         };
         shown.messages = messages.iter().filter(speaks).cloned().collect();
     }
     shown
+}
+
+/// The turns whose answers say nothing and call nothing.
+fn silent_turns(messages: &[Arc<InnerMessage>]) -> HashSet<(EvaluationId, u64)> {
+    let mut answers: HashMap<_, Vec<&Arc<InnerMessage>>> = HashMap::new();
+    for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
+        answers.entry((message.evaluation_id, message.turn)).or_default().push(message);
+    }
+    answers.retain(|_, answer| TurnState::is_silent(answer.iter().copied()));
+    answers.into_keys().collect()
 }
 
 /// How many answers the budget of an evaluation leaves it.
@@ -82,9 +96,14 @@ pub(crate) async fn question_before(
     let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
     let hydrated = Hydrated::default();
     let transcript = hydrated.transcript(store, view.transcript()?).await?;
-    let past = Past { messages: transcript.inner_messages(evaluation), ..Past::of(view, evaluation)? };
+    let past = Past {
+        messages: transcript.inner_messages(evaluation),
+        followed: Followed::all(view, &transcript, evaluation),
+        ..Past::of(view, evaluation)?
+    };
     let machine = agent.machinery().rebuild(&with_content(store, past).await?)?;
-    let shown = shown(machine.show(answers_left(view, evaluation)), &transcript, evaluation);
+    let followed = view.followed(evaluation);
+    let shown = shown(machine.show(answers_left(view, evaluation)), &transcript, &followed, evaluation);
     let media = hydrated.media(Held::In(store), media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);

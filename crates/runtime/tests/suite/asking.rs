@@ -60,7 +60,7 @@ async fn media_that_is_given_and_that_tools_make_reaches_whoever_decides_as_byte
     let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
     driver.start("and now?").await.unwrap();
     let asked = asked.lock().unwrap();
-    assert!(asked[2].media.is_empty(), "another evaluation shows none of it");
+    assert_eq!(held(&asked[2]), held(&asked[1]), "a follow-up shows the conversation, and its media");
     assert_eq!(asked[2].transcript.all().len(), asked[1].transcript.all().len() + 3);
 }
 

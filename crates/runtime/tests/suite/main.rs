@@ -17,6 +17,7 @@ mod disk;
 mod driving;
 mod files;
 mod findings;
+mod following;
 mod harness;
 mod history;
 mod host_snapshots;

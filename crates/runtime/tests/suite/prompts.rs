@@ -138,6 +138,27 @@ async fn a_closed_section_is_read_without_ending_anything() {
 }
 
 #[tokio::test]
+async fn an_evaluation_in_the_place_of_another_follows_what_that_one_followed() {
+    let evaluator = evaluator(vec![
+        reply("first", &[]),
+        reply("I need the room", &[open(&["room", "task"])]),
+        reply("second", &[]),
+    ]);
+    let (runtime, session) = begin(&evaluator).await;
+    for _ in 0..2 {
+        evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
+    }
+    let view = runtime.view(session.id()).await.unwrap();
+    assert_eq!(
+        outcomes(&view),
+        [Some(Outcome::Completed), Some(Outcome::Superseded), Some(Outcome::Completed)]
+    );
+    let ids: Vec<_> = view.evaluations().map(|evaluation| evaluation.evaluation_id).collect();
+    assert_eq!(view.followed(ids[1]), [ids[0]]);
+    assert_eq!(view.followed(ids[2]), [ids[0]], "what the superseded one was asked is asked again");
+}
+
+#[tokio::test]
 async fn opened_sections_start_another_evaluation_with_their_tools() {
     let evaluator = evaluator(vec![
         reply("I need the room", &[open(&["room", "task"])]),
