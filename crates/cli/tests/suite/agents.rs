@@ -46,6 +46,38 @@ fn every_provider_is_driven_to_its_answer_and_its_requests_can_be_made_again() {
 }
 
 #[test]
+fn a_follow_up_is_sent_with_the_conversation_before_it_and_can_be_made_again() {
+    for (provider, variable) in PROVIDERS {
+        let stage = Stage::new().with_variable(variable, KEY);
+        let answers =
+            [writes(), Said::Text("It is mended."), writes(), Said::Text("That too."), Said::Text("Bye.")];
+        let model = Model::new(provider, answers);
+        let ran = start(&stage, provider, &model, &["--system", "You mend."]);
+        assert_eq!(ran.worked_quietly(), "It is mended.\n", "{provider}");
+        let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
+        assert_eq!(stage.run(&["ask", &session, "And the sleeve?"]).worked_quietly(), "That too.\n");
+        let asked = model.asked();
+        assert_eq!(asked.len(), 4, "{provider}: the server refused none of them");
+        let follow_up = &asked[3].body;
+        let place = |what: &str| follow_up.find(what).unwrap_or_else(|| panic!("{what}: {follow_up}"));
+        assert!(place("Mend it") < place("It is mended."), "{provider}: {follow_up}");
+        assert!(place("It is mended.") < place("And the sleeve?"), "{provider}: {follow_up}");
+        assert_eq!(follow_up.matches("You mend.").count(), 1, "{provider}: {follow_up}");
+        assert_eq!(follow_up.matches("I write.").count(), 2, "{provider}: {follow_up}");
+        for (turn, asked) in ["1", "2"].into_iter().zip(&asked[2..]) {
+            let ran = stage.run(&["request", &session, turn, "--raw"]);
+            assert!(ran.errors.contains("it is the request that was sent"), "{provider}: {}", ran.errors);
+            assert_eq!(ran.worked_quietly(), asked.body, "{provider}, turn {turn}");
+        }
+        // What was gone back from is not in the next one.
+        stage.run(&["rewind", &session, "start"]).worked();
+        assert_eq!(stage.run(&["ask", &session, "Hello"]).worked_quietly(), "Bye.\n");
+        let last = &model.asked()[4].body;
+        assert!(!last.contains("Mend it") && last.contains("Hello"), "{provider}: {last}");
+    }
+}
+
+#[test]
 fn what_a_model_says_is_told_while_it_is_said_and_a_killed_process_asks_again() {
     for (provider, _) in PROVIDERS {
         let stage = Stage::new();

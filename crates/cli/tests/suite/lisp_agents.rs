@@ -141,9 +141,9 @@ fn compression_leaves_out_what_recall_brings_back() {
         std::fs::write(stage.path("files").join("long.txt"), "a long line of the file\n".repeat(400))
             .unwrap();
         let read = || Said::Call("I read.", "read_file", json!({"path": "long.txt"}));
-        let again = Said::Call("What was it?", "recall", json!({"turn": 1}));
+        let again = || Said::Call("What was it?", "recall", json!({"turn": 1}));
         let mut answers: Vec<Said> = (0..9).map(|_| read()).collect();
-        answers.extend([again, Said::Text("Done.")]);
+        answers.extend([again(), Said::Text("Done."), again(), Said::Text("Still the same.")]);
         let model = Model::new("openai-chat", answers);
         let arguments = Stage::asking("openai-chat", &model, &["--compression", strategy]);
         assert_eq!(stage.run(&as_slices(&arguments)).worked_quietly(), "Done.\n", "{strategy}");
@@ -155,6 +155,11 @@ fn compression_leaves_out_what_recall_brings_back() {
             assert_eq!(request["agrees"], true, "{strategy}: {request}");
             assert_eq!(request["recorded"]["length"], asked.body.len(), "{strategy}");
         }
+        // A follow-up recalls the turns of the conversation before it.
+        assert_eq!(stage.run(&["ask", &session, "And now?"]).worked_quietly(), "Still the same.\n");
+        assert_eq!(stage.json(&["request", &session])["agrees"], true, "{strategy}");
+        let last = &model.asked().last().unwrap().body.clone();
+        assert_eq!(last.matches("Result of call").count(), 2, "{strategy}: {last}");
     }
 }
 
