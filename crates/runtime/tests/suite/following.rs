@@ -52,7 +52,7 @@ fn called(name: &str) -> Answer {
 /// The last words of a person that are shown.
 fn mission(question: &Question) -> String {
     let said = question.shown.iter().filter(|message| message.role() == Role::User);
-    said.map(|message| message.content()).last().unwrap_or_default()
+    said.map(|message| message.content()).next_back().unwrap_or_default()
 }
 
 /// Sews what it is asked for with a call, then answers; what begins with "say" is answered at once.
