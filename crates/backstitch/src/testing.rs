@@ -26,7 +26,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{Agent, Ended, FunctionPolicy, Runtime, SystemClock};
+use backstitch_runtime::{Agent, Ended, FunctionPolicy, Runtime, RuntimeError, SystemClock};
 use backstitch_store::MemoryStore;
 use serde_json::Value;
 
@@ -35,13 +35,34 @@ use crate::journal::{Effect, PauseReason, Role};
 use crate::message::{Arguments, PolicyName};
 use crate::ports::{Answer, FilePath, Filesystem, WriteMode};
 use crate::session::{BoxError, Items, SessionError, Slice};
-use crate::tool::{ContextError, Tool, ToolContext, ToolResult, WorkspaceUse};
+use crate::tool::{ContextError, InvalidToolName, Tool, ToolContext, ToolResult, WorkspaceUse};
 use crate::view::JournalView;
 
 /// The tool that makes the state which the tested tool finds.
 const SEED: &str = "seed_state_of_test";
 
 type Seed = Box<dyn FnOnce(&ToolContext) -> Result<(), ContextError> + Send>;
+
+/// A test could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolTestError {
+    /// The call could not be driven to its end.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A file of the test cannot be written.
+    #[error("{path:?} cannot be a file of the test")]
+    File {
+        /// The path.
+        path: String,
+        /// What is wrong.
+        #[source]
+        source: BoxError,
+    },
+    /// A tool has no valid name.
+    #[error(transparent)]
+    Name(#[from] InvalidToolName),
+}
 
 /// A tool, files and state, without model, durable store or directory.
 #[derive(Default)]
@@ -79,23 +100,27 @@ impl ToolTest {
     }
 
     /// Calls the tool once, as a model would. A tool that needs approval is approved.
-    pub async fn call(self, tool: impl Into<Tool>, arguments: Value) -> Result<Tested, BoxError> {
+    pub async fn call(self, tool: impl Into<Tool>, arguments: Value) -> Result<Tested, ToolTestError> {
         let store = Arc::new(MemoryStore::new());
         let files = Arc::new(MemoryFilesystem::new());
         for (path, content) in &self.files {
-            files.write_bytes(&FilePath::new(path)?, content, WriteMode::Overwrite)?;
+            let written = FilePath::new(path).map_err(BoxError::from).and_then(|path| {
+                files.write_bytes(&path, content, WriteMode::Overwrite).map_err(BoxError::from)
+            });
+            written.map_err(|source| ToolTestError::File { path: path.clone(), source })?;
         }
         let workspace = Arc::new(MemoryWorkspace::new(files.clone(), store.clone()));
         let tool = tool.into();
         let (name, text) = (tool.name().to_string(), arguments.to_string());
-        let caller = FunctionPolicy::new(PolicyName::new("test")?, move |question| {
-            let answer = match question.turn {
-                1 => Answer::default().call(SEED, Arguments::from_text("{}")),
-                2 => Answer::default().call(&*name, Arguments::from_text(&*text)),
-                _ => Answer::text("done"),
-            };
-            async move { Ok(answer) }
-        });
+        let caller =
+            FunctionPolicy::new(PolicyName::new("test").map_err(RuntimeError::from)?, move |question| {
+                let answer = match question.turn {
+                    1 => Answer::default().call(SEED, Arguments::from_text("{}")),
+                    2 => Answer::default().call(&*name, Arguments::from_text(&*text)),
+                    _ => Answer::text("done"),
+                };
+                async move { Ok(answer) }
+            });
         let seed = seed(self.state)?;
         let mut agent = Agent::new("testing/tool").policy(caller).tools([seed, tool]).workspace(workspace);
         if let Some(resources) = self.resources {
@@ -112,7 +137,7 @@ impl ToolTest {
     }
 }
 
-fn seed(state: Vec<Seed>) -> Result<Tool, BoxError> {
+fn seed(state: Vec<Seed>) -> Result<Tool, InvalidToolName> {
     let state = Mutex::new(state);
     let tool = Tool::builder(SEED, "Makes the state that a test begins with.")?;
     let tool = tool.effect(Effect::Pure).workspace(WorkspaceUse::None);
