@@ -189,3 +189,39 @@ async fn runs_go_on_without_readers_and_stop_when_they_are_told_to() {
     }
     assert!(matches!(runtime.start(&slow, "Wait").await, Err(RuntimeError::ShuttingDown)));
 }
+
+/// A policy that panics, as one with a defect does.
+struct Broken(backstitch::message::PolicyName);
+
+impl backstitch::ports::Policy for Broken {
+    fn name(&self) -> &backstitch::message::PolicyName {
+        &self.0
+    }
+
+    fn describe(&self, _: &backstitch::ports::Question) -> backstitch::ports::RequestInfo {
+        panic!("a defect of the policy")
+    }
+
+    fn decide(
+        &self,
+        _: backstitch::ports::Question,
+        _: backstitch::ports::RequestInfo,
+    ) -> backstitch::ports::BoxFuture<'_, Result<backstitch::ports::Answer, backstitch::ports::PolicyError>>
+    {
+        panic!("a defect of the policy")
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_a_session_is_driven_is_an_error_and_the_session_resumes() {
+    let place = TempDir::new().unwrap();
+    let runtime = Runtime::at(place.path().join("store/store.db")).unwrap();
+    let broken = tailor(&place).policy(Broken(backstitch::message::PolicyName::new("agent").unwrap()));
+    let mut run = runtime.start(&broken, "Mend the hem").await.unwrap();
+    while run.next().await.is_some() {}
+    let error = run.ended().await.unwrap_err();
+    assert!(matches!(error.cause(), RuntimeError::Internal { .. }), "{error}");
+    assert_eq!(runtime.interrupted().await.unwrap(), [run.session()]);
+    let resumed = runtime.resume(run.session(), &tailor(&place)).await.unwrap();
+    assert_eq!(resumed.answer::<Report>().await.unwrap(), Report { stitches: 1 });
+}

@@ -1,10 +1,12 @@
 //! Starting, asking, resuming, deciding, going back.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, PauseReason, Position, StopReason};
 use backstitch_core::ports::Workspace;
+use futures_util::FutureExt as _;
 use tokio::sync::{oneshot, watch};
 
 use super::Run;
@@ -207,7 +209,12 @@ impl Runtime {
                     }
                 }
             };
-            let ended = evaluator.run(agent.bound(), &session, begin, announce).await;
+            let driving = evaluator.run(agent.bound(), &session, begin, announce);
+            let ended = AssertUnwindSafe(driving).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|_| {
+                let reason = "the task that drove the session panicked; it can be resumed".to_owned();
+                Err(RuntimeError::Internal { reason })
+            });
             let id = session.id();
             let is_paused = matches!(&ended, Ok(Ended::Paused { reason: PauseReason::Asked, .. }));
             if is_paused && registry.stop.is_cancelled() {
