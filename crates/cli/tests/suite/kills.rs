@@ -13,9 +13,12 @@ fn runs() -> u64 {
     std::env::var("BACKSTITCH_KILL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(6)
 }
 
+fn write() -> Value {
+    json!({"name": "write_file", "arguments": {"path": "a.txt", "text": "one\n"}})
+}
+
 fn model(stage: &Stage) -> String {
-    let write = json!({"name": "write_file", "arguments": {"path": "a.txt", "text": "one\n"}});
-    scripted(stage, &json!([{"calls": [write]}, {"text": "Done."}]))
+    scripted(stage, &json!([{"calls": [write()]}, {"text": "Done."}]))
 }
 
 #[test]
@@ -47,8 +50,9 @@ fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let delay = Duration::from_micros((random >> 33) % 200_000);
         let stage = Stage::new();
-        let model = model(&stage);
-        let mut child = stage.command(&["run", "Sew", "--json", "--model", &model]).spawn().unwrap();
+        // It answers slowly, so that it is still there when it is killed.
+        let slow = scripted(&stage, &json!([{"calls": [write()]}, {"text": "Done.", "delay_ms": 250}]));
+        let mut child = stage.command(&["run", "Sew", "--json", "--model", &slow]).spawn().unwrap();
         std::thread::sleep(delay);
         child.kill().unwrap();
         let killed = child.wait_with_output().unwrap();
@@ -81,7 +85,7 @@ fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
         } else {
             assert!(!was_announced, "{what}");
         }
-        let again = stage.run(&["run", "Again", "--model", &model]);
+        let again = stage.run(&["run", "Again", "--model", &model(&stage)]);
         assert_eq!((again.code, again.output.as_str()), (Some(0), "Done.\n"), "{what}: {again:?}");
         assert!(stage.run(&["verify"]).worked_quietly().contains("sound"), "{what}");
     }
