@@ -138,7 +138,7 @@ pub use backstitch_runtime::{
     MainLoop, MainLoopError, Mission, OnTruncation, Place, PointSpec, Price, Prices, Replay, Requested,
     Resume, ResumeOptions, Retry, Rewind, Run, Runtime, RuntimeError, SessionEvent, SessionOptions, SubAgent,
     Surroundings, SystemClock, Task, ToolRunner, Tools, describe, entropy, find_call, load_view, locate,
-    one_line, read_records,
+    one_line, read_records, reason_word, unfinished,
 };
 
 #[cfg(feature = "agent-file")]

@@ -38,7 +38,9 @@ pub use driver::{Answered, Backoff, Drift, Driver, Ended, Fidelity, Mission, Res
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use evaluate::{Contract, Evaluator, InvalidSchema, Requested, Resume};
-pub use events::{EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line};
+pub use events::{
+    EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
+};
 pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
 pub use live::{FilesRestored, LiveSession, LiveState, StateView, Surroundings, load_view, read_records};
 pub use main_loop::{

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use backstitch::journal::{Origin, PauseReason, Role};
+use backstitch::journal::{Origin, Role};
 use backstitch::ports::Store as _;
 use backstitch::stores::{self, Known};
 use backstitch::view::{Driver, JournalView, SessionStatus};
@@ -118,19 +118,6 @@ pub(super) fn word(view: &JournalView, driver: Driver) -> &'static str {
         SessionStatus::Interrupted => "interrupted",
         SessionStatus::Idle => "idle",
         SessionStatus::Poisoned => "poisoned",
-    }
-}
-
-/// What a paused session waits for, in a word or two.
-pub(super) fn reason_word(reason: PauseReason) -> &'static str {
-    match reason {
-        PauseReason::Approval => "approval",
-        PauseReason::EffectUnknown => "effect unknown",
-        PauseReason::Budget => "budget",
-        PauseReason::Asked => "asked",
-        PauseReason::Truncated => "answer cut off",
-        PauseReason::Deadline => "deadline",
-        PauseReason::Poisoned => "poisoned",
     }
 }
 

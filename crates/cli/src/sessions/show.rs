@@ -3,17 +3,17 @@
 use std::process::ExitCode;
 
 use backstitch::filesystem::format;
-use backstitch::journal::{Finish, InnerMessage, Role};
+use backstitch::journal::Role;
 use backstitch::ports::{ObjectOverlay, Store as _};
 use backstitch::session::Capture;
 use backstitch::view::{CallStatus, Driver, JournalView};
-use backstitch::{PointSpec, SystemClock, load_view, locate};
+use backstitch::{PointSpec, SystemClock, load_view, locate, reason_word, unfinished};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
 use super::failure::{Failure, attempts, evaluations, last_stop};
-use super::list::{line, reason_word, word};
+use super::list::{line, word};
 use super::place::{Place, short};
 use super::turns;
 use super::waiting::{self, Waiting, waiting};
@@ -157,16 +157,6 @@ impl Show {
             shown["files"] = json!(files(place, view)?);
         }
         Ok(shown)
-    }
-}
-
-/// What is said beside an answer that is not whole.
-pub(super) fn unfinished(message: &InnerMessage) -> &'static str {
-    match message.provider.as_ref().and_then(|sidecar| sidecar.finish.as_ref()) {
-        Some(Finish::Length) => " [cut off by the token limit]",
-        Some(Finish::Filter) => " [withheld by a filter]",
-        Some(Finish::Pause) => " [interrupted by the provider]",
-        _ => "",
     }
 }
 

@@ -109,7 +109,7 @@ fn message_line(message: &InnerMessage) -> Option<String> {
 }
 
 /// Why an answer is not complete, in brackets; empty for one that is.
-fn unfinished(message: &InnerMessage) -> &'static str {
+pub fn unfinished(message: &InnerMessage) -> &'static str {
     match message.provider.as_ref().and_then(|sidecar| sidecar.finish.as_ref()) {
         Some(Finish::Length) => " [cut off by the token limit]",
         Some(Finish::Filter) => " [withheld by a filter]",
@@ -119,7 +119,7 @@ fn unfinished(message: &InnerMessage) -> &'static str {
 }
 
 /// A word for the reason of a pause.
-fn reason_word(reason: PauseReason) -> &'static str {
+pub fn reason_word(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::Approval => "approval",
         PauseReason::EffectUnknown => "effect unknown",

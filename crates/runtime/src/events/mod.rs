@@ -18,7 +18,7 @@ use backstitch_core::journal::{Position, Record};
 use backstitch_core::tool::Progress;
 
 pub(crate) use channel::Channel;
-pub use describe::{describe, one_line};
+pub use describe::{describe, one_line, reason_word, unfinished};
 pub use stream::EventStream;
 
 /// Something that happened in a session.

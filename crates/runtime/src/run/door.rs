@@ -228,7 +228,7 @@ impl Runtime {
             registry.remove(id);
             drop(session);
             match begun.take() {
-                // Nobody was given a run: whoever asked gets the error itself.
+                // No run was returned: the caller gets the error itself.
                 Some(begun) => {
                     if let Err(error) = ended {
                         let _ = begun.send(Err(error));
