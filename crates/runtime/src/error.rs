@@ -2,6 +2,7 @@
 
 use backstitch_core::execution::ExecutionStateError;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
+use backstitch_core::journal::PauseReason;
 use backstitch_core::machine::MachineError;
 use backstitch_core::message::MessageError;
 use backstitch_core::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
@@ -12,11 +13,11 @@ use backstitch_core::view::FoldError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::driver::Ended;
+use crate::checkpoint::CheckpointError;
+use crate::contract::InvalidSchema;
 use crate::entropy::EntropyError;
-use crate::evaluate::InvalidSchema;
-use crate::main_loop::CheckpointError;
-use crate::runner::DuplicateTool;
+use crate::outcome::{Answered, Ended};
+use crate::tools::DuplicateTool;
 
 /// A session could not be opened or driven on.
 #[derive(Debug, thiserror::Error)]
@@ -284,6 +285,29 @@ impl RuntimeError {
         match self {
             Self::Shared(shared) => shared.cause(),
             own => own,
+        }
+    }
+}
+
+impl Ended {
+    /// The answer. Everything else is an error that says what to do.
+    pub fn answer(self) -> Result<Answered, RuntimeError> {
+        match self {
+            Self::Completed(answered) => Ok(answered),
+            Self::Paused {
+                reason: PauseReason::EffectUnknown,
+                call: Some(call),
+                detail: tool,
+                session,
+                ..
+            } => Err(RuntimeError::ToolIdempotencyError { call, tool, session }),
+            Self::Paused { reason: PauseReason::Truncated, session, partial, .. } => {
+                Err(RuntimeError::Truncated { text: partial.unwrap_or_default(), session })
+            }
+            Self::Paused { reason: PauseReason::Deadline, evaluation, session, .. } => {
+                Err(RuntimeError::DeadlineExceeded { evaluation, session })
+            }
+            other => Err(RuntimeError::NoAnswer { ended: Box::new(other) }),
         }
     }
 }

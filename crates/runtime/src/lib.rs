@@ -8,7 +8,9 @@ mod adapters;
 mod adopt;
 mod adopt_state;
 mod agent;
+mod checkpoint;
 mod clock;
+mod contract;
 mod driver;
 pub mod entropy;
 mod error;
@@ -19,6 +21,8 @@ mod history;
 mod lisp;
 mod live;
 mod main_loop;
+mod outcome;
+mod point;
 mod policy;
 mod prices;
 mod process;
@@ -30,27 +34,32 @@ mod runtime;
 mod schema;
 mod spans;
 mod sub_agent;
+mod tools;
 
 pub use adapters::Adapters;
-pub use agent::{Agent, AgentWorkspace, OnTruncation};
+pub use agent::{
+    Agent, AgentWorkspace, Backoff, Drift, Fidelity, Mission, OnTruncation, ResumeOptions, SubAgent,
+};
+pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
-pub use driver::{Answered, Backoff, Drift, Driver, Ended, Fidelity, Mission, ResumeOptions};
+pub use contract::{Contract, InvalidSchema};
+pub use driver::Driver;
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
-pub use evaluate::{Contract, Evaluator, InvalidSchema, Requested, Resume};
+pub use evaluate::{Evaluator, Requested, Resume};
 pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
-pub use history::{Fork, InvalidPoint, Place, PointSpec, Rewind, find_call, locate};
+pub use history::{Fork, Place, Rewind, find_call, locate};
 pub use live::{FilesRestored, LiveSession, LiveState, StateView, Surroundings, load_view, read_records};
-pub use main_loop::{
-    CheckpointError, CheckpointHandler, FileCheckpointHandler, MainLoop, MainLoopError, Task,
-};
+pub use main_loop::{MainLoop, MainLoopError, Task};
+pub use outcome::{Answered, Ended};
+pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
 pub use process::end_survivors;
 pub use replay::Replay;
 pub use run::Run;
-pub use runner::{CallEnd, CallRequest, DuplicateTool, ToolRunner, Tools};
+pub use runner::{CallEnd, CallRequest, ToolRunner};
 pub use runtime::{Runtime, SessionOptions};
-pub use sub_agent::SubAgent;
+pub use tools::{DuplicateTool, Tools};

@@ -7,7 +7,7 @@ use backstitch_repl::{AgentError, LispAgent, LispMachinery, LispOptions};
 use serde_json::json;
 
 use crate::agent::Agent;
-use crate::runner::Tools;
+use crate::tools::Tools;
 
 impl Agent {
     /// An agent that answers with programs, which call these tools. It is driven, resumed and gone back with as any other;

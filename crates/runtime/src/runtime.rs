@@ -25,8 +25,9 @@ use crate::clock::SystemClock;
 use crate::driver::Driver;
 use crate::entropy;
 use crate::error::RuntimeError;
-use crate::history::{Fork, PointSpec};
+use crate::history::Fork;
 use crate::live::{LiveSession, Surroundings, load_view, read_records};
+use crate::point::PointSpec;
 use crate::registry::Registry;
 
 /// What a session lives with.

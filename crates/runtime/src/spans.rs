@@ -7,12 +7,12 @@
 use std::fmt::Display;
 
 use backstitch_core::budget::Amounts;
-use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
+use backstitch_core::journal::InnerMessage;
+use backstitch_core::message::Arguments;
 use backstitch_core::ports::{Answer, RequestInfo};
 use tracing::Span;
 use tracing::field::Empty;
-
-use crate::runner::{CallEnd, CallRequest};
 
 /// The names of fields.
 pub(crate) mod names {
@@ -121,30 +121,38 @@ pub(crate) fn answered(span: &Span, answer: &Answer, contents: Contents) {
     }
 }
 
-/// The span of a call.
-pub(crate) fn call(session: SessionId, call: &CallRequest, contents: Contents) -> Span {
+/// The span of an attempt of a call.
+pub(crate) fn call(
+    session: SessionId,
+    (name, call): (&str, CallId),
+    attempt: u32,
+    arguments: &Arguments,
+    contents: Contents,
+) -> Span {
     let span = tracing::info_span!(
         "execute_tool",
         otel.name = Empty,
         { names::OPERATION } = "execute_tool",
         { names::SESSION } = %session,
-        { names::TOOL } = %call.name,
-        { names::CALL } = %call.call_id,
-        attempt = call.attempt,
+        { names::TOOL } = %name,
+        { names::CALL } = %call,
+        attempt,
         { names::ARGUMENTS } = Empty,
         { names::RESULT } = Empty,
         { names::ERROR } = Empty,
     );
-    named(&span, "execute_tool", &call.name);
+    named(&span, "execute_tool", name);
     if contents == Contents::Told {
-        span.record(names::ARGUMENTS, &*call.arguments.text());
+        span.record(names::ARGUMENTS, &*arguments.text());
     }
     span
 }
 
-/// Tells what came of a call.
-pub(crate) fn ended(span: &Span, end: &CallEnd, contents: Contents) {
-    let Some(result) = end.message().filter(|_| !span.is_disabled()) else { return };
+/// Tells what came of a call: its result.
+pub(crate) fn ended(span: &Span, result: &InnerMessage, contents: Contents) {
+    if span.is_disabled() {
+        return;
+    }
     if let Some(kind) = result.message.option_result().and_then(|result| result.error_type.as_deref()) {
         failed(span, kind);
     }

@@ -8,7 +8,7 @@ use backstitch_core::journal::{Effect, EvaluationStarted};
 use backstitch_core::view::{Call, Evaluation};
 
 use super::Driver;
-use crate::sub_agent::SubAgent;
+use crate::agent::SubAgent;
 
 impl Driver {
     /// What a call without a result may have done to the world.

@@ -17,8 +17,9 @@ use backstitch_core::journal::{
 use backstitch_core::machine::{Ending, Event, Machine};
 use backstitch_core::message::Part;
 
+use super::Driver;
 use super::drive::{Advance, Next, said_by_user};
-use super::{Driver, Mission};
+use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::live::{Commit, push_changes};
 

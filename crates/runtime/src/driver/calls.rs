@@ -10,14 +10,15 @@ use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, JournalView, Transcript};
 use serde_json::{Map, Value};
 
+use super::Driver;
 use super::ask::OUT_OF_TIME;
 use super::drive::Next;
 use super::hydrate::fetch_json;
 use super::program::Made;
-use super::{Driver, Ended};
+use crate::agent::SubAgent;
 use crate::error::RuntimeError;
+use crate::outcome::Ended;
 use crate::runner::{CallEnd, CallRequest, Continued};
-use crate::sub_agent::SubAgent;
 
 impl Driver {
     /// Runs calls side by side, and tells the machine what came of them in the order in which they were wanted.

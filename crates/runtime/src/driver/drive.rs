@@ -14,12 +14,14 @@ use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 use tracing::Instrument as _;
 
+use super::Driver;
 use super::ask::OUT_OF_TIME;
 use super::output::Judged;
-use super::{Driver, Ended, Mission};
+use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::{Commit, Durable, load_view, push_changes};
+use crate::outcome::Ended;
 use crate::spans;
 
 /// How long the outcome of a call may be held while a program computes what to do next.

@@ -12,8 +12,9 @@ use backstitch_core::journal::Role;
 use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, Evaluation, Transcript};
 
+use super::Driver;
 use super::adopted::was_not_offered;
-use super::{Driver, Fidelity};
+use crate::agent::Fidelity;
 use crate::error::RuntimeError;
 
 impl Driver {

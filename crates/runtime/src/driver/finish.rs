@@ -6,10 +6,11 @@ use backstitch_core::journal::{Batch, Decision, EvaluationFinished, Outcome};
 use backstitch_core::machine::Ending;
 use backstitch_core::view::Transcript;
 
+use super::Driver;
 use super::hydrate::fetch_json;
-use super::{Driver, Ended};
 use crate::error::RuntimeError;
 use crate::live::{Commit, push_changes};
+use crate::outcome::Ended;
 
 impl Driver {
     /// Records that the evaluation ended.

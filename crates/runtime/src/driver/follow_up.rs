@@ -6,9 +6,10 @@
 
 use backstitch_core::journal::{InboxId, InboxKind, Note};
 
+use super::Driver;
 use super::attend::{LATE_WISH, message_of, note_of};
-use super::{Driver, Ended};
 use crate::error::RuntimeError;
+use crate::outcome::Ended;
 
 impl Driver {
     /// Starts an evaluation with the messages that wait in the inbox, and drives it to its end, or to a pause. Returns `None` when

@@ -17,7 +17,6 @@ mod finish;
 mod follow_up;
 mod hydrate;
 mod logs;
-mod outcome;
 mod output;
 mod past;
 mod program;
@@ -29,106 +28,17 @@ mod stop;
 mod supersede;
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use backstitch_core::budget::Limits;
-use backstitch_core::id::EvaluationId;
-use backstitch_core::message::{MediaPart, Part};
-use backstitch_core::object::Object;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use hydrate::read_json;
-pub use outcome::{Answered, Ended};
 pub(crate) use question::question_before;
-pub use retry::Backoff;
 pub(crate) use save::Saver;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, ResumeOptions};
 use crate::events::EventStream;
 use crate::live::LiveSession;
 use crate::runner::ToolRunner;
-
-/// What a session is asked to do: words, and perhaps media.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Mission {
-    parts: Vec<Part>,
-    objects: Vec<Object>,
-}
-
-impl Mission {
-    /// A mission of these parts. Media among them lies outside, or in the store already.
-    pub fn new(parts: Vec<Part>) -> Self {
-        Self { parts, objects: Vec::new() }
-    }
-
-    /// Adds media whose bytes are at hand: they are stored with the mission. See [`MediaPart::held`].
-    #[must_use]
-    pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
-        self.parts.push(Part::Media(media));
-        self.objects.push(object);
-        self
-    }
-
-    /// What is asked.
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-}
-
-impl From<&str> for Mission {
-    fn from(text: &str) -> Self {
-        Self::new(vec![Part::text(text)])
-    }
-}
-
-impl From<String> for Mission {
-    fn from(text: String) -> Self {
-        Self::new(vec![Part::text(text)])
-    }
-}
-
-/// How far an agent may differ from the one that an evaluation was started with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Fidelity {
-    /// Not at all: system message, tools and output are the same. Refused where nothing is recorded to compare them with.
-    Strict,
-    /// The prompt has the same name, and every call without a result can still be made as it was. The recorded system message
-    /// is sent.
-    #[default]
-    Compatible,
-    /// As far as it likes.
-    Forced,
-}
-
-/// What to do about files that changed while nobody drove the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drift {
-    /// They are what a person made of them: the session continues with them, and nothing is restored. A call that was interrupted
-    /// while it may have been writing does not run again then, but ends with an error that says that its files were kept.
-    Adopt,
-    /// They are put back to what they were. As found they are kept.
-    Restore,
-    /// The session waits until somebody says which.
-    Ask,
-}
-
-/// How an evaluation is resumed.
-#[derive(Debug, Clone, Default)]
-pub struct ResumeOptions {
-    /// Which one; without it, the latest.
-    pub evaluation: Option<EvaluationId>,
-    /// How far the agent may differ.
-    pub fidelity: Fidelity,
-    /// What it may spend from now on.
-    pub budget: Option<Limits>,
-    /// How much active time it has from now on.
-    pub deadline: Option<Duration>,
-    /// Takes an answer that reached its token limit as it is, in place of continuing it.
-    pub accept: bool,
-    /// What to do about files that changed meanwhile; without it they are adopted, unless the machine was restarted since: then
-    /// nobody knows whether a person changed them or a power loss did, and the session asks.
-    pub drift: Option<Drift>,
-}
 
 /// A live session and the agent that drives it.
 pub struct Driver {

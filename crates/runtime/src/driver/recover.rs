@@ -18,10 +18,12 @@ use backstitch_core::message::PolicyName;
 use backstitch_core::tool::Reconciled;
 use backstitch_core::view::{Call, CallStatus};
 
+use super::Driver;
 use super::drive::millis;
-use super::{Drift, Driver, Ended, ResumeOptions};
+use crate::agent::{Drift, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::Durable;
+use crate::outcome::Ended;
 use crate::sub_agent::{has_files, is_withdrawn, still_waits, withdraw};
 
 impl Driver {

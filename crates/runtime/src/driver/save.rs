@@ -10,9 +10,9 @@ use backstitch_core::journal::Position;
 use backstitch_core::session::Snapshot;
 
 use super::Driver;
+use crate::checkpoint::CheckpointError;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
-use crate::main_loop::CheckpointError;
 
 type Save = dyn Fn(&Snapshot) -> Result<(), CheckpointError> + Send + Sync;
 

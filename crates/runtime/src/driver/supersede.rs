@@ -11,11 +11,13 @@ use backstitch_core::machine::Ending;
 use backstitch_core::slices::{Visibility, VisibilityOverrides};
 use backstitch_core::view::{JournalView, Transcript};
 
+use super::Driver;
 use super::drive::Next;
 use super::output::is_by_runtime;
-use super::{Driver, Ended, Mission};
+use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::live::{Commit, push_changes};
+use crate::outcome::Ended;
 
 /// How often one evaluation after another may be superseded.
 const MOST_EXPANSIONS: usize = 10;

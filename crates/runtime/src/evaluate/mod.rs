@@ -5,7 +5,6 @@
 //! prompt is rendered again for the session as it was when the evaluation started, which the journal knows.
 
 mod again;
-mod contract;
 
 use std::sync::Arc;
 
@@ -19,12 +18,12 @@ use backstitch_core::view::ConversationState;
 use tokio_util::sync::CancellationToken;
 
 pub use again::Requested;
-pub use contract::{Contract, InvalidSchema};
 
-use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, ResumeOptions, Saver};
+use crate::agent::{Agent, Mission, ResumeOptions};
+use crate::driver::{Driver, Saver};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view};
+use crate::outcome::Ended;
 use crate::runtime::{Runtime, SessionOptions};
 
 /// Whether an evaluation is resumed. `true` and `false` are the short forms.

@@ -14,10 +14,11 @@ use backstitch_core::session::Session;
 use serde_json::Value;
 
 use super::effects::pauses_for;
-use super::point::{PointSpec, locate};
+use super::locate::locate;
 use super::rewind::check_kept;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Surroundings, load_view};
+use crate::point::PointSpec;
 
 /// What a fork is made from.
 #[derive(Debug, Clone)]

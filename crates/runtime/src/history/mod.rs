@@ -2,11 +2,11 @@
 
 mod effects;
 mod fork;
-mod point;
+mod locate;
 mod resolve;
 mod rewind;
 
 pub(crate) use effects::pauses_of;
 pub use fork::Fork;
-pub use point::{InvalidPoint, Place, PointSpec, find_call, locate};
+pub use locate::{Place, find_call, locate};
 pub use rewind::Rewind;

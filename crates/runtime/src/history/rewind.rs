@@ -13,9 +13,10 @@ use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::{Call, JournalView};
 
 use super::effects::pauses_for;
-use super::point::{Place, PointSpec, locate};
+use super::locate::{Place, locate};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
+use crate::point::PointSpec;
 use crate::runner::RESCUE_BYTES;
 use crate::sub_agent::spent_for;
 

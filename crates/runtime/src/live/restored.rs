@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Durable, LiveSession};
 use crate::error::RuntimeError;
-use crate::history::PointSpec;
+use crate::point::PointSpec;
 
 /// The topic of the note.
 const TOPIC: &str = "files_restored";

@@ -10,14 +10,15 @@ use futures_util::FutureExt as _;
 use tokio::sync::{oneshot, watch};
 
 use super::Run;
-use crate::agent::{Agent, AgentWorkspace};
-use crate::driver::{Ended, Mission, ResumeOptions};
+use crate::agent::{Agent, AgentWorkspace, Mission, ResumeOptions};
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
-use crate::history::{PointSpec, Rewind};
+use crate::history::Rewind;
 use crate::live::LiveSession;
+use crate::outcome::Ended;
+use crate::point::PointSpec;
 use crate::runtime::{Runtime, SessionOptions};
 
 /// The session that a run drives.

@@ -15,9 +15,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::{Answered, Ended};
 use crate::error::RuntimeError;
 use crate::events::{EventStream, SessionEvent};
+use crate::outcome::{Answered, Ended};
 use crate::runtime::Runtime;
 
 /// How a run ended, once it has.

@@ -19,11 +19,11 @@ use super::request::{CallEnd, CallRequest};
 use super::result::{Failure, Speaker};
 use super::waiter::Waiter;
 use super::{Settled, Started, ToolRunner, paused};
-use crate::agent::Agent;
-use crate::driver::{Answered, Ended, Mission};
+use crate::agent::{Agent, Mission, SubAgent};
 use crate::error::RuntimeError;
 use crate::heap::boxed;
-use crate::sub_agent::{Child, Lent, SubAgent, depth};
+use crate::outcome::{Answered, Ended};
+use crate::sub_agent::{Child, Lent, depth};
 
 impl ToolRunner {
     /// Runs a call that an agent works for.

@@ -36,18 +36,18 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, SubAgent};
 use crate::driver::Saver;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::{CapturedResource, LiveSession};
 use crate::spans::{self, Contents};
-use crate::sub_agent::SubAgent;
+use crate::tools::Tools;
 use arguments::{Refusal, Validators};
 use files::Hold;
 use intent::Intent;
 pub(crate) use request::Continued;
-pub use request::{CallEnd, CallRequest, DuplicateTool, Tools};
+pub use request::{CallEnd, CallRequest};
 use result::Failure;
 use waiter::Waiter;
 
@@ -230,10 +230,11 @@ impl ToolRunner {
     pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
         self.live.settle().await?;
         let contents = self.contents;
-        let span = spans::call(self.live.id(), &call, contents);
+        let named = (call.name.as_str(), call.call_id);
+        let span = spans::call(self.live.id(), named, call.attempt, &call.arguments, contents);
         let end = boxed(|| self.transact(call)).instrument(span.clone()).await;
         match &end {
-            Ok(end) => spans::ended(&span, end, contents),
+            Ok(end) => end.message().into_iter().for_each(|result| spans::ended(&span, result, contents)),
             Err(_) => spans::failed(&span, "runtime"),
         }
         if let (Ok(_), Some(saver)) = (&end, &self.saver) {

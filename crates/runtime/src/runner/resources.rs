@@ -8,9 +8,9 @@ use backstitch_core::tool::ResourceUse;
 use backstitch_core::tool::Tool;
 
 use super::{Started, ToolRunner};
+use crate::agent::SubAgent;
 use crate::error::RuntimeError;
 use crate::live::CapturedResource;
-use crate::sub_agent::SubAgent;
 
 impl ToolRunner {
     /// How a tool uses snapshotable resources, where there are any.

@@ -21,10 +21,10 @@ use super::request::{CallEnd, CallRequest};
 use super::result::Failure;
 use super::waiter::Waiter;
 use super::{Settled, Started, ToolRunner, paused};
+use crate::agent::SubAgent;
 use crate::error::RuntimeError;
 use crate::live::Commit;
 use crate::process::Processes;
-use crate::sub_agent::SubAgent;
 
 impl ToolRunner {
     /// Makes a call's intent durable. `None` when the budget does not allow it; then the session is paused.

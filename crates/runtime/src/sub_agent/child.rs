@@ -17,10 +17,11 @@ use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Agent;
-use crate::driver::{Driver, Ended, Mission, ResumeOptions};
+use crate::agent::{Agent, Mission, ResumeOptions};
+use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Surroundings, load_view, read_records};
+use crate::outcome::Ended;
 
 /// The session of an agent that works for a call, and whoever drives it.
 pub(crate) struct Child {

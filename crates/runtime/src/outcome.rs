@@ -7,8 +7,6 @@ use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::RuntimeError;
-
 /// How driving a session ended. Only the first is an answer; all but the last three can be gone on from.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -72,27 +70,6 @@ impl Answered {
 }
 
 impl Ended {
-    /// The answer. Everything else is an error that says what to do.
-    pub fn answer(self) -> Result<Answered, RuntimeError> {
-        match self {
-            Self::Completed(answered) => Ok(answered),
-            Self::Paused {
-                reason: PauseReason::EffectUnknown,
-                call: Some(call),
-                detail: tool,
-                session,
-                ..
-            } => Err(RuntimeError::ToolIdempotencyError { call, tool, session }),
-            Self::Paused { reason: PauseReason::Truncated, session, partial, .. } => {
-                Err(RuntimeError::Truncated { text: partial.unwrap_or_default(), session })
-            }
-            Self::Paused { reason: PauseReason::Deadline, evaluation, session, .. } => {
-                Err(RuntimeError::DeadlineExceeded { evaluation, session })
-            }
-            other => Err(RuntimeError::NoAnswer { ended: Box::new(other) }),
-        }
-    }
-
     /// What the journal says of an evaluation that has ended.
     pub(crate) fn recorded(
         id: EvaluationId,

@@ -1,8 +1,13 @@
 //! What drives a session: who decides, what may be called, within which limits.
 
+mod backoff;
+mod mission;
+mod resume;
+mod sub_agent;
+mod workspace;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +15,7 @@ use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
 use backstitch_core::execution::Resources;
 use backstitch_core::machine::{Machinery, ToolLoops};
-use backstitch_core::ports::{Policy, Workspace};
+use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, Output, Rendered, fingerprint};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
@@ -22,15 +27,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use backoff::Backoff;
+pub use mission::Mission;
+pub use resume::{Drift, Fidelity, ResumeOptions};
+pub use sub_agent::SubAgent;
+pub use workspace::AgentWorkspace;
+
 use crate::adapters::Adapters;
-use crate::driver::Backoff;
+use crate::contract::Contract;
 use crate::error::RuntimeError;
-use crate::evaluate::Contract;
 use crate::policy::NoPolicy;
 use crate::prices::Prices;
-use crate::runner::Tools;
 use crate::spans::Contents;
-use crate::sub_agent::SubAgent;
+use crate::tools::Tools;
 
 /// How evaluations go unless something else is said: as long as they like, but not in circles.
 const LOOPS: ToolLoops = ToolLoops { max_turns: None, max_repeats: Some(12) };
@@ -57,45 +66,6 @@ impl OnTruncation {
 
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
 type MakeResources = dyn Fn() -> Resources + Send + Sync;
-
-/// The files that an agent works on.
-#[derive(Clone)]
-pub enum AgentWorkspace {
-    /// A directory, which the runtime opens.
-    Directory(PathBuf),
-    /// A workspace that is open.
-    Open(Arc<dyn Workspace>),
-}
-
-impl From<&str> for AgentWorkspace {
-    fn from(directory: &str) -> Self {
-        Self::Directory(directory.into())
-    }
-}
-
-impl From<&std::path::Path> for AgentWorkspace {
-    fn from(directory: &std::path::Path) -> Self {
-        Self::Directory(directory.to_owned())
-    }
-}
-
-impl From<PathBuf> for AgentWorkspace {
-    fn from(directory: PathBuf) -> Self {
-        Self::Directory(directory)
-    }
-}
-
-impl From<String> for AgentWorkspace {
-    fn from(directory: String) -> Self {
-        Self::Directory(directory.into())
-    }
-}
-
-impl<W: Workspace + 'static> From<Arc<W>> for AgentWorkspace {
-    fn from(workspace: Arc<W>) -> Self {
-        Self::Open(workspace)
-    }
-}
 
 /// What drives a session. A clone is cheap.
 #[derive(Clone)]

@@ -1,0 +1,43 @@
+//! What an agent is asked to do.
+
+use backstitch_core::message::{MediaPart, Part};
+use backstitch_core::object::Object;
+
+/// What a session is asked to do: words, and perhaps media.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mission {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) objects: Vec<Object>,
+}
+
+impl Mission {
+    /// A mission of these parts. Media among them lies outside, or in the store already.
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self { parts, objects: Vec::new() }
+    }
+
+    /// Adds media whose bytes are at hand: they are stored with the mission. See [`MediaPart::held`].
+    #[must_use]
+    pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {
+        self.parts.push(Part::Media(media));
+        self.objects.push(object);
+        self
+    }
+
+    /// What is asked.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
+
+impl From<&str> for Mission {
+    fn from(text: &str) -> Self {
+        Self::new(vec![Part::text(text)])
+    }
+}
+
+impl From<String> for Mission {
+    fn from(text: String) -> Self {
+        Self::new(vec![Part::text(text)])
+    }
+}

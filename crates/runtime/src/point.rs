@@ -1,0 +1,95 @@
+//! Places in a session, as people name them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use backstitch_core::journal::Position;
+
+/// A place in a session, as people name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PointSpec {
+    /// Before the session was asked anything.
+    Start,
+    /// Where the session is now.
+    Head,
+    /// A position of the journal: everything before that record.
+    Position(Position),
+    /// Before a call, which is then made again. The call is named by the beginning of its id.
+    Before(String),
+    /// After a call.
+    After(String),
+    /// The end of a turn of the latest evaluation.
+    Turn(u64),
+    /// The files that a record kept before they were put back. The conversation stays where it is.
+    Rescue(Position),
+}
+
+/// What is no name of a place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no point: say a position (12), before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION"
+)]
+pub struct InvalidPoint(String);
+
+impl FromStr for PointSpec {
+    type Err = InvalidPoint;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidPoint(text.chars().take(80).collect());
+        let number = |digits: &str| digits.parse::<u64>().map_err(|_| invalid());
+        let call = |name: &str| match is_call_name(name) {
+            true => Ok(name.to_ascii_lowercase()),
+            false => Err(invalid()),
+        };
+        match text.split_once(':') {
+            Some(("before", name)) => call(name).map(Self::Before),
+            Some(("after", name)) => call(name).map(Self::After),
+            Some(("turn", digits)) => number(digits).map(Self::Turn),
+            Some(("rescue", digits)) => number(digits).map(Position::new).map(Self::Rescue),
+            Some(_) => Err(invalid()),
+            None if text == "start" => Ok(Self::Start),
+            None if text == "head" => Ok(Self::Head),
+            None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                number(text).map(Position::new).map(Self::Position)
+            }
+            None => call(text).map(Self::After),
+        }
+    }
+}
+
+/// Whether this may be the beginning of a call's id. One character would name a sixteenth of all calls.
+pub(crate) fn is_call_name(name: &str) -> bool {
+    name.len() >= 4 && name.len() <= 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+impl fmt::Display for PointSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => formatter.write_str("start"),
+            Self::Head => formatter.write_str("head"),
+            Self::Position(position) => write!(formatter, "{position}"),
+            Self::Before(call) => write!(formatter, "before:{call}"),
+            Self::After(call) => write!(formatter, "after:{call}"),
+            Self::Turn(turn) => write!(formatter, "turn:{turn}"),
+            Self::Rescue(position) => write!(formatter, "rescue:{position}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_read_and_shown() {
+        for text in ["start", "head", "12", "before:0198a", "after:0198a", "turn:3", "rescue:7"] {
+            assert_eq!(text.parse::<PointSpec>().unwrap().to_string(), text);
+        }
+        assert_eq!("0198a".parse::<PointSpec>().unwrap(), PointSpec::After("0198a".into()));
+        for text in
+            ["", "x", "before:", "turn:x", "after:zz", "side:3", "-1", "ab", "99999999999999999999999"]
+        {
+            assert!(text.parse::<PointSpec>().is_err(), "{text}");
+        }
+    }
+}

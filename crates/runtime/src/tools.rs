@@ -1,0 +1,53 @@
+//! The tools of an agent, by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backstitch_core::tool::{Tool, ToolName};
+
+/// The tools that can be called, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Tools {
+    tools: Arc<BTreeMap<ToolName, Tool>>,
+}
+
+/// Two tools have one name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there are two tools called {name}")]
+pub struct DuplicateTool {
+    /// The name.
+    pub name: ToolName,
+}
+
+impl Tools {
+    /// These tools.
+    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Result<Self, DuplicateTool> {
+        let mut all = BTreeMap::new();
+        for tool in tools {
+            let name = tool.name().clone();
+            if all.insert(name.clone(), tool).is_some() {
+                return Err(DuplicateTool { name });
+            }
+        }
+        Ok(Self { tools: Arc::new(all) })
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        ToolName::new(name).ok().and_then(|name| self.tools.get(&name))
+    }
+
+    /// All tools, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.values()
+    }
+}
+
+impl IntoIterator for Tools {
+    type Item = Tool;
+    type IntoIter = std::vec::IntoIter<Tool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter().cloned().collect::<Vec<_>>().into_iter()
+    }
+}
