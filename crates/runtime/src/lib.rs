@@ -33,7 +33,6 @@ mod runner;
 mod runtime;
 mod schema;
 mod spans;
-mod sub_agent;
 mod tools;
 
 pub use adapters::Adapters;

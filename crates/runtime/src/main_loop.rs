@@ -15,9 +15,9 @@ use backstitch_core::prompt::BoundPrompt;
 
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::checkpoint::{CheckpointError, CheckpointHandler};
-use crate::driver::Saver;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
+use crate::live::Saver;
 use crate::outcome::Answered;
 use crate::runtime::{Runtime, SessionOptions};
 

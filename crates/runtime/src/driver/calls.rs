@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use super::Driver;
 use super::ask::OUT_OF_TIME;
 use super::drive::Next;
-use super::hydrate::fetch_json;
 use super::program::Made;
 use crate::agent::SubAgent;
 use crate::error::RuntimeError;
+use crate::live::fetch_json;
 use crate::outcome::Ended;
 use crate::runner::{CallEnd, CallRequest, Continued};
 

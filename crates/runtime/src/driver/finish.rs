@@ -7,9 +7,8 @@ use backstitch_core::machine::Ending;
 use backstitch_core::view::Transcript;
 
 use super::Driver;
-use super::hydrate::fetch_json;
 use crate::error::RuntimeError;
-use crate::live::{Commit, push_changes};
+use crate::live::{Commit, fetch_json, push_changes};
 use crate::outcome::Ended;
 
 impl Driver {

@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::id::{EvaluationId, MessageId};
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Message;
-use backstitch_core::object::{Object, ObjectId, ObjectRef};
-use backstitch_core::ports::{MediaBytes, Store, StoreError};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{MediaBytes, Store};
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
-use serde::de::DeserializeOwned;
 
 use super::conversation::Conversation;
 use crate::error::RuntimeError;
@@ -161,24 +160,4 @@ pub(super) fn media_of(message: &Message) -> impl Iterator<Item = ObjectId> + '_
     let of_result = message.option_result().map(|result| result.parts.as_slice());
     let parts = message.parts().or(of_result).unwrap_or_default();
     parts.iter().filter_map(|part| part.as_media()?.url.object_id())
-}
-
-/// A value that was too large for its record.
-pub(super) async fn fetch_json<T: DeserializeOwned>(
-    store: &dyn Store,
-    large: ObjectRef,
-) -> Result<T, RuntimeError> {
-    read_json(large, store.object(large.object).await.map_err(RuntimeError::Store)?)
-}
-
-/// The value in the object that was found under a name.
-pub(crate) fn read_json<T: DeserializeOwned>(
-    large: ObjectRef,
-    found: Option<Object>,
-) -> Result<T, RuntimeError> {
-    let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
-    serde_json::from_slice(found.ok_or(missing)?.bytes()).map_err(|error| {
-        let reason = format!("it is not what its record says: {error}");
-        RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
-    })
 }

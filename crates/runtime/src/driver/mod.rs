@@ -8,6 +8,7 @@ mod adopted;
 mod ask;
 mod attend;
 mod calls;
+mod child;
 mod compensate;
 mod conversation;
 mod cut_off;
@@ -23,7 +24,6 @@ mod program;
 mod question;
 mod recover;
 mod retry;
-mod save;
 mod stop;
 mod supersede;
 
@@ -31,13 +31,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use hydrate::read_json;
 pub(crate) use question::question_before;
-pub(crate) use save::Saver;
 
 use crate::agent::{Agent, ResumeOptions};
+use crate::error::RuntimeError;
 use crate::events::EventStream;
-use crate::live::LiveSession;
+use crate::live::{LiveSession, Saver};
 use crate::runner::ToolRunner;
 
 /// A live session and the agent that drives it.
@@ -64,7 +63,7 @@ impl Driver {
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(stop.clone())
             .with_secrets(agent.all_secrets())
-            .called_by(agent.clone());
+            .called_by(agent.clone(), child::drive_child);
         Self {
             live,
             agent,
@@ -81,6 +80,13 @@ impl Driver {
     #[must_use]
     pub fn stopped_by(self, stop: CancellationToken) -> Self {
         Self { runner: self.runner.with_cancellation(stop.clone()), stop, ..self }
+    }
+
+    /// Saves checkpoints with this, if there is something.
+    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
+        self.runner = self.runner.saving(saver.clone());
+        self.saver = saver;
+        self
     }
 
     /// The session.
@@ -111,5 +117,13 @@ impl Driver {
     /// Ends the evaluation that runs: running calls are rolled back. Nothing more can be driven by this driver.
     pub fn cancel(&self) {
         self.cancel.cancel();
+    }
+
+    /// Saves a checkpoint, where they are wanted.
+    async fn save_checkpoint(&self) -> Result<(), RuntimeError> {
+        match &self.saver {
+            Some(saver) => saver.save(&self.live).await,
+            None => Ok(()),
+        }
     }
 }

@@ -9,8 +9,8 @@ use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::Transcript;
 
 use super::Driver;
-use super::hydrate::fetch_json;
 use crate::error::RuntimeError;
+use crate::live::fetch_json;
 
 impl Driver {
     /// What the journal says of an evaluation. What is too large for records is fetched.

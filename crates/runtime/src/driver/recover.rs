@@ -22,9 +22,8 @@ use super::Driver;
 use super::drive::millis;
 use crate::agent::{Drift, ResumeOptions};
 use crate::error::RuntimeError;
-use crate::live::Durable;
+use crate::live::{Durable, has_files, is_withdrawn, still_waits};
 use crate::outcome::Ended;
-use crate::sub_agent::{has_files, is_withdrawn, still_waits, withdraw};
 
 impl Driver {
     /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
@@ -300,7 +299,7 @@ impl Driver {
         };
         for session in failed {
             if !is_withdrawn(&self.live, session).await? {
-                withdraw(&self.live, session, "its call failed").await?;
+                self.live.withdraw_child(session, "its call failed").await?;
             }
         }
         Ok(())

@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 pub use again::Requested;
 
 use crate::agent::{Agent, Mission, ResumeOptions};
-use crate::driver::{Driver, Saver};
+use crate::driver::Driver;
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, load_view};
+use crate::live::{LiveSession, Saver, load_view};
 use crate::outcome::Ended;
 use crate::runtime::{Runtime, SessionOptions};
 

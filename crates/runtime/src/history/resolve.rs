@@ -12,8 +12,7 @@ use backstitch_core::object::Object;
 use backstitch_core::view::{Call, CallStatus};
 
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession, LiveStatus, push_changes, read_records, recorded};
-use crate::sub_agent::{spent_for, withdraw};
+use crate::live::{Commit, LiveSession, LiveStatus, push_changes, read_records, recorded, spent_for};
 
 impl LiveSession {
     /// Decides what the session waits for: about a call, or about the session as a whole. What it decides takes effect at
@@ -84,7 +83,7 @@ impl LiveSession {
                 let outcome = (CallOutcome::Failed, None, rescue);
                 self.end_call(&known, resolved, message, outcome, Vec::new()).await?;
                 match known.session() {
-                    Some(child) => withdraw(self, child, "its call counts as failed").await,
+                    Some(child) => self.withdraw_child(child, "its call counts as failed").await,
                     None => Ok(()),
                 }
             }

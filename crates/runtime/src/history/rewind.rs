@@ -6,19 +6,17 @@
 
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::id::CallId;
+use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
-use backstitch_core::object::Object;
 use backstitch_core::ports::{Store, StoreError};
+use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
 use super::effects::pauses_for;
 use super::locate::{Place, locate};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
+use crate::live::{LiveSession, load_view, read_records, spent_for};
 use crate::point::PointSpec;
-use crate::runner::RESCUE_BYTES;
-use crate::sub_agent::spent_for;
 
 /// What a rewind did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,18 +98,18 @@ impl LiveSession {
         Ok(())
     }
 
-    /// What the files are before they are put back, if that is something else, and what has to be stored of it.
-    pub(crate) async fn rescue(
-        &self,
-        files: Files,
-    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
-        let Some(workspace) = self.workspace().cloned() else { return Ok((None, Vec::new())) };
-        let found = blocking(move || workspace.rescue(files.coverage, RESCUE_BYTES)).await?;
-        if found.captured.root == files.root && found.left_out.is_empty() {
-            return Ok((None, Vec::new()));
-        }
-        let (rescued, objects) = recorded(found.captured);
-        Ok((Some(rescued.root), objects))
+    /// Takes back what a session has done for a call of this one that failed, if that was not done yet. Files and resources are
+    /// this session's business.
+    pub(crate) async fn withdraw_child(&self, child: SessionId, why: &str) -> Result<(), RuntimeError> {
+        let surroundings = self.lent(WorkspaceUse::None, ResourceUse::None);
+        let live = match LiveSession::open(surroundings, child, self.claimed_by(), |_| {}).await {
+            // A crash came before it.
+            Err(RuntimeError::SessionNotFound { .. }) => return Ok(()),
+            other => other?,
+        };
+        let withdrawn = live.withdraw(why).await;
+        live.give_back().await?;
+        withdrawn
     }
 
     async fn rewind_to(

@@ -15,8 +15,7 @@ use backstitch_core::session::{Items, Snapshot};
 use backstitch_core::view::{ConversationState, Transcript};
 use serde::de::DeserializeOwned;
 
-use super::LiveSession;
-use crate::driver::read_json;
+use super::{LiveSession, read_json};
 use crate::error::RuntimeError;
 
 impl LiveSession {

@@ -13,10 +13,13 @@ use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
+use super::children::left_running;
 use super::{Commit, LiveSession, read_records};
 use crate::error::RuntimeError;
 use crate::process::end_survivors;
-use crate::sub_agent::left_running;
+
+/// How much new content is kept of files before they are restored, unless something else is said.
+pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
 
 impl LiveSession {
     /// What the files are now; `None` when there are none.
@@ -137,6 +140,20 @@ impl LiveSession {
             _ => None,
         };
         Ok((kept == Some(root)).then_some(at))
+    }
+
+    /// What the files are before they are put back, if that is something else, and what has to be stored of it.
+    pub(crate) async fn rescue(
+        &self,
+        files: Files,
+    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
+        let Some(workspace) = self.workspace().cloned() else { return Ok((None, Vec::new())) };
+        let found = blocking(move || workspace.rescue(files.coverage, RESCUE_BYTES)).await?;
+        if found.captured.root == files.root && found.left_out.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let (rescued, objects) = recorded(found.captured);
+        Ok((Some(rescued.root), objects))
     }
 
     /// Says that files and resources are what the journal says that they are.

@@ -1,4 +1,4 @@
-//! From a store to a view.
+//! From a store to a view, and to values that are too large for their records.
 //!
 //! A fork shares the records of its parent up to the place of the fork, so loading one loads its line of parents first, the
 //! eldest at the beginning.
@@ -7,8 +7,10 @@ use std::collections::HashSet;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position, Record, RecordBody};
+use backstitch_core::object::{Object, ObjectRef};
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::JournalView;
+use serde::de::DeserializeOwned;
 
 use crate::error::RuntimeError;
 
@@ -70,6 +72,26 @@ pub async fn load_view(
         });
     }
     view.ok_or(RuntimeError::SessionNotFound { session })
+}
+
+/// A value that was too large for its record.
+pub(crate) async fn fetch_json<T: DeserializeOwned>(
+    store: &dyn Store,
+    large: ObjectRef,
+) -> Result<T, RuntimeError> {
+    read_json(large, store.object(large.object).await.map_err(RuntimeError::Store)?)
+}
+
+/// The value in the object that was found under a name.
+pub(crate) fn read_json<T: DeserializeOwned>(
+    large: ObjectRef,
+    found: Option<Object>,
+) -> Result<T, RuntimeError> {
+    let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
+    serde_json::from_slice(found.ok_or(missing)?.bytes()).map_err(|error| {
+        let reason = format!("it is not what its record says: {error}");
+        RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
+    })
 }
 
 /// A session that the store does not know is a conversation that nobody had.

@@ -7,6 +7,7 @@
 //! Every future of a session may be dropped at any await point. A batch that is being appended is appended (`detached`); a call is
 //! stopped, rolled back and recorded as ended in the background; and whoever uses the session next waits for that first.
 
+mod children;
 mod commit;
 mod detached;
 mod export;
@@ -14,6 +15,7 @@ mod files;
 mod load;
 mod resources;
 mod restored;
+mod save;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -32,11 +34,14 @@ use backstitch_core::view::{Driver, JournalView, SessionStatus};
 use tokio::sync::{Mutex, MutexGuard, RwLock};
 use tokio_util::task::TaskTracker;
 
+pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
 pub(crate) use commit::{Commit, Durable, push_changes, push_each};
-pub(crate) use files::{blocking, recorded};
+pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
+pub(crate) use load::{fetch_json, read_json};
 pub use load::{load_view, read_records};
 pub(crate) use resources::CapturedResource;
 pub use restored::FilesRestored;
+pub(crate) use save::Saver;
 
 use crate::error::RuntimeError;
 use crate::events::{Channel, EventStream, LiveKind};

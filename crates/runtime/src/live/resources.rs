@@ -17,8 +17,7 @@ use backstitch_core::tool::with_causes;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
-use super::{Commit, LiveSession, LiveState, give_back, load_view};
-use crate::driver::read_json;
+use super::{Commit, LiveSession, LiveState, give_back, load_view, read_json};
 use crate::error::RuntimeError;
 
 /// A snapshotable resource as it was captured.

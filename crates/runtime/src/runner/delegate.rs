@@ -14,6 +14,7 @@ use backstitch_core::tool::{Tool, ToolResult};
 use serde_json::{Map, Value};
 
 use super::attempt::{Stop, after};
+use super::child::{Child, DriveChild, Lent};
 use super::files::Hold;
 use super::request::{CallEnd, CallRequest};
 use super::result::{Failure, Speaker};
@@ -22,10 +23,23 @@ use super::{Settled, Started, ToolRunner, paused};
 use crate::agent::{Agent, Mission, SubAgent};
 use crate::error::RuntimeError;
 use crate::heap::boxed;
+use crate::live::depth;
 use crate::outcome::{Answered, Ended};
-use crate::sub_agent::{Child, Lent, depth};
+
+/// Who calls: an agent, and how agents that work for its calls are driven.
+pub(super) struct Caller {
+    agent: Agent,
+    drive: DriveChild,
+}
 
 impl ToolRunner {
+    /// Says which agent calls, and how agents that work for its calls are driven.
+    pub(crate) fn called_by(mut self, agent: Agent, drive: DriveChild) -> Self {
+        self.contents = agent.contents;
+        self.caller = Some(Arc::new(Caller { agent, drive }));
+        self
+    }
+
     /// Runs a call that an agent works for.
     pub(super) async fn run_agent(
         &self,
@@ -36,7 +50,7 @@ impl ToolRunner {
         hold: &Hold,
         waiter: Arc<Waiter>,
     ) -> Result<CallEnd, RuntimeError> {
-        let Some(caller) = &self.caller else {
+        let Some(Caller { agent: caller, drive }) = self.caller.as_deref() else {
             let message = format!("{} is an agent, and only an agent can call it", tool.name());
             return self.refuse(call, Failure::by_runtime("no_caller", message, Retry::Refused)).await;
         };
@@ -70,7 +84,7 @@ impl ToolRunner {
         if hold.is_alone() {
             self.live.lend_files(true);
         }
-        let settled = match boxed(|| self.child(&started, agent)).await {
+        let settled = match boxed(|| self.child(&started, agent, *drive)).await {
             Ok(child) => {
                 let (ended, stop) = boxed(|| self.watch(&child, &started, mission)).await;
                 started.spent = child.spent().await;
@@ -106,7 +120,7 @@ impl ToolRunner {
         shares: u64,
     ) -> Option<Limits> {
         let own = SubAgent::behind(tool).zip(self.caller.as_ref());
-        let own = own.and_then(|(agent, caller)| agent.agent(caller).limits());
+        let own = own.and_then(|(agent, caller)| agent.agent(&caller.agent).limits());
         let left = limits.map(|limits| limits.left_after(committed).share(shares));
         match (own, left) {
             (Some(own), Some(left)) => Some(own.within(&left)),
@@ -114,7 +128,7 @@ impl ToolRunner {
         }
     }
 
-    async fn child(&self, started: &Started, agent: Agent) -> Result<Child, RuntimeError> {
+    async fn child(&self, started: &Started, agent: Agent, drive: DriveChild) -> Result<Child, RuntimeError> {
         let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
         Child::take_up(Lent {
             parent: &self.live,
@@ -126,6 +140,7 @@ impl ToolRunner {
             workspace: started.tool.spec.workspace,
             resources: self.resource_use(&started.tool),
             stop: started.waiter.stop().clone(),
+            drive,
         })
         .await
     }

@@ -15,10 +15,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::intent::Intent;
-use crate::driver::read_json;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
-use crate::live::LiveSession;
+use crate::live::{LiveSession, read_json};
 use crate::process::{Processes, Sink};
 
 /// The runtime's side of one call.

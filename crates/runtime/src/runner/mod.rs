@@ -8,6 +8,7 @@
 mod arguments;
 mod attempt;
 mod checkpoint;
+mod child;
 mod delegate;
 mod files;
 mod finish;
@@ -36,14 +37,15 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::agent::{Agent, SubAgent};
-use crate::driver::Saver;
+use crate::agent::SubAgent;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
-use crate::live::{CapturedResource, LiveSession};
+use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
 use arguments::{Refusal, Validators};
+pub(crate) use child::ChildDriver;
+use delegate::Caller;
 use files::Hold;
 use intent::Intent;
 pub(crate) use request::Continued;
@@ -53,9 +55,6 @@ use waiter::Waiter;
 
 /// How often a call that conflicts with another is run again.
 const CONFLICT_RETRIES: u32 = 3;
-
-/// How much new content is kept of what a failed call leaves, unless something else is said.
-pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs tools, each call as a transaction. Clones run the same tools on the same session.
 ///
@@ -90,8 +89,7 @@ pub struct ToolRunner {
     cancel: CancellationToken,
     /// What is kept out of results.
     secrets: Secrets,
-    /// Who calls, for agents that work for its calls.
-    caller: Option<Arc<Agent>>,
+    caller: Option<Arc<Caller>>,
     /// Who saves checkpoints after calls.
     saver: Option<Arc<Saver>>,
 }
@@ -188,13 +186,6 @@ impl ToolRunner {
     #[must_use]
     pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
-        self
-    }
-
-    /// Says which agent calls.
-    pub(crate) fn called_by(mut self, caller: Agent) -> Self {
-        self.contents = caller.contents;
-        self.caller = Some(Arc::new(caller));
         self
     }
 

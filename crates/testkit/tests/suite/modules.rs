@@ -19,6 +19,7 @@ fn there_are_no_circles_of_modules() {
         "macros",
         "providers",
         "repl",
+        "runtime",
         "store",
         "testkit",
         "workspace",

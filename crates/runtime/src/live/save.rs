@@ -1,4 +1,4 @@
-//! Saving checkpoints while an evaluation is driven.
+//! Saving checkpoints while a session is driven.
 //!
 //! A checkpoint is saved before every action and after every call, so that what an answer wants is saved before it is done, and
 //! what a call did as soon as it is known. Where it cannot be saved, the next action is not taken: whoever asked for
@@ -9,10 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::journal::Position;
 use backstitch_core::session::Snapshot;
 
-use super::Driver;
+use super::LiveSession;
 use crate::checkpoint::CheckpointError;
 use crate::error::RuntimeError;
-use crate::live::LiveSession;
 
 type Save = dyn Fn(&Snapshot) -> Result<(), CheckpointError> + Send + Sync;
 
@@ -36,7 +35,7 @@ impl Saver {
     }
 
     /// Saves the session as it is, unless nothing happened since the last time.
-    async fn save(&self, live: &LiveSession) -> Result<(), RuntimeError> {
+    pub(crate) async fn save(&self, live: &LiveSession) -> Result<(), RuntimeError> {
         let mut saved = self.saved.lock().await;
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(error) = failed {
@@ -56,23 +55,6 @@ impl Saver {
     pub(crate) async fn save_after_call(&self, live: &LiveSession) {
         if let Err(error) = self.save(live).await {
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    }
-}
-
-impl Driver {
-    /// Saves checkpoints with this, if there is something.
-    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
-        self.runner = self.runner.saving(saver.clone());
-        self.saver = saver;
-        self
-    }
-
-    /// Saves a checkpoint, where they are wanted.
-    pub(super) async fn save_checkpoint(&self) -> Result<(), RuntimeError> {
-        match &self.saver {
-            Some(saver) => saver.save(&self.live).await,
-            None => Ok(()),
         }
     }
 }

@@ -1,0 +1,46 @@
+//! Driving the session of a sub-agent, for the tool runner.
+
+use std::sync::Arc;
+
+use backstitch_core::ports::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::Driver;
+use crate::agent::{Agent, Mission, ResumeOptions};
+use crate::error::RuntimeError;
+use crate::live::LiveSession;
+use crate::outcome::Ended;
+use crate::runner::ChildDriver;
+
+/// A driver of a sub-agent's session.
+pub(super) fn drive_child(
+    live: Arc<LiveSession>,
+    agent: Agent,
+    stop: CancellationToken,
+) -> Box<dyn ChildDriver> {
+    Box::new(Driver::new(live, agent).stopped_by(stop))
+}
+
+impl ChildDriver for Driver {
+    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<Ended, RuntimeError>> {
+        Box::pin(async { self.and_start_over(self.start(mission).await?).await })
+    }
+
+    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<Ended, RuntimeError>> {
+        Box::pin(async { self.and_start_over(self.resume(options).await?).await })
+    }
+
+    fn cancel(&self) {
+        self.cancel();
+    }
+}
+
+impl Driver {
+    /// Drives the evaluations that take the place of one that was superseded. Expanding has an end, and so has this.
+    async fn and_start_over(&self, mut ended: Ended) -> Result<Ended, RuntimeError> {
+        while let Ended::Superseded { evaluation, .. } = ended {
+            ended = self.start_over(evaluation).await?;
+        }
+        Ok(ended)
+    }
+}
