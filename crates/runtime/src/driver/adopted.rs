@@ -9,26 +9,9 @@ use backstitch_core::view::{Call, Evaluation};
 
 use super::Driver;
 use crate::agent::SubAgent;
+use crate::tools::Tools;
 
 impl Driver {
-    /// What a call without a result may have done to the world.
-    pub(super) fn effect_of(&self, evaluation: Option<&Evaluation>, call: &Call) -> Effect {
-        if call.intent.is_some() {
-            return call.recorded_effect().unwrap_or_default();
-        }
-        if evaluation.is_some_and(|evaluation| was_not_offered(evaluation, &call.name)) {
-            // The model made the name up, so there was nothing that could have run.
-            return Effect::Pure;
-        }
-        // A call of a tool that nobody knows here may have done anything.
-        let Some(tool) = self.agent.tools.get(&call.name) else { return Effect::External };
-        match call.recorded_effect().unwrap_or(tool.spec.effect) {
-            // The sub-agent's session stayed behind, and with it the keys of its calls.
-            Effect::Idempotent if SubAgent::behind(tool).is_some() => Effect::External,
-            effect => effect,
-        }
-    }
-
     /// The record that an evaluation which came with an export starts here. It keeps the contract that it was started with.
     pub(super) fn started_again(&self, evaluation: &Evaluation) -> EvaluationStarted {
         let started = self.started(evaluation.evaluation_id, None);
@@ -46,6 +29,24 @@ impl Driver {
             // What it was started with is not known, and what it is resumed with is recorded as that.
             None => EvaluationStarted { fingerprint: None, tools: None, decider: None, ..started },
         }
+    }
+}
+
+/// What a call without a result may have done to the world.
+pub(super) fn effect_of(tools: &Tools, evaluation: Option<&Evaluation>, call: &Call) -> Effect {
+    if call.intent.is_some() {
+        return call.recorded_effect().unwrap_or_default();
+    }
+    if evaluation.is_some_and(|evaluation| was_not_offered(evaluation, &call.name)) {
+        // The model made the name up, so there was nothing that could have run.
+        return Effect::Pure;
+    }
+    // A call of a tool that nobody knows here may have done anything.
+    let Some(tool) = tools.get(&call.name) else { return Effect::External };
+    match call.recorded_effect().unwrap_or(tool.spec.effect) {
+        // The sub-agent's session stayed behind, and with it the keys of its calls.
+        Effect::Idempotent if SubAgent::behind(tool).is_some() => Effect::External,
+        effect => effect,
     }
 }
 

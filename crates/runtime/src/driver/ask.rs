@@ -19,13 +19,16 @@ use backstitch_core::view::Transcript;
 use serde_json::json;
 use tracing::Instrument as _;
 
-use super::Driver;
+use super::content::Content;
 use super::drive::{Next, millis};
 use super::hydrate::{Held, media_in};
+use super::inbox::Inbox;
+use super::pause::Pauses;
 use super::question::{Asking, answers_left};
+use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
-use crate::live::{Commit, Durable, push_changes};
+use crate::live::{Commit, Durable, LiveSession, push_changes};
 use crate::policy::WAITS;
 use crate::spans;
 
@@ -42,14 +45,23 @@ enum Asked {
     Withheld(String),
 }
 
-impl Driver {
+/// Asks the policy of an agent.
+pub(super) struct Asker {
+    pub(super) live: Arc<LiveSession>,
+    pub(super) agent: Arc<Agent>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) content: Arc<Content>,
+    pub(super) pauses: Pauses,
+}
+
+impl Asker {
     pub(super) async fn ask(
         &self,
         evaluation: EvaluationId,
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         if self.is_out_of_time(evaluation) {
-            let ended = self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
+            let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
             return Ok(Next::End(ended));
         }
         let answers_left = answers_left(&self.live.state().await.view, evaluation);
@@ -63,7 +75,7 @@ impl Driver {
         let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
-                let ended = self.pause_for(evaluation, PauseReason::Budget, exceeded).await?;
+                let ended = self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?;
                 return Ok(Next::End(ended));
             }
         };
@@ -95,15 +107,15 @@ impl Driver {
             }
             Asked::Stopped => {
                 let detail = "it was stopped while it waited for an answer";
-                Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
+                Ok(Next::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
             }
             Asked::Cancelled => Ok(Next::Finish(Ending::cancelled())),
             Asked::OutOfTime => {
-                Ok(Next::End(self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?))
+                Ok(Next::End(self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?))
             }
             Asked::Withheld(message) => Ok(Next::Finish(Ending::failed(CONTENT_FILTER, message))),
             Asked::Waits(detail) => {
-                Ok(Next::End(self.pause_for(evaluation, PauseReason::Asked, detail).await?))
+                Ok(Next::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
             }
         }
     }
@@ -123,11 +135,11 @@ impl Driver {
             (Transcript::of(session)?, session.clone(), known.turns, followed)
         };
         let store = &**self.live.store();
-        let transcript = self.hydrated.transcript(store, transcript).await?;
+        let transcript = self.content.hydrated.transcript(store, transcript).await?;
         let (mut shown, objects) = match shown {
             // What is shown of one evaluation is kept from question to question.
             None if followed.is_empty() => {
-                let (messages, objects) = self.hydrated.conversation(&transcript, evaluation);
+                let (messages, objects) = self.content.hydrated.conversation(&transcript, evaluation);
                 (Shown { messages, ..Shown::default() }, objects)
             }
             shown => {
@@ -136,7 +148,7 @@ impl Driver {
                 (shown, objects)
             }
         };
-        let media = self.hydrated.media(Held::By(&self.live), objects).await?;
+        let media = self.content.hydrated.media(Held::By(&self.live), objects).await?;
         let (live, turn) = (self.live.clone(), turns + 1);
         let deltas = Deltas::new(move |delta| {
             live.publish(match delta {
@@ -206,8 +218,8 @@ impl Driver {
         };
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Ok(Asked::Stopped),
-            () = self.wait_for_cancel(evaluation) => Ok(Asked::Cancelled),
+            () = self.inbox.stop.cancelled() => Ok(Asked::Stopped),
+            () = self.inbox.wait_for_cancel(evaluation) => Ok(Asked::Cancelled),
             answer = self.with_retries(evaluation, question, info) => match answer {
                 Ok((answer, attempt)) => Ok(Asked::Answered(Box::new(answer), attempt)),
                 Err(RuntimeError::Policy(error)) if error.kind == WAITS => Ok(Asked::Waits(error.message)),

@@ -1,38 +1,60 @@
 //! Running the calls of an answer.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{CallStarted, Decision, Files, PauseReason};
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Decision, Files, PauseReason};
 use backstitch_core::machine::{Ending, Event, Machine, Wanted};
 use backstitch_core::message::Arguments;
-use backstitch_core::view::{Call, JournalView, Transcript};
-use serde_json::{Map, Value};
+use backstitch_core::view::{Call, JournalView};
 
-use super::Driver;
 use super::ask::OUT_OF_TIME;
+use super::content::Content;
 use super::drive::Next;
+use super::inbox::Inbox;
+use super::pause::Pauses;
 use super::program::Made;
-use crate::agent::SubAgent;
+use super::supersede::expand;
+use crate::agent::{Agent, ResumeOptions, SubAgent};
 use crate::error::RuntimeError;
-use crate::live::fetch_json;
-use crate::outcome::Ended;
-use crate::runner::{CallEnd, CallRequest, Continued};
+use crate::live::LiveSession;
+use crate::runner::{CallEnd, CallRequest, Continued, ToolRunner};
 
-impl Driver {
+/// Runs the calls of an evaluation.
+pub(super) struct Calls {
+    pub(super) live: Arc<LiveSession>,
+    pub(super) agent: Arc<Agent>,
+    pub(super) runner: ToolRunner,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) content: Arc<Content>,
+    pub(super) pauses: Pauses,
+    /// How the evaluation was resumed: those that work for its calls are resumed in the same way.
+    pub(super) resumed_with: Mutex<ResumeOptions>,
+}
+
+impl Calls {
+    /// Says how the evaluation was resumed.
+    pub(super) fn resume_with(&self, options: ResumeOptions) {
+        *self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner) = options;
+    }
+
+    fn resumed_with(&self) -> ResumeOptions {
+        self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Runs calls side by side, and tells the machine what came of them in the order in which they were wanted.
-    pub(super) async fn call(
+    pub(super) async fn run(
         &self,
         evaluation: EvaluationId,
         wanted: Vec<Wanted>,
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         if let Made::Waits = self.make(evaluation, &wanted).await? {
-            return Ok(Next::End(self.waiting(evaluation).await));
+            return Ok(Next::End(self.pauses.waiting(evaluation).await));
         }
         // Cancelling stops these calls and nothing that comes after them.
-        let cancel = self.stop.child_token();
+        let cancel = self.inbox.stop.child_token();
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
         let is_agent = |one: &&Wanted| self.agent.tools.get(&one.name).and_then(SubAgent::behind).is_some();
         let agents = wanted.iter().filter(is_agent).count();
@@ -50,7 +72,7 @@ impl Driver {
             biased;
             ends = &mut running => ends,
             // Whoever wants to cancel does not wait for the calls: they are stopped, and waited for.
-            () = self.wait_for_cancel(evaluation) => {
+            () = self.inbox.wait_for_cancel(evaluation) => {
                 is_cancelled = true;
                 cancel.cancel();
                 running.await
@@ -88,7 +110,7 @@ impl Driver {
                 | CallEnd::BudgetExhausted
                 | CallEnd::Waits => {
                     if matches!(next, Next::GoOn) {
-                        next = Next::End(self.waiting(evaluation).await);
+                        next = Next::End(self.pauses.waiting(evaluation).await);
                     }
                 }
             }
@@ -98,29 +120,13 @@ impl Driver {
         match next {
             Next::GoOn | Next::End(_) if is_cancelled => Ok(Next::Finish(Ending::cancelled())),
             Next::GoOn | Next::End(_) if is_out_of_time => {
-                let ended = self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
+                let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
                 Ok(Next::End(ended))
             }
             Next::GoOn | Next::End(_) if !reasons.is_empty() => {
-                self.expand(evaluation, wanted_sections, reasons.join("; ")).await
+                expand(&self.live, evaluation, wanted_sections, reasons.join("; ")).await
             }
             next => Ok(next),
-        }
-    }
-
-    /// What the session waits for, as the end of driving.
-    pub(super) async fn waiting(&self, evaluation: EvaluationId) -> Ended {
-        let pause = self.live.state().await.view.pause().cloned();
-        match pause {
-            Some(pause) => self.paused_by(evaluation, &pause).await,
-            None => Ended::Paused {
-                evaluation,
-                reason: PauseReason::Asked,
-                call: None,
-                detail: "it was stopped".to_owned(),
-                session: None,
-                partial: None,
-            },
         }
     }
 
@@ -136,11 +142,13 @@ impl Driver {
             (decision, attempts, known.is_some_and(|call| call.may_have_run()), intent, continued)
         };
         let edited = match intent {
-            Some(intent) => self.edited(&intent).await?,
+            Some(intent) => self.content.edited(&intent).await?,
             None => None,
         };
         let arguments = match wanted.arguments.stored() {
-            Some(_) => self.arguments(wanted.call_id).await?.unwrap_or_else(|| wanted.arguments.clone()),
+            Some(_) => {
+                self.content.arguments(wanted.call_id).await?.unwrap_or_else(|| wanted.arguments.clone())
+            }
             None => wanted.arguments.clone(),
         };
         let mut request = CallRequest::new(wanted.call_id, evaluation, &wanted.name, arguments)
@@ -188,31 +196,6 @@ impl Driver {
             intent.point.session == view.session_id() && branch(intent.point.position) == branch(view.head());
         let before = Files::of(intent.record.root, intent.record.coverage);
         is_here.then_some(Continued { session, before })
-    }
-
-    /// What a call that may have run was started with.
-    pub(super) async fn started_with(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
-        if let Some(intent) = call.latest_intent()
-            && let Some(edited) = self.edited(intent).await?
-        {
-            return Ok(edited);
-        }
-        let arguments = self.arguments(call.call_id).await?;
-        Ok(arguments.and_then(|arguments| arguments.object().cloned()).unwrap_or_default())
-    }
-
-    /// The arguments of an intent, where they are not those of the call's message.
-    async fn edited(&self, intent: &CallStarted) -> Result<Option<Map<String, Value>>, RuntimeError> {
-        let Some(large) = intent.arguments_object else { return Ok(intent.arguments.clone()) };
-        fetch_json(&**self.live.store(), large).await.map(Some)
-    }
-
-    /// The arguments of a call as its message has them, fetched if they are too large for a record.
-    async fn arguments(&self, call: CallId) -> Result<Option<Arguments>, RuntimeError> {
-        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
-        let Some(message) = transcript.message_of(call) else { return Ok(None) };
-        let message = self.hydrated.message(&**self.live.store(), message).await?;
-        Ok(message.message.option_call().map(|call| call.arguments.clone()))
     }
 }
 

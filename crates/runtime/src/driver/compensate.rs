@@ -11,14 +11,14 @@ use backstitch_core::tool::Compensate;
 use backstitch_core::view::{Call, CallStatus};
 use serde_json::{Value, json};
 
-use super::Driver;
+use super::calls::Calls;
 use crate::error::RuntimeError;
 
 /// The step that is recorded before a hook is called, and the one that says what came of it.
 const STARTED: &str = "backstitch:compensate:started";
 const ENDED: &str = "backstitch:compensate:ended";
 
-impl Driver {
+impl Calls {
     /// Calls the hooks of calls with an effect outside that were decided to count as failed, and whose hooks were not called yet.
     pub(super) async fn compensate_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let failed: Vec<(Call, Compensate)> = {
@@ -32,7 +32,7 @@ impl Driver {
                 self.compensated(&call, Err(error.to_owned())).await?;
                 continue;
             }
-            let arguments = self.started_with(&call).await?;
+            let arguments = self.content.started_with(&call).await?;
             let intent = call.intent.as_ref().map(|intent| intent.record.idempotency_key.clone());
             let key = intent.unwrap_or_else(|| IdempotencyKey::new(self.live.id(), call.call_id));
             self.live.record(vec![step(call.call_id, STARTED, Value::Null)]).await?;

@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxKind, InnerMessage, PauseReason};
-use backstitch_core::machine::{Ending, Event, Machine, TurnState, answers_of, final_text};
+use backstitch_core::machine::{Ending, Event, Machine, TurnState, answers_of};
 use backstitch_core::message::{MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::view::Transcript;
 
-use super::Driver;
+use super::ask::Asker;
 use super::drive::Next;
 use crate::agent::OnTruncation;
 use crate::error::RuntimeError;
+use crate::live::LiveSession;
 
 /// How many answers in a row are continued without anybody being asked.
 const MOST_CONTINUED: usize = 8;
@@ -34,7 +35,7 @@ pub(super) const EMPTY: &str = "Your last answer was empty. Answer now.";
 /// What a person is told about an answer that was cut off.
 const REACHED_LIMIT: &str = "the answer reached its token limit";
 
-impl Driver {
+impl Asker {
     /// What becomes of the evaluation after an answer that was just recorded.
     pub(super) async fn settle_answer(
         &self,
@@ -61,7 +62,8 @@ impl Driver {
                     Ok(Next::GoOn)
                 }
                 OnTruncation::Continue | OnTruncation::Pause => {
-                    let ended = self.pause_for(evaluation, PauseReason::Truncated, REACHED_LIMIT).await?;
+                    let ended =
+                        self.pauses.pause_for(evaluation, PauseReason::Truncated, REACHED_LIMIT).await?;
                     Ok(Next::End(ended))
                 }
             },
@@ -78,13 +80,13 @@ impl Driver {
             return Ok(None);
         }
         let text = if TurnState::is_silent(answer) { CUT_OFF_EARLY } else { CONTINUE };
-        self.say_as_runtime(evaluation, text.to_owned()).await.map(Some)
+        say_as_runtime(&self.live, evaluation, text.to_owned()).await.map(Some)
     }
 
     /// Continues an answer that was cut off before the evaluation was resumed. Whoever has sent a message says how to go on.
     pub(super) async fn continue_cut_off(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
         let Some(answer) = self.cut_off(evaluation).await? else { return Ok(()) };
-        if !self.inbox().await?.iter().any(|(_, item)| item.kind == InboxKind::Message) {
+        if !self.inbox.waiting().await?.iter().any(|(_, item)| item.kind == InboxKind::Message) {
             self.ask_to_continue(evaluation, &answer).await?;
         }
         Ok(())
@@ -120,31 +122,23 @@ impl Driver {
 
     /// The messages of an evaluation, as the session has them.
     async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
-        let state = self.live.state().await;
-        Ok(Transcript::of(&state.execution.session)?.inner_messages(evaluation))
+        Ok(self.content.live_transcript().await?.inner_messages(evaluation))
     }
+}
 
-    /// What was said of an answer that was cut off.
-    pub(super) async fn partial(&self, evaluation: EvaluationId) -> Result<String, RuntimeError> {
-        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
-        let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
-        Ok(final_text(&transcript.inner_messages(evaluation)))
-    }
-
-    /// Says something to the policy in the name of the runtime.
-    pub(super) async fn say_as_runtime(
-        &self,
-        evaluation: EvaluationId,
-        text: String,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
-        let (ids, turns) = {
-            let state = self.live.state().await;
-            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            (state.execution.session.ids().clone(), known.turns)
-        };
-        let mut builder = MessageBuilder::continue_step(turns.saturating_add(1), &ids);
-        builder.policy(PolicyName::runtime()).role_hint(RoleHint::User).add_text(text);
-        let said = self.live.say(evaluation, turns, vec![builder.to_message()?]).await?;
-        said.into_iter().next().ok_or(RuntimeError::NoEvaluation { evaluation })
-    }
+/// Says something to the policy in the name of the runtime.
+pub(super) async fn say_as_runtime(
+    live: &LiveSession,
+    evaluation: EvaluationId,
+    text: String,
+) -> Result<Arc<InnerMessage>, RuntimeError> {
+    let (ids, turns) = {
+        let state = live.state().await;
+        let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        (state.execution.session.ids().clone(), known.turns)
+    };
+    let mut builder = MessageBuilder::continue_step(turns.saturating_add(1), &ids);
+    builder.policy(PolicyName::runtime()).role_hint(RoleHint::User).add_text(text);
+    let said = live.say(evaluation, turns, vec![builder.to_message()?]).await?;
+    said.into_iter().next().ok_or(RuntimeError::NoEvaluation { evaluation })
 }

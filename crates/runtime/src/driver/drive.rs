@@ -5,22 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, EvaluationStarted, InboxId, PauseReason, Paused, RecordBody};
-use backstitch_core::machine::{Action, Ending, Event, Machine, final_text};
-use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
-use backstitch_core::time::Timestamp;
-use backstitch_core::view::JournalView;
+use backstitch_core::journal::{InboxKind, PauseReason, RecordBody};
+use backstitch_core::machine::{Action, Ending, Event, Machine};
 use tracing::Instrument as _;
 
 use super::Driver;
 use super::ask::OUT_OF_TIME;
 use super::output::Judged;
-use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
-use crate::live::{Commit, Durable, load_view, push_changes};
+use crate::live::Durable;
 use crate::outcome::Ended;
 use crate::spans;
 
@@ -58,130 +53,6 @@ impl Drop for StopOnDrop {
 }
 
 impl Driver {
-    /// Starts an evaluation and drives it to its end, or to a pause.
-    pub async fn start(&self, mission: impl Into<Mission>) -> Result<Ended, RuntimeError> {
-        let evaluation = self.begin(mission.into(), None).await?;
-        self.drive(evaluation).await
-    }
-
-    /// Records that an evaluation starts, with its system message and its mission.
-    pub async fn begin(
-        &self,
-        mission: Mission,
-        parent: Option<EvaluationId>,
-    ) -> Result<EvaluationId, RuntimeError> {
-        self.begin_with(vec![mission], parent, Vec::new()).await
-    }
-
-    /// Records that an evaluation starts, with its system message and all that a person says at its beginning, and takes the
-    /// items out of the inbox that it was said in. One that takes the place of another has what that one had left, and grants what
-    /// was wished of it; otherwise wishes that wait already are about evaluations that have ended.
-    pub(super) async fn begin_with(
-        &self,
-        mut said: Vec<Mission>,
-        parent: Option<EvaluationId>,
-        taken: Vec<InboxId>,
-    ) -> Result<EvaluationId, RuntimeError> {
-        let none_is_open = |view: &JournalView| match view.latest_evaluation() {
-            Some(latest) if latest.finished.is_none() => {
-                Err(RuntimeError::EvaluationOpen { evaluation: latest.evaluation_id })
-            }
-            _ => Ok(()),
-        };
-        // Looked at before it is asked whether the session is sound: what is still being appended is waited for.
-        none_is_open(&self.live.state().await.view)?;
-        self.live.check_sound()?;
-        // The session may come from a process that died while it put files back, or whose files were in its memory.
-        self.live.settle_files().await?;
-        self.live.take_up_files().await?;
-        let late = match parent {
-            Some(_) => Vec::new(),
-            None => self.late_wishes().await?,
-        };
-        let evaluation = self
-            .live
-            .commit(|state| {
-                none_is_open(&state.view)?;
-                let session = &state.execution.session;
-                let evaluation: EvaluationId = session.ids().next();
-                let mut started = self.started(evaluation, parent);
-                started.follows = state.view.to_follow(parent);
-                if let Some(before) = parent.and_then(|parent| state.view.evaluation(parent)) {
-                    started.budget = state.view.budget_left(before).or(started.budget);
-                    started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);
-                }
-                let mut batch = Batch::at(self.live.clock().now()).with(started);
-                let mut prepared = session.prepare(&session.draft())?;
-                if let Some(rendered) = self.rendered(evaluation) {
-                    session.prepare_more(&mut prepared, rendered)?;
-                }
-                push_changes(&mut batch, &prepared)?;
-                for (id, note) in late {
-                    batch.push(note).take(id);
-                }
-                for id in taken {
-                    batch.take(id);
-                }
-                let prepared = Some(prepared);
-                Ok((Commit { batch, prepared, when: Durable::WithNext }, evaluation))
-            })
-            .await?;
-        let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
-        let opening = self.opening(said).await?;
-        self.live.is_asked();
-        self.live.say_with(evaluation, 0, opening, objects).await?;
-        self.set_deadline(evaluation).await;
-        Ok(evaluation)
-    }
-
-    /// The record that an evaluation of this agent starts.
-    pub(super) fn started(
-        &self,
-        evaluation: EvaluationId,
-        parent: Option<EvaluationId>,
-    ) -> EvaluationStarted {
-        let agent = &self.agent;
-        EvaluationStarted {
-            evaluation_id: evaluation,
-            prompt_ns: agent.ns.clone(),
-            prompt_key: agent.key.clone(),
-            fingerprint: agent.fingerprint().ok(),
-            tools: agent.contracts().ok(),
-            parent_evaluation: parent,
-            follows: None,
-            budget: agent.limits(),
-            deadline_millis: agent.deadline.map(millis),
-            decider: Some(agent.policy.name().clone()),
-            extra: Extra::default(),
-        }
-    }
-
-    async fn opening(&self, said: Vec<Mission>) -> Result<Vec<Message>, RuntimeError> {
-        let ids = self.live.state().await.execution.session.ids().clone();
-        let mut messages = Vec::new();
-        if let Some(system) = &self.agent.system {
-            let mut builder = MessageBuilder::continue_step(1, &ids);
-            builder.policy(PolicyName::new("prompt")?).role_hint(RoleHint::System).add_text(system.as_str());
-            messages.push(builder.to_message()?);
-        }
-        for mission in said {
-            messages.push(said_by_user(mission, 1, &ids)?);
-        }
-        Ok(messages)
-    }
-
-    /// The evaluation has what is left of its active time from now on.
-    pub(super) async fn set_deadline(&self, evaluation: EvaluationId) {
-        let state = self.live.state().await;
-        let left = state.view.evaluation(evaluation).and_then(|known| known.time_left());
-        if let Some(left) = left {
-            let now = self.live.clock().now();
-            let micros = i64::try_from(left.as_micros()).unwrap_or(i64::MAX);
-            let deadline = Timestamp::from_unix_micros(now.unix_micros().saturating_add(micros));
-            self.live.set_deadline(evaluation, deadline.unwrap_or(now));
-        }
-    }
-
     /// Drives an evaluation from where its journal stands to its end, or to a pause.
     pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
@@ -198,7 +69,7 @@ impl Driver {
     }
 
     async fn drive_on(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
-        let mut machine = self.agent.machinery().rebuild(&self.past(evaluation).await?)?;
+        let mut machine = self.agent.machinery().rebuild(&self.content.past(evaluation).await?)?;
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {
                 Next::GoOn => {
@@ -207,9 +78,9 @@ impl Driver {
                     self.save_checkpoint().await?;
                     match wanted {
                         Advance::Action(action) => self.act(evaluation, action, &mut *machine).await?,
-                        Advance::OutOfTime => {
-                            Next::End(self.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?)
-                        }
+                        Advance::OutOfTime => Next::End(
+                            self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?,
+                        ),
                         // Whatever it was stopped for is attended to first.
                         Advance::Interrupted => Next::GoOn,
                     }
@@ -238,6 +109,33 @@ impl Driver {
         }
     }
 
+    /// Takes in what waits in the inbox, and grants wishes.
+    async fn attend(
+        &self,
+        evaluation: EvaluationId,
+        machine: &mut dyn Machine,
+    ) -> Result<Next, RuntimeError> {
+        let waiting = self.inbox.waiting().await?;
+        let wishes = self.inbox.wishes_of(evaluation, &waiting).await;
+        // A wish to cancel goes with the end of the evaluation; messages that it did not take in are left to the next one.
+        if !wishes.cancels.is_empty() || self.inbox.cancel.is_cancelled() {
+            return Ok(Next::Finish(Ending::cancelled()));
+        }
+        let is_decided = waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution);
+        for (id, item) in waiting.into_iter().filter(|(id, _)| !wishes.pauses.contains(id)) {
+            self.inbox.take_in(evaluation, id, item, machine).await?;
+        }
+        if is_decided {
+            self.calls.compensate_failed(evaluation).await?;
+        }
+        if self.inbox.stop.is_cancelled() || !wishes.pauses.is_empty() {
+            let detail = "someone asked for a pause".to_owned();
+            let ended = self.pauses.pause_with(evaluation, PauseReason::Asked, detail, wishes.pauses).await?;
+            return Ok(Next::End(ended));
+        }
+        Ok(Next::GoOn)
+    }
+
     /// What a machine wants. One that takes long to say so does not keep others waiting, and what happened before it does is
     /// durable meanwhile. It is stopped when someone wants the session to stop, or when the evaluation is out of time.
     async fn wanted_by(
@@ -263,7 +161,7 @@ impl Driver {
                 tokio::select! {
                     biased;
                     said = &mut said => (said, Advance::Interrupted),
-                    why = self.wait_for_stop(evaluation) => {
+                    why = self.inbox.wait_for_stop(evaluation) => {
                         drop(stop);
                         (said.await, why)
                     }
@@ -284,8 +182,8 @@ impl Driver {
         machine: &mut dyn Machine,
     ) -> Result<Next, RuntimeError> {
         match action {
-            Action::Ask => boxed(|| self.ask(evaluation, machine)).await,
-            Action::Call(wanted) => boxed(|| self.call(evaluation, wanted, machine)).await,
+            Action::Ask => boxed(|| self.asker.ask(evaluation, machine)).await,
+            Action::Call(wanted) => boxed(|| self.calls.run(evaluation, wanted, machine)).await,
             Action::Record(bodies) => {
                 // The answer that a program was found in may have cost much and its program may run for long, so they are
                 // durable before it does. All else goes with what comes next.
@@ -302,88 +200,6 @@ impl Driver {
             }),
         }
     }
-
-    /// Records that the session waits.
-    pub(super) async fn pause_for(
-        &self,
-        evaluation: EvaluationId,
-        reason: PauseReason,
-        detail: impl Into<String>,
-    ) -> Result<Ended, RuntimeError> {
-        self.pause_with(evaluation, reason, detail.into(), Vec::new()).await
-    }
-
-    /// Records that the session waits, and takes the items out of the inbox that asked for it.
-    pub(super) async fn pause_with(
-        &self,
-        evaluation: EvaluationId,
-        reason: PauseReason,
-        detail: String,
-        taken: Vec<InboxId>,
-    ) -> Result<Ended, RuntimeError> {
-        let paused = Paused {
-            reason,
-            call_id: None,
-            detail: Some(detail.clone()),
-            offer: None,
-            session: None,
-            extra: Extra::default(),
-        };
-        self.live
-            .commit(|_| {
-                let mut batch = Batch::at(self.live.clock().now()).with(paused);
-                for id in taken {
-                    batch.take(id);
-                }
-                Ok((Commit::now(batch, None), ()))
-            })
-            .await?;
-        let partial = match reason {
-            PauseReason::Truncated => Some(self.partial(evaluation).await?),
-            _ => None,
-        };
-        Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None, partial })
-    }
-
-    /// A pause, as the end of driving. What is waited for in a session that works for a call is about a call of that session.
-    pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &Paused) -> Ended {
-        let mut detail = pause.detail.clone().unwrap_or_default();
-        let mut partial = None;
-        let call = match pause.session {
-            Some(child) => match load_view(&**self.live.store(), child, None).await {
-                Ok(view) => {
-                    let own = view.pause();
-                    // Of a call whose effect is not known the tool is named, in whatever session it was made.
-                    if let Some(tool) = own.filter(|own| own.reason == PauseReason::EffectUnknown) {
-                        detail = tool.detail.clone().unwrap_or(detail);
-                    }
-                    if pause.reason == PauseReason::Truncated
-                        && let (Some(latest), Ok(transcript)) = (view.latest_evaluation(), view.transcript())
-                    {
-                        partial = Some(final_text(&transcript.inner_messages(latest.evaluation_id)));
-                    }
-                    own.and_then(|own| own.call_id)
-                }
-                Err(_) => None,
-            },
-            None => pause.call_id,
-        };
-        Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session, partial }
-    }
-}
-
-/// What a person says, as a message.
-pub(super) fn said_by_user(
-    mission: Mission,
-    step: u64,
-    ids: &backstitch_core::id::IdStream,
-) -> Result<Message, RuntimeError> {
-    let mut builder = MessageBuilder::continue_step(step, ids);
-    builder.person(PolicyName::new("user")?);
-    for part in mission.parts {
-        builder.add_part(part);
-    }
-    Ok(builder.to_message()?)
 }
 
 /// A time in milliseconds, as records have it.

@@ -10,7 +10,7 @@ use backstitch_core::digest::Digest;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::Role;
 use backstitch_core::message::Arguments;
-use backstitch_core::view::{Call, Evaluation, Transcript};
+use backstitch_core::view::{Call, Evaluation};
 
 use super::Driver;
 use super::adopted::was_not_offered;
@@ -74,10 +74,10 @@ impl Driver {
 
     /// The system message that an evaluation was started with.
     async fn recorded_system(&self, evaluation: EvaluationId) -> Result<Option<String>, RuntimeError> {
-        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
+        let transcript = self.content.live_transcript().await?;
         let first = transcript.inner_messages(evaluation).into_iter().next();
         let Some(first) = first.filter(|first| first.role() == Role::System) else { return Ok(None) };
-        let first = self.hydrated.message(&**self.live.store(), &first).await?;
+        let first = self.content.message(&first).await?;
         Ok(Some(first.content()))
     }
 
@@ -97,8 +97,8 @@ impl Driver {
         if before.is_some() && before == tool.spec.contract_digest().ok() {
             return Ok(None);
         }
-        let arguments = Arguments::from_object(self.started_with(call).await?);
-        let refused = self.runner.accepts(tool, &arguments).err();
+        let arguments = Arguments::from_object(self.content.started_with(call).await?);
+        let refused = self.calls.runner.accepts(tool, &arguments).err();
         Ok(refused.map(|problem| {
             format!("a call of {name} has no result, and cannot be made as it was: {problem}")
         }))

@@ -4,10 +4,10 @@
 //! part of an evaluation that can be resumed. Whoever resumes a session does not leave before the messages that were sent to it are
 //! answered.
 
-use backstitch_core::journal::{InboxId, InboxKind, Note};
+use backstitch_core::journal::InboxKind;
 
 use super::Driver;
-use super::attend::{LATE_WISH, message_of, note_of};
+use super::inbox::message_of;
 use crate::error::RuntimeError;
 use crate::outcome::Ended;
 
@@ -16,7 +16,7 @@ impl Driver {
     /// no message waits. Fails with [`RuntimeError::EvaluationOpen`] while an evaluation is open, which would take them in itself.
     pub async fn start_waiting(&self) -> Result<Option<Ended>, RuntimeError> {
         let (mut said, mut taken) = (Vec::new(), Vec::new());
-        for (id, item) in self.inbox().await? {
+        for (id, item) in self.inbox.waiting().await? {
             // One that cannot be read is noted by the evaluation that is driven next.
             if let Some(mission) = (item.kind == InboxKind::Message).then(|| message_of(&item)).flatten() {
                 said.push(mission);
@@ -33,20 +33,13 @@ impl Driver {
     /// Answers messages that came too late for the evaluation that was driven. One that failed, was cancelled or waits is
     /// returned first: resuming answers them then.
     pub(super) async fn and_answer_waiting(&self, mut ended: Ended) -> Result<Ended, RuntimeError> {
-        while matches!(ended, Ended::Completed(_)) && !self.stop.is_cancelled() && !self.cancel.is_cancelled()
-        {
+        let is_stopped = || self.inbox.stop.is_cancelled() || self.inbox.cancel.is_cancelled();
+        while matches!(ended, Ended::Completed(_)) && !is_stopped() {
             match self.start_waiting().await? {
                 Some(next) => ended = next,
                 None => break,
             }
         }
         Ok(ended)
-    }
-
-    /// The wishes that wait before an evaluation starts, and what is noted of them: they are about others.
-    pub(super) async fn late_wishes(&self) -> Result<Vec<(InboxId, Note)>, RuntimeError> {
-        let waiting = self.inbox().await?.into_iter();
-        let wishes = waiting.filter(|(_, item)| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause));
-        Ok(wishes.map(|(id, item)| (id, note_of(LATE_WISH, &item))).collect())
     }
 }

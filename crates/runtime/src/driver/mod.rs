@@ -6,10 +6,10 @@
 
 mod adopted;
 mod ask;
-mod attend;
 mod calls;
 mod child;
 mod compensate;
+mod content;
 mod conversation;
 mod cut_off;
 mod drive;
@@ -17,23 +17,33 @@ mod fidelity;
 mod finish;
 mod follow_up;
 mod hydrate;
+mod inbox;
 mod logs;
+mod open_calls;
 mod output;
 mod past;
+mod pause;
 mod program;
 mod question;
 mod recover;
 mod retry;
+mod start;
 mod stop;
 mod supersede;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use question::question_before;
 
-use crate::agent::{Agent, ResumeOptions};
+use ask::Asker;
+use calls::Calls;
+use content::Content;
+use inbox::Inbox;
+use pause::Pauses;
+
+use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::EventStream;
 use crate::live::{LiveSession, Saver};
@@ -42,15 +52,12 @@ use crate::runner::ToolRunner;
 /// A live session and the agent that drives it.
 pub struct Driver {
     live: Arc<LiveSession>,
-    agent: Agent,
-    runner: ToolRunner,
-    /// Stops running calls and requests; the session pauses.
-    stop: CancellationToken,
-    /// Ends the evaluation that runs.
-    cancel: CancellationToken,
-    /// How the evaluation was resumed, for those that work for its calls.
-    resumed_with: Mutex<ResumeOptions>,
-    hydrated: hydrate::Hydrated,
+    agent: Arc<Agent>,
+    inbox: Arc<Inbox>,
+    content: Arc<Content>,
+    pauses: Pauses,
+    asker: Asker,
+    calls: Calls,
     /// Who saves checkpoints, where they are wanted.
     saver: Option<Arc<Saver>>,
 }
@@ -58,35 +65,49 @@ pub struct Driver {
 impl Driver {
     /// Drives a session with this agent.
     pub fn new(live: Arc<LiveSession>, agent: Agent) -> Self {
-        let stop = CancellationToken::new();
+        let inbox = Inbox::new(live.clone(), CancellationToken::new(), CancellationToken::new());
+        Self::of_parts(live, Arc::new(agent), inbox, None)
+    }
+
+    fn of_parts(live: Arc<LiveSession>, agent: Arc<Agent>, inbox: Inbox, saver: Option<Arc<Saver>>) -> Self {
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
-            .with_cancellation(stop.clone())
+            .with_cancellation(inbox.stop.clone())
             .with_secrets(agent.all_secrets())
-            .called_by(agent.clone(), child::drive_child);
-        Self {
-            live,
-            agent,
+            .called_by(agent.clone(), child::drive_child)
+            .saving(saver.clone());
+        let (inbox, content) = (Arc::new(inbox), Arc::new(Content::new(live.clone())));
+        let pauses = Pauses::new(live.clone(), content.clone());
+        let asker = Asker {
+            live: live.clone(),
+            agent: agent.clone(),
+            inbox: inbox.clone(),
+            content: content.clone(),
+            pauses: pauses.clone(),
+        };
+        let calls = Calls {
+            live: live.clone(),
+            agent: agent.clone(),
             runner,
-            stop,
-            cancel: CancellationToken::new(),
+            inbox: inbox.clone(),
+            content: content.clone(),
+            pauses: pauses.clone(),
             resumed_with: Mutex::default(),
-            hydrated: hydrate::Hydrated::default(),
-            saver: None,
-        }
+        };
+        Self { live, agent, inbox, content, pauses, asker, calls, saver }
     }
 
     /// Cancelling this token does the same as [`Driver::stop`].
     #[must_use]
     pub fn stopped_by(self, stop: CancellationToken) -> Self {
-        Self { runner: self.runner.with_cancellation(stop.clone()), stop, ..self }
+        let inbox = Inbox::new(self.live.clone(), stop, self.inbox.cancel.clone());
+        Self::of_parts(self.live, self.agent, inbox, self.saver)
     }
 
     /// Saves checkpoints with this, if there is something.
-    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
-        self.runner = self.runner.saving(saver.clone());
-        self.saver = saver;
-        self
+    pub(crate) fn saving(self, saver: Option<Arc<Saver>>) -> Self {
+        let inbox = Inbox::new(self.live.clone(), self.inbox.stop.clone(), self.inbox.cancel.clone());
+        Self::of_parts(self.live, self.agent, inbox, saver)
     }
 
     /// The session.
@@ -104,19 +125,14 @@ impl Driver {
         &self.agent
     }
 
-    /// How those that work for calls are resumed: as their caller was.
-    fn resumed_with(&self) -> ResumeOptions {
-        self.resumed_with.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Stops what runs at once: running calls are rolled back, and the session pauses. For a person who presses Ctrl-C.
     pub fn stop(&self) {
-        self.stop.cancel();
+        self.inbox.stop.cancel();
     }
 
     /// Ends the evaluation that runs: running calls are rolled back. Nothing more can be driven by this driver.
     pub fn cancel(&self) {
-        self.cancel.cancel();
+        self.inbox.cancel.cancel();
     }
 
     /// Saves a checkpoint, where they are wanted.

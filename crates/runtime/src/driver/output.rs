@@ -10,10 +10,9 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Outcome, Role};
 use backstitch_core::machine::{Ending, TurnState, answers_of, final_text};
 use backstitch_core::session::{Draft, Session};
-use backstitch_core::view::Transcript;
 
 use super::Driver;
-use super::cut_off::EMPTY;
+use super::cut_off::{EMPTY, say_as_runtime};
 use crate::error::RuntimeError;
 
 /// How often an answer that does not fit, or that is empty, is asked for again.
@@ -37,9 +36,7 @@ impl Driver {
         if ending.outcome != Outcome::Completed {
             return Ok(Judged::Ends(ending));
         }
-        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
-        let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
-        let messages = transcript.inner_messages(evaluation);
+        let messages = self.content.transcript().await?.inner_messages(evaluation);
         let states: Vec<_> =
             answers_of(&messages).into_iter().map(|(turn, answer)| (turn, TurnState::of(answer))).collect();
         let empty = states.iter().rev().take_while(|(_, state)| *state == TurnState::Empty).count();
@@ -48,7 +45,9 @@ impl Driver {
                 true => {
                     Ok(Judged::Ends(Ending::failed("empty_answer", "the answer was empty, twice in a row")))
                 }
-                false => self.say_as_runtime(evaluation, EMPTY.to_owned()).await.map(Judged::AsksAgain),
+                false => {
+                    say_as_runtime(&self.live, evaluation, EMPTY.to_owned()).await.map(Judged::AsksAgain)
+                }
             };
         }
         let Some(contract) = &self.agent.output else { return Ok(Judged::Ends(ending)) };
@@ -66,7 +65,7 @@ impl Driver {
             return Ok(Judged::Ends(Ending::failed("invalid_output", problem)));
         }
         let told = format!("{problem}\nAnswer again, with all of it and with nothing but the JSON.");
-        self.say_as_runtime(evaluation, told).await.map(Judged::AsksAgain)
+        say_as_runtime(&self.live, evaluation, told).await.map(Judged::AsksAgain)
     }
 
     /// What the answer of an evaluation changes. One that the reducers of its type refuse is none: the evaluation fails.

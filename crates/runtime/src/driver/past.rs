@@ -8,11 +8,11 @@ use backstitch_core::object::ObjectRef;
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::Transcript;
 
-use super::Driver;
+use super::content::Content;
 use crate::error::RuntimeError;
 use crate::live::fetch_json;
 
-impl Driver {
+impl Content {
     /// What the journal says of an evaluation. What is too large for records is fetched.
     pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<Past, RuntimeError> {
         let mut past = {
@@ -26,7 +26,7 @@ impl Driver {
         let store = &**self.live.store();
         let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
         for message in before.chain(&mut past.messages) {
-            *message = self.hydrated.message(store, message).await?;
+            *message = self.message(message).await?;
         }
         if is_large(&past) {
             // What is named may be held, and not be stored yet.

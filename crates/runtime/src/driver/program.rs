@@ -9,7 +9,7 @@ use backstitch_core::journal::{Batch, Origin, RecordBody};
 use backstitch_core::machine::Wanted;
 use backstitch_core::message::{Content, Message, OptionCall, RoleHint};
 
-use super::Driver;
+use super::calls::Calls;
 use crate::error::RuntimeError;
 use crate::history::pauses_of;
 use crate::live::{Commit, Durable, push_changes};
@@ -22,7 +22,7 @@ pub(super) enum Made {
     Waits,
 }
 
-impl Driver {
+impl Calls {
     /// Records the messages of calls that no message makes yet.
     pub(super) async fn make(
         &self,

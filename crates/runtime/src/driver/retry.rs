@@ -11,14 +11,15 @@ use backstitch_core::journal::{AfterFailure, RequestFailed};
 use backstitch_core::ports::{Answer, Question, RequestInfo};
 use backstitch_core::rng::{Rng, Seed};
 
-use super::Driver;
+use super::ask::Asker;
 use super::drive::millis;
+use super::stop::recordable;
 use crate::error::RuntimeError;
 use crate::events::{LiveKind, Retry};
 use crate::live::Durable;
 use crate::policy::WAITS;
 
-impl Driver {
+impl Asker {
     /// Asks, and asks again when that may help. No wait lasts longer than the evaluation. Returns the answer with the number of the
     /// attempt that was answered.
     pub(super) async fn with_retries(
@@ -36,7 +37,7 @@ impl Driver {
                 Err(error) if error.kind == WAITS => return Err(error.into()),
                 Err(error) => error,
             };
-            error.message = self.recordable(&error.message);
+            error.message = recordable(&self.agent, &error.message);
             let failed = |then| RequestFailed {
                 evaluation_id: evaluation,
                 turn,

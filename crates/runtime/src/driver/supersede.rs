@@ -9,67 +9,64 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, EvaluationFinished, Outcome, Role};
 use backstitch_core::machine::Ending;
 use backstitch_core::slices::{Visibility, VisibilityOverrides};
-use backstitch_core::view::{JournalView, Transcript};
+use backstitch_core::view::JournalView;
 
 use super::Driver;
 use super::drive::Next;
 use super::output::is_by_runtime;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
-use crate::live::{Commit, push_changes};
+use crate::live::{Commit, LiveSession, push_changes};
 use crate::outcome::Ended;
 
 /// How often one evaluation after another may be superseded.
 const MOST_EXPANSIONS: usize = 10;
 
-impl Driver {
-    /// Opens sections and ends the evaluation, so that another one can take its place.
-    pub(super) async fn expand(
-        &self,
-        evaluation: EvaluationId,
-        sections: Vec<String>,
-        reason: String,
-    ) -> Result<Next, RuntimeError> {
-        if expansions_before(&self.live.state().await.view, evaluation) >= MOST_EXPANSIONS {
-            let message = format!(
-                "sections of the prompt were opened {MOST_EXPANSIONS} times, and more are wanted: {}",
-                sections.join(", ")
-            );
-            return Ok(Next::Finish(Ending::failed("visibility_expansion_limit", message)));
-        }
-        self.live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let overrides = session.latest::<VisibilityOverrides>()?;
-                let mut overrides = overrides.map(|overrides| (*overrides).clone()).unwrap_or_default();
-                for section in &sections {
-                    overrides.set(section.as_str(), Visibility::Full);
-                }
-                let mut draft = session.draft();
-                draft.seed([overrides])?;
-                let prepared = session.prepare(&draft)?;
-                let mut batch = Batch::at(self.live.clock().now());
-                push_changes(&mut batch, &prepared)?;
-                batch.push(EvaluationFinished {
-                    evaluation_id: evaluation,
-                    outcome: Outcome::Superseded,
-                    output: None,
-                    output_object: None,
-                    error: None,
-                    extra: Extra::default(),
-                });
-                Ok((Commit::now(batch, Some(prepared)), ()))
-            })
-            .await?;
-        self.keep_snapshot().await;
-        Ok(Next::End(Ended::Superseded { evaluation, sections, reason }))
+/// Opens sections and ends the evaluation, so that another one can take its place.
+pub(super) async fn expand(
+    live: &LiveSession,
+    evaluation: EvaluationId,
+    sections: Vec<String>,
+    reason: String,
+) -> Result<Next, RuntimeError> {
+    if expansions_before(&live.state().await.view, evaluation) >= MOST_EXPANSIONS {
+        let message = format!(
+            "sections of the prompt were opened {MOST_EXPANSIONS} times, and more are wanted: {}",
+            sections.join(", ")
+        );
+        return Ok(Next::Finish(Ending::failed("visibility_expansion_limit", message)));
     }
+    live.commit(|state| {
+        let session = &state.execution.session;
+        let overrides = session.latest::<VisibilityOverrides>()?;
+        let mut overrides = overrides.map(|overrides| (*overrides).clone()).unwrap_or_default();
+        for section in &sections {
+            overrides.set(section.as_str(), Visibility::Full);
+        }
+        let mut draft = session.draft();
+        draft.seed([overrides])?;
+        let prepared = session.prepare(&draft)?;
+        let mut batch = Batch::at(live.clock().now());
+        push_changes(&mut batch, &prepared)?;
+        batch.push(EvaluationFinished {
+            evaluation_id: evaluation,
+            outcome: Outcome::Superseded,
+            output: None,
+            output_object: None,
+            error: None,
+            extra: Extra::default(),
+        });
+        Ok((Commit::now(batch, Some(prepared)), ()))
+    })
+    .await?;
+    live.keep_snapshot().await;
+    Ok(Next::End(Ended::Superseded { evaluation, sections, reason }))
+}
 
+impl Driver {
     /// Starts an evaluation in the place of one that was superseded, and drives it to its end, or to a pause.
     pub async fn start_over(&self, superseded: EvaluationId) -> Result<Ended, RuntimeError> {
-        let transcript = Transcript::of(&self.live.state().await.execution.session)?;
-        let transcript = self.hydrated.transcript(&**self.live.store(), transcript).await?;
-        let messages = transcript.inner_messages(superseded);
+        let messages = self.content.transcript().await?.inner_messages(superseded);
         let by_a_person =
             messages.iter().filter(|message| message.role() == Role::User && !is_by_runtime(message));
         let said = by_a_person.filter_map(|message| message.message.parts());

@@ -28,13 +28,13 @@ use crate::outcome::{Answered, Ended};
 
 /// Who calls: an agent, and how agents that work for its calls are driven.
 pub(super) struct Caller {
-    agent: Agent,
+    agent: Arc<Agent>,
     drive: DriveChild,
 }
 
 impl ToolRunner {
     /// Says which agent calls, and how agents that work for its calls are driven.
-    pub(crate) fn called_by(mut self, agent: Agent, drive: DriveChild) -> Self {
+    pub(crate) fn called_by(mut self, agent: Arc<Agent>, drive: DriveChild) -> Self {
         self.contents = agent.contents;
         self.caller = Some(Arc::new(Caller { agent, drive }));
         self

@@ -12,16 +12,17 @@ use std::time::Duration;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, InboxId, InboxItem, InboxKind, InnerMessage, Note, PauseReason, RecordBody, Resolved,
+    Batch, InboxId, InboxItem, InboxKind, InnerMessage, Note, RecordBody, Resolved,
 };
-use backstitch_core::machine::{Ending, Event, Machine};
+use backstitch_core::machine::{Event, Machine};
 use backstitch_core::message::Part;
+use tokio_util::sync::CancellationToken;
 
-use super::Driver;
-use super::drive::{Advance, Next, said_by_user};
+use super::drive::Advance;
+use super::start::said_by_user;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
-use crate::live::{Commit, push_changes};
+use crate::live::{Commit, LiveSession, push_changes};
 
 /// How often the inbox is looked into while nothing else can be done.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -30,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LONGEST_LINE: usize = 100;
 
 /// What is noted of a wish whose evaluation has ended before it was granted.
-pub(super) const LATE_WISH: &str = "the evaluation that this is about has ended";
+const LATE_WISH: &str = "the evaluation that this is about has ended";
 
 /// The wishes about one evaluation that wait in the inbox.
 #[derive(Debug, Default)]
@@ -39,36 +40,22 @@ pub(super) struct Wishes {
     pub(super) pauses: Vec<InboxId>,
 }
 
-impl Driver {
-    /// Takes in what waits in the inbox, and grants wishes.
-    pub(super) async fn attend(
-        &self,
-        evaluation: EvaluationId,
-        machine: &mut dyn Machine,
-    ) -> Result<Next, RuntimeError> {
-        let waiting = self.inbox().await?;
-        let wishes = self.wishes_of(evaluation, &waiting).await;
-        // A wish to cancel goes with the end of the evaluation; messages that it did not take in are left to the next one.
-        if !wishes.cancels.is_empty() || self.cancel.is_cancelled() {
-            return Ok(Next::Finish(Ending::cancelled()));
-        }
-        let is_decided = waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution);
-        for (id, item) in waiting.into_iter().filter(|(id, _)| !wishes.pauses.contains(id)) {
-            self.take_in_item(evaluation, id, item, machine).await?;
-        }
-        if is_decided {
-            self.compensate_failed(evaluation).await?;
-        }
-        if self.stop.is_cancelled() || !wishes.pauses.is_empty() {
-            let detail = "someone asked for a pause".to_owned();
-            let ended = self.pause_with(evaluation, PauseReason::Asked, detail, wishes.pauses).await?;
-            return Ok(Next::End(ended));
-        }
-        Ok(Next::GoOn)
+/// What is said to a session from outside: items in its inbox, and the tokens that stop it here.
+pub(super) struct Inbox {
+    live: Arc<LiveSession>,
+    /// Stops running calls and requests; the session pauses.
+    pub(super) stop: CancellationToken,
+    /// Ends the evaluation that runs.
+    pub(super) cancel: CancellationToken,
+}
+
+impl Inbox {
+    pub(super) fn new(live: Arc<LiveSession>, stop: CancellationToken, cancel: CancellationToken) -> Self {
+        Self { live, stop, cancel }
     }
 
     /// What waits in the inbox, in the order in which it was sent.
-    pub(super) async fn inbox(&self) -> Result<Vec<(InboxId, InboxItem)>, RuntimeError> {
+    pub(super) async fn waiting(&self) -> Result<Vec<(InboxId, InboxItem)>, RuntimeError> {
         self.live.store().inbox(self.live.id()).await.map_err(RuntimeError::Store)
     }
 
@@ -101,7 +88,8 @@ impl Driver {
         wishes
     }
 
-    async fn take_in_item(
+    /// Takes in an item that is no wish about the evaluation.
+    pub(super) async fn take_in(
         &self,
         evaluation: EvaluationId,
         id: InboxId,
@@ -129,7 +117,7 @@ impl Driver {
 
     /// Takes in the decisions that wait, before it is asked what the session waits for.
     pub(super) async fn hear_decisions(&self) -> Result<(), RuntimeError> {
-        let waiting = self.inbox().await?;
+        let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
             match serde_json::from_value::<Resolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await?,
@@ -187,8 +175,15 @@ impl Driver {
 
     /// The wishes about an evaluation that wait in the inbox. They go with its end.
     pub(super) async fn waiting_wishes(&self, evaluation: EvaluationId) -> Result<Wishes, RuntimeError> {
-        let waiting = self.inbox().await?;
+        let waiting = self.waiting().await?;
         Ok(self.wishes_of(evaluation, &waiting).await)
+    }
+
+    /// The wishes that wait before an evaluation starts, and what is noted of them: they are about others.
+    pub(super) async fn late_wishes(&self) -> Result<Vec<(InboxId, Note)>, RuntimeError> {
+        let waiting = self.waiting().await?.into_iter();
+        let wishes = waiting.filter(|(_, item)| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause));
+        Ok(wishes.map(|(id, item)| (id, note_of(LATE_WISH, &item))).collect())
     }
 
     /// Completes when someone outside wants the evaluation to end. The wish itself is taken in with the end.
@@ -231,7 +226,7 @@ impl Driver {
 }
 
 /// What is noted of an item that was taken out of the inbox.
-pub(super) fn note_of(text: &str, item: &InboxItem) -> Note {
+fn note_of(text: &str, item: &InboxItem) -> Note {
     Note {
         topic: "inbox".to_owned(),
         text: text.to_owned(),

@@ -1,0 +1,78 @@
+//! What was said and called in a session, with content that is too large for records.
+
+use std::sync::Arc;
+
+use backstitch_core::id::{CallId, EvaluationId};
+use backstitch_core::journal::{CallStarted, InnerMessage};
+use backstitch_core::machine::final_text;
+use backstitch_core::message::Arguments;
+use backstitch_core::view::{Call, Transcript};
+use serde_json::{Map, Value};
+
+use super::hydrate::Hydrated;
+use crate::error::RuntimeError;
+use crate::live::{LiveSession, fetch_json};
+
+/// Reads what was said and called in a session. What was fetched once is kept.
+pub(super) struct Content {
+    pub(super) live: Arc<LiveSession>,
+    pub(super) hydrated: Hydrated,
+}
+
+impl Content {
+    pub(super) fn new(live: Arc<LiveSession>) -> Self {
+        Self { live, hydrated: Hydrated::default() }
+    }
+
+    /// The transcript with all of its content.
+    pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
+        let transcript = self.live_transcript().await?;
+        self.hydrated.transcript(&**self.live.store(), transcript).await
+    }
+
+    /// The transcript as the session has it: large content may be named only.
+    pub(super) async fn live_transcript(&self) -> Result<Transcript, RuntimeError> {
+        Ok(Transcript::of(&self.live.state().await.execution.session)?)
+    }
+
+    /// A message with all of its content.
+    pub(super) async fn message(
+        &self,
+        message: &Arc<InnerMessage>,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        self.hydrated.message(&**self.live.store(), message).await
+    }
+
+    /// What the last answer of an evaluation says so far.
+    pub(super) async fn final_text(&self, evaluation: EvaluationId) -> Result<String, RuntimeError> {
+        Ok(final_text(&self.transcript().await?.inner_messages(evaluation)))
+    }
+
+    /// What a call that may have run was started with.
+    pub(super) async fn started_with(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
+        if let Some(intent) = call.latest_intent()
+            && let Some(edited) = self.edited(intent).await?
+        {
+            return Ok(edited);
+        }
+        let arguments = self.arguments(call.call_id).await?;
+        Ok(arguments.and_then(|arguments| arguments.object().cloned()).unwrap_or_default())
+    }
+
+    /// The arguments of an intent, where they are not those of the call's message.
+    pub(super) async fn edited(
+        &self,
+        intent: &CallStarted,
+    ) -> Result<Option<Map<String, Value>>, RuntimeError> {
+        let Some(large) = intent.arguments_object else { return Ok(intent.arguments.clone()) };
+        fetch_json(&**self.live.store(), large).await.map(Some)
+    }
+
+    /// The arguments of a call as its message has them, fetched if they are too large for a record.
+    pub(super) async fn arguments(&self, call: CallId) -> Result<Option<Arguments>, RuntimeError> {
+        let transcript = self.live_transcript().await?;
+        let Some(message) = transcript.message_of(call) else { return Ok(None) };
+        let message = self.message(message).await?;
+        Ok(message.message.option_call().map(|call| call.arguments.clone()))
+    }
+}

@@ -1,0 +1,178 @@
+//! Calls that were started and have no outcome, after an interruption.
+//!
+//! What becomes of one follows from what it may have done to the world: its files are put back and it runs again, its tool or a person
+//! says what became of it, or the session that works for it goes on.
+
+use backstitch_core::crash_point;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Decision, Effect, Files, PauseReason, Paused};
+use backstitch_core::tool::Reconciled;
+use backstitch_core::view::{Call, CallStatus};
+
+use super::adopted::effect_of;
+use super::calls::Calls;
+use crate::agent::Drift;
+use crate::error::RuntimeError;
+use crate::live::{has_files, is_withdrawn};
+use crate::outcome::Ended;
+
+impl Calls {
+    /// Treats calls that were started, here or elsewhere, and have no outcome. Gives what the session waits for, if that is needed.
+    ///
+    /// Where somebody said that files are kept as they are found, nothing is restored: a call that may have been writing them does
+    /// not run again, but ends with an error that says so.
+    pub(super) async fn recover(
+        &self,
+        evaluation: EvaluationId,
+        drift: Drift,
+        keeps_files: bool,
+    ) -> Result<Option<Ended>, RuntimeError> {
+        let open: Vec<Call> = {
+            let state = self.live.state().await;
+            let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
+            open.filter(|call| call.may_have_run()).cloned().collect()
+        };
+        self.withdraw_failed(evaluation).await?;
+        let (continued, open): (Vec<_>, Vec<_>) = {
+            let state = self.live.state().await;
+            open.into_iter().partition(|call| self.continued(&state.view, call).is_some())
+        };
+        let (writing, open): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|call| keeps_files && !call.files_restored && writes(call));
+        for call in &writing {
+            self.live.end_keeping_files(call).await?;
+        }
+        for call in &open {
+            if !self.may_run_again(call).await? {
+                return Ok(Some(self.pauses.waiting(evaluation).await));
+            }
+        }
+        // Files that were lent to a session that works for a call are that session's: it puts them back to where its own calls need them.
+        // One that has not begun yet has none, and needs them as they were before its call.
+        let mut are_lent = false;
+        let mut not_begun = open;
+        for call in continued {
+            match call.session() {
+                Some(child) if writes(&call) && has_files(&self.live, child).await? => are_lent = true,
+                _ => not_begun.push(call),
+            }
+        }
+        if keeps_files && !are_lent {
+            self.live.adopt_files().await?;
+        } else if !are_lent && !self.put_back_before(&not_begun, drift).await? {
+            return Ok(Some(self.pauses.waiting(evaluation).await));
+        }
+        crash_point!("recover.restored");
+        Ok(None)
+    }
+
+    /// Takes back what sessions did for calls that failed, where a crash came in between.
+    async fn withdraw_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+        let failed: Vec<_> = {
+            let state = self.live.state().await;
+            let failed = state
+                .view
+                .calls()
+                .filter(|call| call.evaluation_id == evaluation && call.status() == CallStatus::Failed);
+            failed.filter_map(|call| call.session()).collect()
+        };
+        for session in failed {
+            if !is_withdrawn(&self.live, session).await? {
+                self.live.withdraw_child(session, "its call failed").await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a call that may have run runs again or has its outcome now. If not, the session waits for a decision.
+    async fn may_run_again(&self, call: &Call) -> Result<bool, RuntimeError> {
+        let decided = call.decision.as_ref().map(|resolved| &resolved.decision);
+        let (effect, key) = {
+            let view = &self.live.state().await.view;
+            (
+                effect_of(&self.agent.tools, view.evaluation(call.evaluation_id), call),
+                view.idempotency_key(call.call_id),
+            )
+        };
+        if effect != Effect::External || matches!(decided, Some(Decision::Retry)) {
+            return Ok(true);
+        }
+        let tool = self.agent.tools.get(&call.name);
+        if let Some(reconcile) = tool.and_then(|tool| tool.reconcile.clone()) {
+            let arguments = self.content.started_with(call).await?;
+            let by = Some(call.name.clone());
+            match reconcile(key, arguments).await {
+                Ok(Reconciled::Happened(result)) => {
+                    let decision = Decision::Happened { result };
+                    self.live.resolve(Some(call.call_id), decision, by).await?;
+                    return Ok(true);
+                }
+                Ok(Reconciled::DidNotHappen) => {
+                    self.live.resolve(Some(call.call_id), Decision::Retry, by).await?;
+                    return Ok(true);
+                }
+                Ok(Reconciled::Unknown) => {}
+                Err(error) => {
+                    tracing::warn!(call = %call.call_id, %error, "a tool could not find out what became of its call");
+                }
+            }
+        }
+        let paused = Paused {
+            reason: PauseReason::EffectUnknown,
+            call_id: Some(call.call_id),
+            detail: Some(call.name.clone()),
+            offer: None,
+            session: None,
+            extra: Extra::default(),
+        };
+        self.live.record(vec![paused.into()]).await?;
+        Ok(false)
+    }
+
+    /// Puts the files back to before the call that was writing them. Without one, or where that was done when the call was stopped,
+    /// what changed meanwhile is adopted, put back or asked about; and files that are gone altogether are brought back. Gives
+    /// whether the session goes on.
+    async fn put_back_before(&self, open: &[Call], drift: Drift) -> Result<bool, RuntimeError> {
+        let writing =
+            open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
+        let last = writing.max_by_key(|(_, intent)| intent.point.position);
+        let last = last.filter(|(call, _)| !call.files_restored);
+        let before = last.and_then(|(_, intent)| Files::of(intent.record.root, intent.record.coverage));
+        if let Some(before) = before {
+            let (rescue, objects) = self.live.rescue(before).await?;
+            if let Some(root) = rescue {
+                let rescue = self.live.keep_rescue(Files { root, ..before }, objects).await?;
+                crash_point!("recover.rescued");
+                self.live.put_files_back(before, Some(rescue)).await?;
+            }
+            return Ok(true);
+        }
+        let Some(found) = self.live.bring_back_files().await? else { return Ok(true) };
+        let known = self.live.state().await.view.files();
+        match (known, drift) {
+            (Some(known), _) if known.root == found.root => Ok(true),
+            (Some(_), Drift::Restore) => self.live.undo_drift().await.map(|()| true),
+            (Some(_), Drift::Ask) => {
+                let paused = Paused {
+                    reason: PauseReason::Asked,
+                    call_id: None,
+                    detail: Some(
+                        "files changed while the machine was restarted: say whether to keep them or to put them back"
+                            .to_owned(),
+                    ),
+                    offer: None,
+                    session: None,
+                    extra: Extra::default(),
+                };
+                self.live.record(vec![paused.into()]).await.map(|()| false)
+            }
+            (Some(_), Drift::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),
+        }
+    }
+}
+
+/// Whether a call was started that may change files.
+fn writes(call: &Call) -> bool {
+    call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some())
+}

@@ -1,0 +1,110 @@
+//! Pauses: that a session waits, and what it waits for.
+
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Batch, InboxId, PauseReason, Paused};
+use backstitch_core::machine::final_text;
+
+use super::content::Content;
+use crate::error::RuntimeError;
+use crate::live::{Commit, LiveSession, load_view};
+use crate::outcome::Ended;
+
+/// Pauses a session, and says what it waits for.
+#[derive(Clone)]
+pub(super) struct Pauses {
+    live: Arc<LiveSession>,
+    content: Arc<Content>,
+}
+
+impl Pauses {
+    pub(super) fn new(live: Arc<LiveSession>, content: Arc<Content>) -> Self {
+        Self { live, content }
+    }
+
+    /// Records that the session waits.
+    pub(super) async fn pause_for(
+        &self,
+        evaluation: EvaluationId,
+        reason: PauseReason,
+        detail: impl Into<String>,
+    ) -> Result<Ended, RuntimeError> {
+        self.pause_with(evaluation, reason, detail.into(), Vec::new()).await
+    }
+
+    /// Records that the session waits, and takes the items out of the inbox that asked for it.
+    pub(super) async fn pause_with(
+        &self,
+        evaluation: EvaluationId,
+        reason: PauseReason,
+        detail: String,
+        taken: Vec<InboxId>,
+    ) -> Result<Ended, RuntimeError> {
+        let paused = Paused {
+            reason,
+            call_id: None,
+            detail: Some(detail.clone()),
+            offer: None,
+            session: None,
+            extra: Extra::default(),
+        };
+        self.live
+            .commit(|_| {
+                let mut batch = Batch::at(self.live.clock().now()).with(paused);
+                for id in taken {
+                    batch.take(id);
+                }
+                Ok((Commit::now(batch, None), ()))
+            })
+            .await?;
+        let partial = match reason {
+            PauseReason::Truncated => Some(self.content.final_text(evaluation).await?),
+            _ => None,
+        };
+        Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None, partial })
+    }
+
+    /// A pause, as the end of driving. What is waited for in a session that works for a call is about a call of that session.
+    pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &Paused) -> Ended {
+        let mut detail = pause.detail.clone().unwrap_or_default();
+        let mut partial = None;
+        let call = match pause.session {
+            Some(child) => match load_view(&**self.live.store(), child, None).await {
+                Ok(view) => {
+                    let own = view.pause();
+                    // Of a call whose effect is not known the tool is named, in whatever session it was made.
+                    if let Some(tool) = own.filter(|own| own.reason == PauseReason::EffectUnknown) {
+                        detail = tool.detail.clone().unwrap_or(detail);
+                    }
+                    if pause.reason == PauseReason::Truncated
+                        && let (Some(latest), Ok(transcript)) = (view.latest_evaluation(), view.transcript())
+                    {
+                        partial = Some(final_text(&transcript.inner_messages(latest.evaluation_id)));
+                    }
+                    own.and_then(|own| own.call_id)
+                }
+                Err(_) => None,
+            },
+            None => pause.call_id,
+        };
+        Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session, partial }
+    }
+
+    /// What the session waits for, as the end of driving.
+    pub(super) async fn waiting(&self, evaluation: EvaluationId) -> Ended {
+        let pause = self.live.state().await.view.pause().cloned();
+        match pause {
+            Some(pause) => self.paused_by(evaluation, &pause).await,
+            None => Ended::Paused {
+                evaluation,
+                reason: PauseReason::Asked,
+                call: None,
+                detail: "it was stopped".to_owned(),
+                session: None,
+                partial: None,
+            },
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! How an evaluation starts: what it starts with is recorded, and then what is said at its beginning.
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::{EvaluationId, IdStream};
+use backstitch_core::journal::{Batch, EvaluationStarted, InboxId};
+use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
+use backstitch_core::time::Timestamp;
+use backstitch_core::view::JournalView;
+
+use super::Driver;
+use super::drive::millis;
+use crate::agent::Mission;
+use crate::error::RuntimeError;
+use crate::live::{Commit, Durable, push_changes};
+use crate::outcome::Ended;
+
+impl Driver {
+    /// Starts an evaluation and drives it to its end, or to a pause.
+    pub async fn start(&self, mission: impl Into<Mission>) -> Result<Ended, RuntimeError> {
+        let evaluation = self.begin(mission.into(), None).await?;
+        self.drive(evaluation).await
+    }
+
+    /// Records that an evaluation starts, with its system message and its mission.
+    pub async fn begin(
+        &self,
+        mission: Mission,
+        parent: Option<EvaluationId>,
+    ) -> Result<EvaluationId, RuntimeError> {
+        self.begin_with(vec![mission], parent, Vec::new()).await
+    }
+
+    /// Records that an evaluation starts, with its system message and all that a person says at its beginning, and takes the
+    /// items out of the inbox that it was said in. One that takes the place of another has what that one had left, and grants what
+    /// was wished of it; otherwise wishes that wait already are about evaluations that have ended.
+    pub(super) async fn begin_with(
+        &self,
+        mut said: Vec<Mission>,
+        parent: Option<EvaluationId>,
+        taken: Vec<InboxId>,
+    ) -> Result<EvaluationId, RuntimeError> {
+        let none_is_open = |view: &JournalView| match view.latest_evaluation() {
+            Some(latest) if latest.finished.is_none() => {
+                Err(RuntimeError::EvaluationOpen { evaluation: latest.evaluation_id })
+            }
+            _ => Ok(()),
+        };
+        // Looked at before it is asked whether the session is sound: what is still being appended is waited for.
+        none_is_open(&self.live.state().await.view)?;
+        self.live.check_sound()?;
+        // The session may come from a process that died while it put files back, or whose files were in its memory.
+        self.live.settle_files().await?;
+        self.live.take_up_files().await?;
+        let late = match parent {
+            Some(_) => Vec::new(),
+            None => self.inbox.late_wishes().await?,
+        };
+        let evaluation = self
+            .live
+            .commit(|state| {
+                none_is_open(&state.view)?;
+                let session = &state.execution.session;
+                let evaluation: EvaluationId = session.ids().next();
+                let mut started = self.started(evaluation, parent);
+                started.follows = state.view.to_follow(parent);
+                if let Some(before) = parent.and_then(|parent| state.view.evaluation(parent)) {
+                    started.budget = state.view.budget_left(before).or(started.budget);
+                    started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);
+                }
+                let mut batch = Batch::at(self.live.clock().now()).with(started);
+                let mut prepared = session.prepare(&session.draft())?;
+                if let Some(rendered) = self.rendered(evaluation) {
+                    session.prepare_more(&mut prepared, rendered)?;
+                }
+                push_changes(&mut batch, &prepared)?;
+                for (id, note) in late {
+                    batch.push(note).take(id);
+                }
+                for id in taken {
+                    batch.take(id);
+                }
+                let prepared = Some(prepared);
+                Ok((Commit { batch, prepared, when: Durable::WithNext }, evaluation))
+            })
+            .await?;
+        let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();
+        let opening = self.opening(said).await?;
+        self.live.is_asked();
+        self.live.say_with(evaluation, 0, opening, objects).await?;
+        self.set_deadline(evaluation).await;
+        Ok(evaluation)
+    }
+
+    /// The record that an evaluation of this agent starts.
+    pub(super) fn started(
+        &self,
+        evaluation: EvaluationId,
+        parent: Option<EvaluationId>,
+    ) -> EvaluationStarted {
+        let agent = &self.agent;
+        EvaluationStarted {
+            evaluation_id: evaluation,
+            prompt_ns: agent.ns.clone(),
+            prompt_key: agent.key.clone(),
+            fingerprint: agent.fingerprint().ok(),
+            tools: agent.contracts().ok(),
+            parent_evaluation: parent,
+            follows: None,
+            budget: agent.limits(),
+            deadline_millis: agent.deadline.map(millis),
+            decider: Some(agent.policy.name().clone()),
+            extra: Extra::default(),
+        }
+    }
+
+    async fn opening(&self, said: Vec<Mission>) -> Result<Vec<Message>, RuntimeError> {
+        let ids = self.live.state().await.execution.session.ids().clone();
+        let mut messages = Vec::new();
+        if let Some(system) = &self.agent.system {
+            let mut builder = MessageBuilder::continue_step(1, &ids);
+            builder.policy(PolicyName::new("prompt")?).role_hint(RoleHint::System).add_text(system.as_str());
+            messages.push(builder.to_message()?);
+        }
+        for mission in said {
+            messages.push(said_by_user(mission, 1, &ids)?);
+        }
+        Ok(messages)
+    }
+
+    /// The evaluation has what is left of its active time from now on.
+    pub(super) async fn set_deadline(&self, evaluation: EvaluationId) {
+        let state = self.live.state().await;
+        let left = state.view.evaluation(evaluation).and_then(|known| known.time_left());
+        if let Some(left) = left {
+            let now = self.live.clock().now();
+            let micros = i64::try_from(left.as_micros()).unwrap_or(i64::MAX);
+            let deadline = Timestamp::from_unix_micros(now.unix_micros().saturating_add(micros));
+            self.live.set_deadline(evaluation, deadline.unwrap_or(now));
+        }
+    }
+}
+
+/// What a person says, as a message.
+pub(super) fn said_by_user(mission: Mission, step: u64, ids: &IdStream) -> Result<Message, RuntimeError> {
+    let mut builder = MessageBuilder::continue_step(step, ids);
+    builder.person(PolicyName::new("user")?);
+    for part in mission.parts {
+        builder.add_part(part);
+    }
+    Ok(builder.to_message()?)
+}
