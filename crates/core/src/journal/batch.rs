@@ -82,15 +82,32 @@ impl Batch {
         &self.taken
     }
 
+    /// When its records count as recorded.
+    pub fn time(&self) -> Timestamp {
+        self.at
+    }
+
     /// The records as they stand in a journal whose next position is `start`, and the objects.
     pub fn into_records(self, start: Position) -> (Vec<Record>, Vec<Object>) {
-        let at = self.at;
-        let records = self.bodies.into_iter().enumerate().map(|(index, body)| Record {
-            position: start.after(index),
-            at,
-            body,
-            extra: Extra::default(),
-        });
-        (records.collect(), self.objects)
+        (numbered(self.bodies, start, self.at).collect(), self.objects)
     }
+
+    /// The records as they will stand in a journal whose next position is `start`, when they are recorded at `at`: that of the
+    /// batch, or of an earlier one that it joins. What they say is shared with the batch.
+    pub fn records(&self, start: Position, at: Timestamp) -> impl Iterator<Item = Record> {
+        numbered(self.bodies.iter().cloned(), start, at)
+    }
+}
+
+fn numbered(
+    bodies: impl IntoIterator<Item = RecordBody>,
+    start: Position,
+    at: Timestamp,
+) -> impl Iterator<Item = Record> {
+    bodies.into_iter().enumerate().map(move |(index, body)| Record {
+        position: start.after(index),
+        at,
+        body,
+        extra: Extra::default(),
+    })
 }

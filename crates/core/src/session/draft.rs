@@ -130,24 +130,43 @@ impl Session {
 
     /// Makes the session what was prepared, and tells observers.
     pub fn apply(&mut self, prepared: Prepared) -> Result<Vec<Change>, SessionError> {
-        let unobserved = self.apply_unobserved(prepared)?;
+        self.check_prepared(&prepared)?;
+        let Prepared { after, changes, .. } = prepared;
+        if changes.is_empty() {
+            return Ok(changes);
+        }
+        let unobserved = self.replace_state(after, changes);
         self.tell_observers(&unobserved);
         Ok(unobserved.changes)
     }
 
-    /// Makes the session what was prepared, and leaves telling observers for later: what was applied may have to be made
-    /// durable first, together with more.
-    pub fn apply_unobserved(&mut self, prepared: Prepared) -> Result<Unobserved, SessionError> {
-        if prepared.generation != self.generation {
-            return Err(SessionError::StalePreparation);
+    /// Refuses what was prepared for a state that the session no longer has.
+    pub(crate) fn check_prepared(&self, prepared: &Prepared) -> Result<(), SessionError> {
+        match prepared.generation == self.generation {
+            true => Ok(()),
+            false => Err(SessionError::StalePreparation),
         }
-        if prepared.changes.is_empty() {
-            return Ok(Unobserved { before: self.state.clone(), changes: Vec::new() });
+    }
+
+    /// Makes the session what its journal holds once the prepared changes are recorded. Of what was prepared only caches are
+    /// taken over, since no journal holds them. Observers are left for later: the records may not be durable yet.
+    pub(crate) fn follow(&mut self, journaled: &State, prepared: Option<Prepared>) -> Unobserved {
+        let (after, changes) = match prepared {
+            Some(prepared) => (prepared.after, prepared.changes),
+            None => (self.state.clone(), Vec::new()),
+        };
+        let mut state = self.with_policies(journaled);
+        for (name, cell) in after.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Cache) {
+            state.put(name.clone(), cell.clone());
         }
+        self.replace_state(state, changes)
+    }
+
+    fn replace_state(&mut self, state: State, changes: Vec<Change>) -> Unobserved {
         let before = std::mem::take(&mut self.state);
-        self.set_state(prepared.after);
-        prepared.changes.iter().for_each(|change| self.forget(change.slice()));
-        Ok(Unobserved { before, changes: prepared.changes })
+        self.set_state(state);
+        changes.iter().for_each(|change| self.forget(change.slice()));
+        Unobserved { before, changes }
     }
 
     /// Tells observers of what was applied.

@@ -167,10 +167,21 @@ impl Session {
         }
     }
 
-    /// Holds this state from now on, whatever it held before.
-    pub(crate) fn adopt(&mut self, state: State) {
+    /// Holds what a journal says from now on, whatever it held before.
+    pub(crate) fn adopt(&mut self, journaled: &State) {
         self.forget_computed();
-        self.set_state(state);
+        self.set_state(self.with_policies(journaled));
+    }
+
+    /// This state with the policies that were set for the session: a journal has those of the time of each change.
+    fn with_policies(&self, journaled: &State) -> State {
+        let mut state = journaled.clone();
+        for (name, policy) in self.registry.policies() {
+            if state.cell(name).is_some_and(|cell| cell.policy() != policy) {
+                state.set_policy(name, policy);
+            }
+        }
+        state
     }
 
     pub(super) fn set_state(&mut self, state: State) {

@@ -125,6 +125,7 @@ trait ErasedChange: Send + Sync {
     fn slice(&self) -> &'static str;
     fn policy(&self) -> SlicePolicy;
     fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError>;
+    fn type_slice(&self, state: &mut State) -> Result<(), SessionError>;
     fn only_adds(&self) -> bool;
     fn is_absolute(&self) -> bool;
     fn encode(&self) -> Result<Arc<StoredChange>, SessionError>;
@@ -156,6 +157,10 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
         state.apply(self.policy, &self.op)?;
         session.forget(S::NAME);
         Ok(())
+    }
+
+    fn type_slice(&self, state: &mut State) -> Result<(), SessionError> {
+        state.type_slice::<S>(self.policy)
     }
 
     fn only_adds(&self) -> bool {
@@ -225,6 +230,11 @@ impl Change {
     /// Carries the change out over `state`, which is that of `session`.
     pub(super) fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
         self.erased.apply(session, state)
+    }
+
+    /// Makes the slice that changes hold typed items.
+    pub(crate) fn type_slice(&self, state: &mut State) -> Result<(), SessionError> {
+        self.erased.type_slice(state)
     }
 
     pub(super) fn only_adds(&self) -> bool {

@@ -48,6 +48,11 @@ impl Registry {
         self.policies.get(S::NAME).copied().unwrap_or(S::POLICY)
     }
 
+    /// The policies that were set, by the names of their slices.
+    pub(super) fn policies(&self) -> impl Iterator<Item = (&'static str, SlicePolicy)> {
+        self.policies.iter().map(|(name, policy)| (*name, *policy))
+    }
+
     pub(super) fn add_cache<S: Slice>(&mut self, compute: Arc<Compute<S>>) {
         self.caches.insert(S::NAME, Arc::new(compute));
     }

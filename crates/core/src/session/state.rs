@@ -51,6 +51,20 @@ impl State {
         }
     }
 
+    /// Makes `S`'s slice hold typed items, so that a later change costs what it changes, by plain data too.
+    pub(crate) fn type_slice<S: Slice>(&mut self, policy: SlicePolicy) -> Result<(), SessionError> {
+        match self.cells.get_mut(S::NAME) {
+            Some(cell) => *cell = cell.decoded::<S>()?,
+            None => self.set(policy, Items::<S>::default()),
+        }
+        Ok(())
+    }
+
+    /// Whether both are the same in memory.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.cells.ptr_eq(&other.cells)
+    }
+
     /// Changes `S`'s slice. Nothing is changed when that fails.
     pub(crate) fn apply<S: Slice>(
         &mut self,

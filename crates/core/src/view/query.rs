@@ -14,7 +14,9 @@ use crate::id::{CallId, EvaluationId, IdStream, SessionId};
 use crate::journal::{
     Files, InnerMessage, PauseReason, Paused, Position, ResourceChanged, SessionCreated, inner_message_append,
 };
-use crate::session::{Capture, Session, SessionError, SessionInfo};
+use crate::session::{
+    Capture, Change, Prepared, Session, SessionError, SessionInfo, SlicePolicy, Unobserved,
+};
 use crate::time::{Clock, Timestamp};
 
 impl JournalView {
@@ -72,8 +74,33 @@ impl JournalView {
     /// Makes a live session hold what the journal says, whatever it held before: that is what going back means to it. Its
     /// reducers, policies and observers stay.
     pub fn load_into(&self, session: &mut Session) {
-        session.adopt(self.visible.state.clone());
+        session.adopt(&self.visible.state);
         self.attach_to(session);
+    }
+
+    /// Gets ready to take in the records of these changes: the slices that they change hold typed items from now on, as those of the
+    /// session do that the changes were prepared for, so that both can share them.
+    pub fn expect(&mut self, session: &Session, prepared: &Prepared) -> Result<(), SessionError> {
+        session.check_prepared(prepared)?;
+        let journaled = |change: &&Change| change.policy() != SlicePolicy::Cache;
+        let mut changes = prepared.changes().iter().filter(journaled);
+        changes.try_for_each(|change| change.type_slice(&mut self.visible.state))
+    }
+
+    /// Makes a live session that holds what `before` says hold what this view says: it shares its slices. `prepared` is what the
+    /// records between the two were made from. Observers are to be told once those are durable.
+    pub fn advance(
+        &self,
+        before: &Self,
+        session: &mut Session,
+        prepared: Option<Prepared>,
+    ) -> Option<Unobserved> {
+        let prepared = prepared.filter(|prepared| !prepared.changes().is_empty());
+        let is_changed = prepared.is_some() || !self.visible.state.is(&before.visible.state);
+        let unobserved = is_changed.then(|| session.follow(&self.visible.state, prepared));
+        // Snapshots carry what the journal knows.
+        self.attach_to(session);
+        unobserved
     }
 
     /// The transcript.

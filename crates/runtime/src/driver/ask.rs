@@ -15,13 +15,12 @@ use backstitch_core::journal::{
 };
 use backstitch_core::machine::{Ending, Event, Machine, Shown};
 use backstitch_core::ports::{Answer, Delta, Deltas, Question, RequestInfo};
-use backstitch_core::view::Transcript;
 use serde_json::json;
 use tracing::Instrument as _;
 
 use super::content::Content;
 use super::drive::{Next, millis};
-use super::hydrate::{Held, media_in};
+use super::hydrate::media_in;
 use super::inbox::Inbox;
 use super::pause::Pauses;
 use super::question::{Asking, answers_left};
@@ -129,13 +128,10 @@ impl Asker {
         let (transcript, session, turns, followed) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            // What is held is not stored yet, and so the session has the content of large messages where the view has names.
-            let session = &state.execution.session;
             let followed = state.view.followed(evaluation);
-            (Transcript::of(session)?, session.clone(), known.turns, followed)
+            (state.view.transcript()?, state.execution.session.clone(), known.turns, followed)
         };
-        let store = &**self.live.store();
-        let transcript = self.content.hydrated.transcript(store, transcript).await?;
+        let transcript = self.content.hydrated.transcript(self.content.held(), transcript).await?;
         let (mut shown, objects) = match shown {
             // What is shown of one evaluation is kept from question to question.
             None if followed.is_empty() => {
@@ -148,7 +144,7 @@ impl Asker {
                 (shown, objects)
             }
         };
-        let media = self.content.hydrated.media(Held::By(&self.live), objects).await?;
+        let media = self.content.hydrated.media(self.content.held(), objects).await?;
         let (live, turn) = (self.live.clone(), turns + 1);
         let deltas = Deltas::new(move |delta| {
             live.publish(match delta {

@@ -9,9 +9,9 @@ use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, Transcript};
 use serde_json::{Map, Value};
 
-use super::hydrate::Hydrated;
+use super::hydrate::{Held, Hydrated};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, fetch_json};
+use crate::live::LiveSession;
 
 /// Reads what was said and called in a session. What was fetched once is kept.
 pub(super) struct Content {
@@ -27,12 +27,17 @@ impl Content {
     /// The transcript with all of its content.
     pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
         let transcript = self.live_transcript().await?;
-        self.hydrated.transcript(&**self.live.store(), transcript).await
+        self.hydrated.transcript(self.held(), transcript).await
     }
 
-    /// The transcript as the session has it: large content may be named only.
+    /// The transcript as the session has it: large content is only named.
     pub(super) async fn live_transcript(&self) -> Result<Transcript, RuntimeError> {
-        Ok(Transcript::of(&self.live.state().await.execution.session)?)
+        Ok(self.live.state().await.view.transcript()?)
+    }
+
+    /// Where the objects of the session are.
+    pub(super) fn held(&self) -> Held<'_> {
+        Held::By(&self.live)
     }
 
     /// A message with all of its content.
@@ -40,7 +45,7 @@ impl Content {
         &self,
         message: &Arc<InnerMessage>,
     ) -> Result<Arc<InnerMessage>, RuntimeError> {
-        self.hydrated.message(&**self.live.store(), message).await
+        self.hydrated.message(self.held(), message).await
     }
 
     /// What the last answer of an evaluation says so far.
@@ -65,7 +70,7 @@ impl Content {
         intent: &CallStarted,
     ) -> Result<Option<Map<String, Value>>, RuntimeError> {
         let Some(large) = intent.arguments_object else { return Ok(intent.arguments.clone()) };
-        fetch_json(&**self.live.store(), large).await.map(Some)
+        self.held().json(large).await.map(Some)
     }
 
     /// The arguments of a call as its message has them, fetched if they are too large for a record.

@@ -10,7 +10,6 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxKind, InnerMessage, PauseReason};
 use backstitch_core::machine::{Ending, Event, Machine, TurnState, answers_of};
 use backstitch_core::message::{MessageBuilder, PolicyName, RoleHint};
-use backstitch_core::view::Transcript;
 
 use super::ask::Asker;
 use super::drive::Next;
@@ -99,7 +98,7 @@ impl Asker {
     ) -> Result<Option<Vec<Arc<InnerMessage>>>, RuntimeError> {
         let (messages, accepted, settled) = {
             let state = self.live.state().await;
-            let messages = Transcript::of(&state.execution.session)?.inner_messages(evaluation);
+            let messages = state.view.transcript()?.inner_messages(evaluation);
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
             (messages, known.accepted, known.finished_turns.last().map(|turn| turn.turn))
         };

@@ -7,7 +7,7 @@ use backstitch_core::machine::Ending;
 
 use super::Driver;
 use crate::error::RuntimeError;
-use crate::live::{Commit, fetch_json, push_changes};
+use crate::live::{Commit, push_changes};
 use crate::outcome::Ended;
 
 impl Driver {
@@ -75,7 +75,7 @@ impl Driver {
         };
         let transcript = self.content.transcript().await?;
         let output = match finished.output_object {
-            Some(large) => Some(fetch_json(&**self.live.store(), large).await?),
+            Some(large) => Some(self.content.held().json(large).await?),
             None => finished.output.clone(),
         };
         Ok(Some(Ended::recorded(evaluation, finished, &transcript, output)))

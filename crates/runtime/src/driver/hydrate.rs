@@ -1,7 +1,7 @@
 //! Large content, brought back.
 //!
-//! What is too large for a record lies in objects. A session that was opened from a store holds only their names; whoever is
-//! asked gets the content. What was fetched once is kept.
+//! What is too large for a record lies in objects, and a session holds only their names, whether it was opened from a store or
+//! said this itself. A policy gets the content. What was fetched once is kept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,14 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::id::{EvaluationId, MessageId};
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Message;
-use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{MediaBytes, Store};
+use backstitch_core::object::{Object, ObjectId, ObjectRef};
+use backstitch_core::ports::{MediaBytes, Store, StoreError};
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
+use serde::de::DeserializeOwned;
 
 use super::conversation::Conversation;
 use crate::error::RuntimeError;
-use crate::live::LiveSession;
+use crate::live::{LiveSession, read_json};
 
 /// Messages whose content was fetched.
 #[derive(Default)]
@@ -61,20 +62,35 @@ impl Held<'_> {
             Self::In(store) => store.object(id).await.map_err(RuntimeError::Store),
         }
     }
+
+    /// A value that was too large for its record.
+    pub(super) async fn json<T: DeserializeOwned>(self, large: ObjectRef) -> Result<T, RuntimeError> {
+        read_json(large, self.object(large.object).await?)
+    }
+
+    /// A text that was too large for its record.
+    pub(super) async fn text(self, large: ObjectRef) -> Result<String, RuntimeError> {
+        let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
+        let object = self.object(large.object).await?.ok_or(missing)?;
+        String::from_utf8(object.bytes().to_vec()).map_err(|error| {
+            let reason = format!("it is no text: {error}");
+            RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
+        })
+    }
 }
 
 impl Hydrated {
     /// The transcript with all of its content. What was looked at the last time is not looked at again.
     pub(super) async fn transcript(
         &self,
-        store: &dyn Store,
+        held: Held<'_>,
         transcript: Transcript,
     ) -> Result<Transcript, RuntimeError> {
         let given = transcript.all();
         let known = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut whole = known.filter(|known| known.begins(given)).unwrap_or_default();
         while let Some(message) = given.get(whole.transcript.all().len()) {
-            whole.transcript.push(self.message(store, message).await?);
+            whole.transcript.push(self.message(held, message).await?);
             whole.last = Some(message.clone());
         }
         *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = Some(whole.clone());
@@ -84,7 +100,7 @@ impl Hydrated {
     /// A message with all of its content.
     pub(super) async fn message(
         &self,
-        store: &dyn Store,
+        held: Held<'_>,
         message: &Arc<InnerMessage>,
     ) -> Result<Arc<InnerMessage>, RuntimeError> {
         let wanted = message.object_refs();
@@ -96,7 +112,7 @@ impl Hydrated {
         }
         let mut contents: HashMap<ObjectId, Arc<[u8]>> = HashMap::new();
         for id in wanted {
-            if let Some(object) = store.object(id).await.map_err(RuntimeError::Store)? {
+            if let Some(object) = held.object(id).await? {
                 contents.insert(id, object.bytes().clone());
             }
         }

@@ -94,17 +94,17 @@ pub(crate) async fn question_before(
     clock: Arc<dyn Clock>,
 ) -> Result<Question, RuntimeError> {
     let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-    let hydrated = Hydrated::default();
-    let transcript = hydrated.transcript(store, view.transcript()?).await?;
+    let (hydrated, held) = (Hydrated::default(), Held::In(store));
+    let transcript = hydrated.transcript(held, view.transcript()?).await?;
     let past = Past {
         messages: transcript.inner_messages(evaluation),
         followed: Followed::all(view, &transcript, evaluation),
         ..Past::of(view, evaluation)?
     };
-    let machine = agent.machinery().rebuild(&with_content(store, past).await?)?;
+    let machine = agent.machinery().rebuild(&with_content(held, past).await?)?;
     let followed = view.followed(evaluation);
     let shown = shown(machine.show(answers_left(view, evaluation)), &transcript, &followed, evaluation);
-    let media = hydrated.media(Held::In(store), media_in(&shown.messages)).await?;
+    let media = hydrated.media(held, media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);
     let asking = Asking {

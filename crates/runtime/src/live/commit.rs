@@ -1,5 +1,8 @@
 //! The one way in which a session that is driven changes: records are appended, and what was appended is applied.
 //!
+//! Applying is folding: the records are taken in by a copy of the view, and the session then shares the slices of that view. What
+//! reducers prepared serves to make the records and to notify observers, and is not applied itself.
+//!
 //! Records between which nothing happens can be joined: a commit that may wait is *held*, and goes to the store in one batch
 //! with the next that may not. What is held is already applied here, so that what comes next builds on it; observers and
 //! telemetry are told once it is durable. Whoever waits for that may be dropped: it is appended all the same. If it turns out that it
@@ -183,9 +186,14 @@ impl LiveSession {
     ) -> Result<(), RuntimeError> {
         let when = if self.until_asked.load(Ordering::SeqCst) { Durable::WithNext } else { when };
         let head = state.view.head();
+        // Records that join a batch are stored with its time.
+        let at = state.held.batch.as_ref().map_or(batch.time(), |(_, held)| held.time());
         // Tried on a copy first: what cannot be folded must not be written.
-        let (records, _) = batch.clone().into_records(head);
         let mut view = state.view.clone();
+        if let Some(prepared) = &prepared {
+            view.expect(&state.execution.session, prepared)?;
+        }
+        let records: Vec<_> = batch.records(head, at).collect();
         for record in &records {
             view.apply(record)?;
         }
@@ -202,7 +210,8 @@ impl LiveSession {
         };
         if when == Durable::WithNext {
             state.held.batch = Some((start, whole));
-            return state.advance(view, prepared);
+            state.advance(view, prepared);
+            return Ok(());
         }
         let live = self.this();
         // Whoever waits for this may be dropped. Then it is appended and applied all the same, and the next one waits for the state.
@@ -214,7 +223,7 @@ impl LiveSession {
             let appended = live.store.append(live.id, start, live.lease.fence, whole).instrument(span).await;
             appended.map_err(|error| live.failed_append(error, ahead))?;
             crash_point!("append.after");
-            state.advance(view, prepared)?;
+            state.advance(view, prepared);
             live.set_status(LiveStatus::Sound);
             live.became_durable(state);
             Ok(())
@@ -242,13 +251,9 @@ impl LiveSession {
             batch.add_object(object);
         }
         // Tried on a copy first: what cannot be folded must not be written.
-        let (records, _) = batch.clone().into_records(head);
         let mut view = state.view.clone();
-        for record in &records {
-            match &record.body {
-                RecordBody::Rewound(_) => view.rewind(record, prefix)?,
-                _ => view.apply(record)?,
-            }
+        for record in batch.records(head, batch.time()) {
+            view.rewind(&record, prefix)?;
         }
         let live = self.this();
         Detached::plain(async move {
@@ -335,18 +340,13 @@ impl Drop for Poisoned<'_> {
 
 impl LiveState {
     /// Makes memory what was committed.
-    fn advance(&mut self, view: JournalView, prepared: Option<Prepared>) -> Result<(), RuntimeError> {
+    fn advance(&mut self, view: JournalView, prepared: Option<Prepared>) {
+        let unobserved = view.advance(&self.view, &mut self.execution.session, prepared);
         self.view = view;
-        if let Some(prepared) = prepared {
-            let unobserved = self.execution.session.apply_unobserved(prepared)?;
-            self.held.unobserved = Some(match self.held.unobserved.take() {
-                Some(earlier) => earlier.and(unobserved),
-                None => unobserved,
-            });
-        }
-        // Snapshots carry what the journal knows.
-        self.view.attach_to(&mut self.execution.session);
-        Ok(())
+        self.held.unobserved = match (self.held.unobserved.take(), unobserved) {
+            (Some(earlier), Some(later)) => Some(earlier.and(later)),
+            (earlier, later) => earlier.or(later),
+        };
     }
 
     /// A message at the next place of its evaluation, `offset` after what is recorded.

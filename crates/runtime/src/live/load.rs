@@ -74,14 +74,6 @@ pub async fn load_view(
     view.ok_or(RuntimeError::SessionNotFound { session })
 }
 
-/// A value that was too large for its record.
-pub(crate) async fn fetch_json<T: DeserializeOwned>(
-    store: &dyn Store,
-    large: ObjectRef,
-) -> Result<T, RuntimeError> {
-    read_json(large, store.object(large.object).await.map_err(RuntimeError::Store)?)
-}
-
 /// The value in the object that was found under a name.
 pub(crate) fn read_json<T: DeserializeOwned>(
     large: ObjectRef,

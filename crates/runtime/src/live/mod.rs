@@ -37,7 +37,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
 pub(crate) use commit::{Commit, Durable, push_changes, push_each};
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
-pub(crate) use load::{fetch_json, read_json};
+pub(crate) use load::read_json;
 pub use load::{load_view, read_records};
 pub(crate) use resources::CapturedResource;
 pub use restored::FilesRestored;
@@ -166,7 +166,7 @@ impl LiveSession {
         let (id, owner) = (created.session_id, surroundings.owner.clone());
         let lease = surroundings.store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
         let batch = Batch::at(surroundings.clock.now()).with(created);
-        let (records, _) = batch.clone().into_records(Position::START);
+        let records: Vec<_> = batch.records(Position::START, batch.time()).collect();
         let store = surroundings.store.clone();
         match JournalView::fold(&records) {
             Ok(view) => {

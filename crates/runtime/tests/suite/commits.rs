@@ -37,7 +37,7 @@ fn noting() -> Tool {
 
 /// A clock that moves on whenever somebody looks at it.
 #[derive(Debug, Default)]
-struct MovingClock(AtomicI64);
+pub(crate) struct MovingClock(AtomicI64);
 
 impl Clock for MovingClock {
     fn now(&self) -> Timestamp {

@@ -27,6 +27,7 @@ mod lisp;
 mod lisp_stops;
 mod lisp_sub_agents;
 mod mischief;
+mod one_state;
 mod outside;
 mod people;
 mod processes;
