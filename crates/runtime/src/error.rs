@@ -251,6 +251,9 @@ pub enum RuntimeError {
         /// What does not fit.
         reason: String,
     },
+    /// The task that drove a session panicked. The session can be resumed.
+    #[error("the task that drove the session panicked; the session can be resumed")]
+    DriverPanicked,
     /// The same error, for several readers.
     #[error(transparent)]
     Shared(Arc<RuntimeError>),
@@ -276,6 +279,7 @@ impl RuntimeError {
             Self::PromptMismatch { .. } => "prompt_mismatch",
             Self::Process(_) => "process",
             Self::ShuttingDown => "shutdown",
+            Self::DriverPanicked => "panic",
             _ => "error",
         }
     }

@@ -1,9 +1,10 @@
 //! The sessions that this process drives.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Mutex, OnceLock, PoisonError, Weak};
 
 use backstitch_core::id::SessionId;
+use backstitch_core::journal::StopReason;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,9 +17,21 @@ pub(crate) struct Registry {
     pub(crate) tasks: TaskTracker,
     /// Stops every run, and lets no other begin.
     pub(crate) stop: CancellationToken,
+    why: OnceLock<StopReason>,
 }
 
 impl Registry {
+    /// Stops every run, and lets no other begin. The first reason is the one that is recorded.
+    pub(crate) fn stop(&self, reason: StopReason) {
+        let _ = self.why.set(reason);
+        self.stop.cancel();
+    }
+
+    /// The reason why every run was stopped.
+    pub(crate) fn stopped_by(&self) -> Option<StopReason> {
+        self.why.get().copied()
+    }
+
     pub(crate) fn add(&self, session: SessionId, live: Weak<LiveSession>) {
         self.sessions().insert(session, live);
     }

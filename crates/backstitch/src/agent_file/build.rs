@@ -21,7 +21,7 @@ use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
 use crate::secrets::Secrets;
 use crate::tool::WorkspaceUse;
 use crate::tools::recall;
-use crate::{Agent, Contract, Evaluator, LispAgent, Price, Prices, ScriptedPolicy, Tools};
+use crate::{Agent, Contract, LispAgent, Price, Prices, ScriptedPolicy, Tools};
 
 type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -44,27 +44,21 @@ impl Default for BuildOptions<'_> {
 /// An agent, and the prompt that it is told.
 #[derive(Debug, Clone)]
 pub struct BuiltAgent {
-    /// The agent.
+    /// The agent, which follows the prompt. [`BuiltAgent::mission`] prepares what it is asked.
     pub agent: Agent,
-    /// The prompt. What is to be done is said with [`BuiltAgent::asking`].
+    /// The prompt.
     pub prompt: BoundPrompt,
     /// What it is, when it answers with programs.
     pub lisp: Option<LispAgent>,
 }
 
 impl BuiltAgent {
-    /// The prompt with what is to be done. For an agent that answers with programs, `{{name}}` stands for its data.
-    pub fn asking(&self, mission: &str) -> Result<BoundPrompt, AgentFileError> {
-        let mission = match &self.lisp {
-            Some(lisp) => lisp.mission(mission).map_err(|error| Problem::new(["mission"], error))?,
-            None => mission.to_owned(),
-        };
-        Ok(self.prompt.clone().asking(mission))
-    }
-
-    /// What evaluates the prompt.
-    pub fn evaluator(&self) -> Evaluator {
-        Evaluator::of(self.agent.clone())
+    /// The mission as the model is given it: for an agent that answers with programs, `{{name}}` stands for its data.
+    pub fn mission(&self, text: &str) -> Result<String, AgentFileError> {
+        match &self.lisp {
+            Some(lisp) => Ok(lisp.mission(text).map_err(|error| Problem::new(["mission"], error))?),
+            None => Ok(text.to_owned()),
+        }
     }
 }
 
@@ -103,7 +97,7 @@ impl AgentDefinition {
         agent.on_truncation = self.on_truncation;
         agent.prices = self.known_prices();
         agent.secrets = secrets;
-        let agent = agent.with_definition(self.to_recorded());
+        let agent = agent.with_definition(self.to_recorded()).prompt(prompt.clone());
         Ok(BuiltAgent { agent, prompt, lisp })
     }
 

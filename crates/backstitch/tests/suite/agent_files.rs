@@ -286,7 +286,7 @@ tools = ["read_plan"]
 schema = { type = "object", properties = { done = { type = "boolean" } }, required = ["done"] }
 "#;
     let built = AgentDefinition::from_toml(text).unwrap().build().unwrap();
-    let evaluator: Evaluator = built.evaluator();
+    let evaluator: Evaluator = Evaluator::of(built.agent.clone());
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let session = evaluator.create_session(&runtime, SessionOptions::default()).await.unwrap();
     let prompt = built.prompt.clone().asking("Mend it.");

@@ -220,7 +220,7 @@ async fn a_panic_while_a_session_is_driven_is_an_error_and_the_session_resumes()
     let mut run = runtime.start(&broken, "Mend the hem").await.unwrap();
     while run.next().await.is_some() {}
     let error = run.ended().await.unwrap_err();
-    assert!(matches!(error.cause(), RuntimeError::Internal { .. }), "{error}");
+    assert!(matches!(error.cause(), RuntimeError::DriverPanicked), "{error}");
     assert_eq!(runtime.interrupted().await.unwrap(), [run.session()]);
     let resumed = runtime.resume(run.session(), &tailor(&place)).await.unwrap();
     assert_eq!(resumed.answer::<Report>().await.unwrap(), Report { stitches: 1 });

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow};
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::id::SessionId;
+use backstitch::journal::StopReason;
 use backstitch::ports::Workspace;
 use backstitch::{
-    Drift, Ended, Evaluator, Fidelity, LiveSession, ResumeOptions, RuntimeError, SessionOptions, SystemClock,
-    entropy,
+    Drift, Fidelity, ResumeOptions, Runtime, RuntimeError, SessionOptions, SystemClock, entropy,
 };
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -20,7 +20,7 @@ use super::Common;
 use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
 use super::ending::{Driven, finish};
 use super::holder::{WhenDriven, set_free};
-use super::live::{Announced, Announcement, Live};
+use super::live::{Announced, Live};
 use super::place::{Place, short, uncovered, uncovered_paths};
 use super::signals::Signals;
 use crate::usage::Usage;
@@ -38,41 +38,36 @@ impl Run {
         let definition = self.agent.definition()?;
         // What cannot be put together is said before anything is made.
         let built = built(&definition)?;
+        let mission = built.mission(&self.mission)?;
         let live = Live::new(common.json);
-        let prompt = built.asking(&self.mission)?;
-        let evaluator = Evaluator::of(built.agent);
-        let stopper = Stopper::start(&evaluator, &live)?;
         let here = std::env::current_dir()?;
         let place = Place::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
-        // The session is named first, so that whoever finds its directory held is told by which session.
+        let stopper = Stopper::start(&place.runtime, &live)?;
+        // The session is named first, so that errors about a directory that is in use name the session that holds it.
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
         let common = &common.naming(place.store.path());
         let workspace = place.workspace(&definition, id)?;
         let files = workspace.clone().map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions {
-            workspace: files,
-            id: Some(id),
-            stored_with_mission: true,
-            ..SessionOptions::default()
-        };
-        let session = evaluator.create_session(&place.runtime, options).await?;
-        let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
-        // It is announced once its mission is durable, so that what was announced can be resumed.
-        let event = json!({"v": 1, "event": "started", "session": id, "model": model});
-        let mut status = format!("session {id} ({model})");
-        let mut uncovered_event = None;
+        let options = SessionOptions { workspace: files, id: Some(id), ..SessionOptions::default() };
+        // Its mission is durable once this returns: what is announced can be resumed.
+        let run = place.runtime.start_with(&built.agent, mission, options).await?;
+        let model = model_of(&definition);
+        let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
+        live.status(&format!("session {id} ({model})"));
         if let Some((workspace, paths)) =
             workspace.as_deref().and_then(|files| Some((files, uncovered(files)?)))
         {
-            status.push_str(&format!("\nnot covered, and so neither kept nor put back: {paths}"));
+            live.status(&format!("not covered, and so neither kept nor put back: {paths}"));
             let paths = uncovered_paths(workspace);
-            uncovered_event = Some(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
+            live.event(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
         }
-        let announced = live.begin_when_asked(Announcement { event, status, more: uncovered_event });
-        let driving = evaluator.evaluate(&prompt, &session, false);
-        let driven = stopper.driven(common, &live, &session, driving).await;
-        announced.close(finish(common, &live, &definition, &session, driven).await)
+        let driven = stopper.driven(common, &live, run).await;
+        announced.close(finish(common, &live, &place, &definition, id, driven).await)
     }
+}
+
+fn model_of(definition: &AgentDefinition) -> String {
+    definition.model.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
 #[derive(Args)]
@@ -111,14 +106,13 @@ impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let session = self.session.as_deref();
         let opened = Opened::open(common, session, &self.model, &self.moved, self.take_over).await?;
-        let Opened { built, evaluator, session, .. } = &opened;
-        let announced = opened.announce("resumed");
+        let id = opened.session;
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
             Found::Keep => Drift::Adopt,
             Found::Restore => Drift::Restore,
         });
-        let options = ResumeOptions {
+        let resume = ResumeOptions {
             fidelity,
             drift,
             budget: self.model.budget.as_ref().and_then(|budget| budget.limits()),
@@ -126,9 +120,13 @@ impl Resume {
             accept: self.accept,
             ..ResumeOptions::default()
         };
-        let driven = opened.driven(common, evaluator.evaluate(&built.prompt, session, options)).await;
-        if let Err(RuntimeError::ConversationNotFound { session: id }) = &driven.ended {
-            session.release().await?;
+        let options = opened.options()?;
+        let run = opened.place.runtime.resume_with(id, &opened.built.agent, resume, options).await?;
+        let announced = opened.announce();
+        let driven = opened.stopper.driven(common, &opened.live, run).await;
+        if let Err(error) = &driven.ended
+            && matches!(error.cause(), RuntimeError::ConversationNotFound { .. })
+        {
             let ask = common.hint(format_args!("ask {} TEXT", short(id)));
             return announced.close(Err(anyhow!("session {id} has no messages; `{ask}` asks it")));
         }
@@ -158,36 +156,36 @@ impl Ask {
         }
         let session = Some(self.session.as_str());
         let opened = Opened::open(common, session, &self.model, &self.moved, self.take_over).await?;
-        let Opened { built, evaluator, session, .. } = &opened;
-        let open = {
-            let state = session.state().await;
-            state.view.latest_evaluation().is_some_and(|latest| latest.finished.is_none())
+        let mission = opened.built.mission(&self.text)?;
+        let options = opened.options()?;
+        let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);
+        let run = match asked.await {
+            Err(error) if matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) => {
+                let id = short(opened.session);
+                return Err(anyhow!(
+                    "session {id} has not answered yet: `{}` continues, `{}` adds to what was asked, `{}` ends it",
+                    common.hint(format_args!("resume {id}")),
+                    common.hint(format_args!("send {id} TEXT")),
+                    common.hint(format_args!("cancel {id}"))
+                ));
+            }
+            asked => asked?,
         };
-        if open {
-            session.release().await?;
-            let id = short(session.id());
-            return Err(anyhow!(
-                "session {id} has not answered yet: `{}` continues, `{}` adds to what was asked, `{}` ends it",
-                common.hint(format_args!("resume {id}")),
-                common.hint(format_args!("send {id} TEXT")),
-                common.hint(format_args!("cancel {id}"))
-            ));
-        }
-        let prompt = built.asking(&self.text)?;
-        let announced = opened.announce("resumed");
-        let driven = opened.driven(common, evaluator.evaluate(&prompt, session, false)).await;
+        let announced = opened.announce();
+        let driven = opened.stopper.driven(common, &opened.live, run).await;
         announced.close(opened.finish(common, driven).await)
     }
 }
 
-/// A session that was opened to be driven on, and what drives it.
+/// A session that is about to be driven again, with its agent as the flags change it.
 struct Opened {
+    place: Place,
     definition: AgentDefinition,
     built: BuiltAgent,
     live: Live,
-    evaluator: Evaluator,
     stopper: Stopper,
-    session: Arc<LiveSession>,
+    session: SessionId,
+    take_over: bool,
 }
 
 impl Opened {
@@ -202,46 +200,42 @@ impl Opened {
         let session = place.session(session).await?;
         let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
         let is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
-        // What is said on the command line counts for an evaluation that starts now; one that goes on is given it as it is resumed.
+        // Limits given as flags hold for an evaluation that starts now; one that is resumed is given them by its resume options.
         let mut limited = definition.clone();
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
         let built = built(&limited)?;
         let live = Live::new(common.json);
-        let evaluator = Evaluator::of(built.agent.clone());
-        let stopper = Stopper::start(&evaluator, &live)?;
+        let stopper = Stopper::start(&place.runtime, &live)?;
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
         set_free(common, &place, session, when).await?;
-        let workspace = place.workspace(&definition, session)?;
-        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
-        let options = SessionOptions { workspace, take_over, ..SessionOptions::default() };
-        let session = evaluator.open_session(&place.runtime, session, options).await?;
         if is_other {
-            session.record(vec![changed(&definition)]).await?;
+            let options = SessionOptions { take_over, ..SessionOptions::default() };
+            let idle = place.runtime.open_idle(session, options).await?;
+            let recorded = idle.record(vec![changed(&definition)]).await;
+            idle.release().await.and(recorded)?;
         }
-        Ok(Self { definition, built, live, evaluator, stopper, session })
+        Ok(Self { place, definition, built, live, stopper, session, take_over })
     }
 
-    fn announce(&self, event: &str) -> Announced {
-        let model = self.definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
-        self.live.begin(json!({"v": 1, "event": event, "session": self.session.id(), "model": model}))
+    fn options(&self) -> anyhow::Result<SessionOptions> {
+        let workspace = self.place.workspace(&self.definition, self.session)?;
+        let workspace = workspace.map(|workspace| workspace as Arc<dyn Workspace>);
+        Ok(SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() })
     }
 
-    async fn driven(
-        &self,
-        common: &Common,
-        driving: impl Future<Output = Result<Ended, RuntimeError>>,
-    ) -> Driven {
-        self.stopper.driven(common, &self.live, &self.session, driving).await
+    fn announce(&self) -> Announced {
+        let model = model_of(&self.definition);
+        self.live.begin(json!({"v": 1, "event": "resumed", "session": self.session, "model": model}))
     }
 
     async fn finish(&self, common: &Common, driven: Driven) -> anyhow::Result<ExitCode> {
-        finish(common, &self.live, &self.definition, &self.session, driven).await
+        finish(common, &self.live, &self.place, &self.definition, self.session, driven).await
     }
 }
 
-/// Stops a run cleanly when a person presses Ctrl-C, the terminal is closed or the process is asked to end: what runs is rolled back,
-/// and the session pauses. A second signal ends it at once, and so does one that comes before the session was announced.
+/// Stops a run cleanly when a person presses Ctrl-C, the terminal is closed or the process is asked to end: running calls are rolled
+/// back, and the session pauses. A second signal ends it at once, and so does one that comes before the session was announced.
 struct Stopper {
     listener: JoinHandle<()>,
     interrupted: Arc<AtomicBool>,
@@ -249,36 +243,32 @@ struct Stopper {
 
 impl Stopper {
     /// Listens from now on.
-    fn start(evaluator: &Evaluator, live: &Live) -> anyhow::Result<Self> {
+    fn start(runtime: &Runtime, live: &Live) -> anyhow::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        let (evaluator, live, flag) = (evaluator.clone(), live.clone(), interrupted.clone());
+        let (runtime, live, flag) = (runtime.clone(), live.clone(), interrupted.clone());
         let mut signals = Signals::listen().context("signals cannot be handled here")?;
         let listener = tokio::spawn(async move {
             loop {
                 signals.next().await;
-                // Whatever is half done is found by the next resume, as after any crash.
+                // The next resume recovers what is half done, as after any crash.
                 if flag.swap(true, Ordering::SeqCst) || !live.is_announced() {
                     live.quit();
                 }
                 live.status("stopping: what runs is rolled back");
-                evaluator.stop();
+                runtime.stop(StopReason::Signal);
             }
         });
         Ok(Self { listener, interrupted })
     }
 
-    /// Drives a session, and shows its events.
-    async fn driven(
-        &self,
-        common: &Common,
-        live: &Live,
-        session: &LiveSession,
-        driving: impl Future<Output = Result<Ended, RuntimeError>>,
-    ) -> Driven {
-        let (following, tick) = (live.follow(common, session.events()), live.tick());
-        let ended = driving.await;
+    /// Shows the events of a run until it has ended.
+    async fn driven(&self, common: &Common, live: &Live, mut run: backstitch::Run) -> Driven {
+        let tick = live.tick();
+        while let Some(event) = run.next().await {
+            live.show(common, run.session(), &event);
+        }
+        let ended = run.ended().await;
         tick.abort();
-        following.finish().await;
         Driven { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
     }
 }

@@ -7,13 +7,14 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AnswerMode};
-use backstitch::journal::{PauseReason, StopReason};
-use backstitch::{Ended, LiveSession, RuntimeError};
+use backstitch::id::SessionId;
+use backstitch::journal::PauseReason;
+use backstitch::{Ended, RuntimeError};
 use serde_json::{Value, json};
 
 use super::Common;
 use super::live::Live;
-use super::place::short;
+use super::place::{Place, short};
 use super::waiting::{self, Waiting, explain, waiting};
 
 /// The exit code of a command that a person interrupted.
@@ -26,42 +27,38 @@ pub(super) struct Driven {
     pub(super) interrupted: bool,
 }
 
-/// Gives the session back, and reports how it ended.
+/// Reports how a session ended that was driven.
 pub(super) async fn finish(
     common: &Common,
     live: &Live,
+    place: &Place,
     definition: &AgentDefinition,
-    session: &LiveSession,
+    id: SessionId,
     driven: Driven,
 ) -> anyhow::Result<ExitCode> {
-    let id = session.id();
-    let view = session.state().await.view.clone();
-    let waits = waiting(&**session.store(), &view).await;
-    live.set_spent(view.ledger().charged());
-    let was_stopped =
-        driven.interrupted && matches!(&driven.ended, Ok(Ended::Paused { reason: PauseReason::Asked, .. }));
-    if was_stopped {
-        // If it cannot be recorded, releasing the session tells why.
-        let _ = session.record_stop(StopReason::Signal).await;
+    let view = place.view(id).await;
+    if let Ok(view) = &view {
+        live.set_spent(view.ledger().charged());
     }
-    let released = session.release().await;
     let continues = format!("`{}` continues", common.hint(format_args!("resume {}", short(id))));
     let ended = match driven.ended {
         Err(error) if driven.interrupted => {
             live.status(&format!("interrupted: {error}; {continues}"));
-            live.end(line(session, "interrupted", "signal", error.to_string()));
+            live.end(line(id, "interrupted", "signal", error.to_string()));
             return Ok(ExitCode::from(INTERRUPTED));
         }
-        Err(error @ RuntimeError::Poisoned { .. }) => {
-            explain(common, &view, &waits?).iter().for_each(|line| live.status(line));
+        Err(error) if matches!(error.cause(), RuntimeError::Poisoned { .. }) => {
+            let view = view?;
+            let waits = waiting(&*place.store, &view).await?;
+            explain(common, &view, &waits).iter().for_each(|line| live.status(line));
             return Err(error.into());
         }
         ended => ended.with_context(|| format!("session {id} stopped; {continues}"))?,
     };
-    released?;
-    let waits = waits?;
-    live.end(as_json(session, &ended, &waits));
-    if was_stopped {
+    let view = view?;
+    let waits = waiting(&*place.store, &view).await?;
+    live.end(as_json(id, &ended, &waits));
+    if driven.interrupted && matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. }) {
         live.status(&format!("paused; {continues}"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
@@ -83,7 +80,7 @@ pub(super) async fn finish(
     })
 }
 
-fn as_json(session: &LiveSession, ended: &Ended, waits: &[Waiting]) -> Value {
+fn as_json(session: SessionId, ended: &Ended, waits: &[Waiting]) -> Value {
     match ended {
         Ended::Completed(answered) => {
             let mut line = line(session, "completed", Value::Null, Value::Null);
@@ -120,8 +117,8 @@ pub(super) fn ended(
     })
 }
 
-fn line(session: &LiveSession, outcome: &str, kind: impl Into<Value>, message: impl Into<Value>) -> Value {
-    ended(&json!(session.id()), outcome, kind, message)
+fn line(session: SessionId, outcome: &str, kind: impl Into<Value>, message: impl Into<Value>) -> Value {
+    ended(&json!(session), outcome, kind, message)
 }
 
 /// The last line of a run that an error ended.

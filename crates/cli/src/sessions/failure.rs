@@ -5,7 +5,7 @@ use backstitch::view::{JournalView, Recorded, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::list::line;
+use backstitch::one_line;
 
 /// What keeps the latest evaluation of a session from its answer, as its journal tells.
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ impl Failure {
             Some(1) => " after 1 attempt".to_owned(),
             Some(attempts) => format!(" after {attempts} attempts"),
         };
-        format!("{}{attempts}: {}", self.kind, line(&self.message, 200))
+        format!("{}{attempts}: {}", self.kind, one_line(&self.message, 200))
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn attempts(view: &JournalView) -> Vec<String> {
             Some(wait) => format!("retried after {:.1} s", wait.as_secs_f64()),
             None => "not retried".to_owned(),
         };
-        let message = line(&failed.message, 200);
+        let message = one_line(&failed.message, 200);
         format!(
             "turn {}: attempt {} failed ({}): {message}; {then}",
             failed.turn, failed.attempt, failed.kind

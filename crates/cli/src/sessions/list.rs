@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use backstitch::journal::{Origin, Role};
+use backstitch::one_line;
 use backstitch::ports::Store as _;
 use backstitch::stores::{self, Known};
 use backstitch::view::{Driver, JournalView, SessionStatus};
@@ -125,22 +126,5 @@ pub(super) fn word(view: &JournalView, driver: Driver) -> &'static str {
 fn mission(view: &JournalView) -> String {
     let transcript = view.transcript().unwrap_or_default();
     let first = transcript.all().iter().find(|message| message.role() == Role::User);
-    first.map(|message| line(&message.content(), 60)).unwrap_or_default()
-}
-
-/// The beginning of a text on one line: so many characters of it, with a space for each break.
-pub(super) fn line(text: &str, most: usize) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if let Some((end, _)) = line.char_indices().nth(most) {
-            line.truncate(end);
-            line.push('…');
-            break;
-        }
-    }
-    line
+    first.map(|message| one_line(&message.content(), 60)).unwrap_or_default()
 }

@@ -15,14 +15,11 @@ use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, RecordBody, Role};
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
-use backstitch::{EventStream, FilesRestored, LiveKind, Retry, SessionEvent};
+use backstitch::{FilesRestored, LiveKind, Retry, SessionEvent, one_line};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use super::Common;
 use super::ending::{INTERRUPTED, ended, stopped};
-use super::list::line;
 use super::place::short;
 use super::restores::Restore;
 use crate::terminal;
@@ -60,18 +57,6 @@ struct State {
     announced: Option<Value>,
     /// What the session has spent in all, once that is known.
     spent: Option<Amounts>,
-    /// What is announced once the session has its mission.
-    pending: Option<Announcement>,
-}
-
-/// How a session is announced.
-pub(super) struct Announcement {
-    /// For programs.
-    pub(super) event: Value,
-    /// For people.
-    pub(super) status: String,
-    /// More for programs, right after it.
-    pub(super) more: Option<Value>,
 }
 
 /// A run that was announced, and whose end has to be too. One that panics ends when this is dropped.
@@ -97,20 +82,6 @@ impl Drop for Announced {
     }
 }
 
-/// The task that shows the events of a session.
-pub(super) struct Following {
-    done: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Following {
-    /// Shows what has happened and was not shown yet, and ends.
-    pub(super) async fn finish(self) {
-        let _ = self.done.send(());
-        let _ = self.task.await;
-    }
-}
-
 impl Live {
     pub(super) fn new(json: bool) -> Self {
         let mode = match (json, std::io::stdout().is_terminal()) {
@@ -125,36 +96,12 @@ impl Live {
             streamed: None,
             announced: None,
             spent: None,
-            pending: None,
         };
         Self { mode, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Shows the events of a session until it was driven to its end, and all that happened before.
-    pub(super) fn follow(&self, common: &Common, mut events: EventStream) -> Following {
-        let (live, common) = (self.clone(), common.clone());
-        let session = events.session();
-        let (done, mut is_done) = oneshot::channel::<()>();
-        let task = tokio::spawn(async move {
-            loop {
-                let event = tokio::select! {
-                    event = events.next() => event,
-                    _ = &mut is_done => break,
-                };
-                match event {
-                    Ok(Some(event)) => live.show(&common, session, &event),
-                    Ok(None) => return,
-                    Err(error) => return live.status(&format!("the session cannot be followed: {error}")),
-                }
-            }
-            while let Ok(Some(event)) = events.ready().await {
-                live.show(&common, session, &event);
-            }
-        });
-        Following { done, task }
-    }
-
-    fn show(&self, common: &Common, session: SessionId, event: &SessionEvent) {
+    /// Shows an event of a session.
+    pub(super) fn show(&self, common: &Common, session: SessionId, event: &SessionEvent) {
         match event {
             SessionEvent::Record(record) => {
                 match &record.body {
@@ -242,33 +189,11 @@ impl Live {
 
     /// Announces a session. From here on its end is announced too.
     pub(super) fn begin(&self, event: Value) -> Announced {
-        self.announce(&event);
-        Announced(self.clone())
-    }
-
-    fn announce(&self, event: &Value) {
-        let mut state = self.state();
-        state.announced = Some(event["session"].clone());
+        self.state().announced = Some(event["session"].clone());
         if self.mode == Mode::Json {
             println!("{event}");
         }
-    }
-
-    /// Announces a session as soon as the first thing that it is asked is recorded. One that never gets there is not announced.
-    pub(super) fn begin_when_asked(&self, announcement: Announcement) -> Announced {
-        self.state().pending = Some(announcement);
         Announced(self.clone())
-    }
-
-    fn announce_pending(&self) {
-        let pending = self.state().pending.take();
-        if let Some(Announcement { event, status, more }) = pending {
-            self.announce(&event);
-            status.lines().for_each(|line| self.status(line));
-            if let Some(more) = more {
-                self.event(more);
-            }
-        }
     }
 
     /// Reports files that were restored.
@@ -322,9 +247,6 @@ impl Live {
 
     fn message(&self, message: &InnerMessage) {
         if message.role() != Role::Assistant {
-            if message.role() == Role::User {
-                self.announce_pending();
-            }
             return;
         }
         if let Some(call) = message.message.option_call() {
@@ -333,7 +255,7 @@ impl Live {
                 "v": 1, "event": "call", "turn": message.turn, "call": id, "name": name,
                 "arguments": call.arguments.text(),
             }));
-            self.status(&format!("> {name} {}  [{}]", line(&call.arguments.text(), 70), short(id)));
+            self.status(&format!("> {name} {}  [{}]", one_line(&call.arguments.text(), 70), short(id)));
             self.state().open.insert(id, (name, Instant::now()));
         } else {
             let text = message.content();
@@ -356,7 +278,7 @@ impl Live {
             "success": invoked.success, "text": invoked.rendered_output,
         }));
         let mark = if invoked.success { "+" } else { "x" };
-        self.status(&format!("{mark} {}: {}", invoked.name, line(&invoked.rendered_output, 90)));
+        self.status(&format!("{mark} {}: {}", invoked.name, one_line(&invoked.rendered_output, 90)));
     }
 
     fn progress(&self, call: CallId, progress: &Progress) {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use backstitch::filesystem::format;
 use backstitch::journal::Role;
+use backstitch::one_line;
 use backstitch::ports::{ObjectOverlay, Store as _};
 use backstitch::session::Capture;
 use backstitch::view::{CallStatus, Driver, JournalView};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Common;
 use super::failure::{Failure, attempts, evaluations, last_stop};
-use super::list::{line, word};
+use super::list::word;
 use super::place::{Place, short};
 use super::turns;
 use super::waiting::{self, Waiting, waiting};
@@ -103,14 +104,14 @@ impl Show {
                         CallStatus::Completed => "ok",
                         CallStatus::Failed => "failed",
                     };
-                    let arguments = line(&call.arguments.text(), 70);
+                    let arguments = one_line(&call.arguments.text(), 70);
                     println!(
                         "  -> {} {arguments}  [{}] {status}",
                         call.option_name,
                         short(call.invocation_id)
                     );
                 }
-                (Role::Tool, None) => println!("  <- {}", line(&message.content(), 90)),
+                (Role::Tool, None) => println!("  <- {}", one_line(&message.content(), 90)),
                 (role, None) => {
                     let who = match role {
                         Role::System => "system",

@@ -52,7 +52,17 @@ impl Runtime {
         agent: &Agent,
         mission: impl Into<Mission>,
     ) -> Result<Run, RuntimeError> {
-        let options = SessionOptions::default();
+        self.ask_with(session, agent, mission, SessionOptions::default()).await
+    }
+
+    /// Asks with options: a workspace in place of the agent's, and whether the session is taken from the process that holds it.
+    pub async fn ask_with(
+        &self,
+        session: SessionId,
+        agent: &Agent,
+        mission: impl Into<Mission>,
+        options: SessionOptions,
+    ) -> Result<Run, RuntimeError> {
         self.run(agent, Target::Known(session, options), Begin::Mission(mission.into())).await
     }
 
@@ -136,10 +146,15 @@ impl Runtime {
 
     /// Pauses all runs, waits until their sessions are released, and starts no other. Sessions can be resumed later.
     pub async fn shutdown(&self) {
+        self.stop(StopReason::Shutdown);
         let registry = self.registry();
-        registry.stop.cancel();
         registry.tasks.close();
         registry.tasks.wait().await;
+    }
+
+    /// Pauses all runs and starts no other, without waiting for them. The reason is recorded in each session.
+    pub fn stop(&self, reason: StopReason) {
+        self.registry().stop(reason);
     }
 
     async fn opened(&self, session: SessionId, agent: &Agent) -> Result<Arc<LiveSession>, RuntimeError> {
@@ -212,15 +227,12 @@ impl Runtime {
             };
             let driving = evaluator.run(agent.bound(), &session, begin, announce);
             let ended = AssertUnwindSafe(driving).catch_unwind().await;
-            let ended = ended.unwrap_or_else(|_| {
-                let reason = "the task that drove the session panicked; it can be resumed".to_owned();
-                Err(RuntimeError::Internal { reason })
-            });
+            let ended = ended.unwrap_or(Err(RuntimeError::DriverPanicked));
             let id = session.id();
             let is_paused = matches!(&ended, Ok(Ended::Paused { reason: PauseReason::Asked, .. }));
-            if is_paused && registry.stop.is_cancelled() {
+            if let (true, Some(reason)) = (is_paused, registry.stopped_by()) {
                 // If it cannot be recorded, releasing the session tells why.
-                let _ = session.record_stop(StopReason::Shutdown).await;
+                let _ = session.record_stop(reason).await;
             }
             let ended = match (ended, session.release().await) {
                 (Ok(_), Err(error)) => Err(error),
