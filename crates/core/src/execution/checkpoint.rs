@@ -1,7 +1,8 @@
 //! Snapshots at tool boundaries.
 //!
-//! A [`CheckpointStore`] keeps the latest calls in memory with the state before and after each, so that going back to one is
-//! immediate. It is bounded; older boundaries come from the journal (see [`crate::view::Checkpoint`]).
+//! A [`CheckpointStore`] holds the latest calls with the state before and after each, so that going back to one is immediate.
+//! Where there is no journal, whoever runs calls records them here. Where there is one, it is filled from the journal when it is
+//! asked for, and says what the journal says (see [`crate::view::Checkpoint`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

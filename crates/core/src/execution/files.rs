@@ -3,7 +3,7 @@
 //! A [`WorkspaceResource`] makes any [`Workspace`] snapshotable by its root. Objects below the root that no store holds yet are part of
 //! the snapshot, so it can be restored wherever the objects of the store can be read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -79,7 +79,6 @@ impl LiveSnapshot for WorkspaceState {
 #[derive(Clone)]
 pub struct WorkspaceResource {
     workspace: Arc<dyn Workspace>,
-    latest: Arc<Mutex<Option<WorkspaceState>>>,
 }
 
 impl WorkspaceResource {
@@ -88,18 +87,7 @@ impl WorkspaceResource {
 
     /// This workspace.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
-        Self { workspace, latest: Arc::default() }
-    }
-
-    /// Notes what the files were when they were last looked at, so that a boundary of a call that does not change them need
-    /// not look again.
-    pub fn note(&self, state: WorkspaceState) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
-    }
-
-    /// What the files were when they were last looked at.
-    pub fn latest(&self) -> Option<WorkspaceState> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        Self { workspace }
     }
 }
 

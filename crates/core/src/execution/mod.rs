@@ -23,4 +23,4 @@ pub use error::{ExecutionStateError, RestoreFailedError};
 pub use files::{WorkspaceResource, WorkspaceState};
 pub use resources::{Resources, ResourcesBuilder, ResourcesError, Scope};
 pub use snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
-pub use state::{ExecutionState, Known};
+pub use state::ExecutionState;

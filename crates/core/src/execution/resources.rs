@@ -118,7 +118,7 @@ pub(super) struct Shared {
 #[derive(Clone)]
 pub struct Resources {
     pub(super) shared: Arc<Shared>,
-    workspace: Option<(WorkspaceResource, SnapshotableResource)>,
+    workspace: Option<SnapshotableResource>,
     /// What may be done with the snapshotable resources at most.
     pub(super) lent: ResourceUse,
 }
@@ -247,7 +247,7 @@ impl Resources {
 
     /// The parts of the state that snapshots cover: the snapshotable resources, and the files.
     pub fn snapshotable_resources(&self) -> impl Iterator<Item = &SnapshotableResource> {
-        self.registered().chain(self.workspace.as_ref().map(|(_, resource)| resource))
+        self.registered().chain(&self.workspace)
     }
 
     /// The snapshotable resources without the files, in the order of their registration.
@@ -264,16 +264,9 @@ impl Resources {
     /// The same with these files as a part of the state, in place of those that were, or without files.
     #[must_use]
     pub fn with_workspace(mut self, workspace: Option<Arc<dyn Workspace>>) -> Self {
-        self.workspace = workspace.map(|workspace| {
-            let workspace = WorkspaceResource::new(workspace);
-            (workspace.clone(), SnapshotableResource::new(workspace))
-        });
+        let resource = |workspace| SnapshotableResource::new(WorkspaceResource::new(workspace));
+        self.workspace = workspace.map(resource);
         self
-    }
-
-    /// The files as a part of the state.
-    pub fn workspace(&self) -> Option<&WorkspaceResource> {
-        self.workspace.as_ref().map(|(workspace, _)| workspace)
     }
 
     /// The same instances, of which the snapshotable ones can be used in this way at most.

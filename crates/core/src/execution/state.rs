@@ -6,23 +6,11 @@ use super::checkpoint::CheckpointStore;
 use super::composite::{CompositeSnapshot, SnapshotMetadata};
 use super::error::ExecutionStateError;
 use super::resources::{Resources, commit_all};
-use super::snapshotable::ResourceSnapshot;
 use crate::extra::Extra;
 use crate::id::CallId;
 use crate::rng::Rng;
 use crate::session::Session;
 use crate::time::Clock;
-
-/// What is known of a resource when a snapshot is taken.
-#[derive(Debug, Clone)]
-pub enum Known {
-    /// Nothing: it is captured.
-    No,
-    /// Its state.
-    As(ResourceSnapshot),
-    /// That the snapshot does without it. Restoring leaves it as it is.
-    LeftOut,
-}
 
 /// Everything that can change while a prompt is evaluated.
 #[derive(Debug)]
@@ -35,7 +23,7 @@ pub struct ExecutionState {
     pub clock: Arc<dyn Clock>,
     /// Where chance outside of calls comes from; each call has its own.
     pub rng: Option<Rng>,
-    /// Snapshots at tool boundaries.
+    /// Snapshots at tool boundaries, for a state without a journal. Those of a journaled session are in its journal.
     pub checkpoints: CheckpointStore,
     poisoned: bool,
 }
@@ -78,25 +66,13 @@ impl ExecutionState {
 
     /// Captures the session, all snapshotable resources and the generator of chance.
     pub fn snapshot(&self, metadata: SnapshotMetadata) -> Result<CompositeSnapshot, ExecutionStateError> {
-        self.snapshot_knowing(metadata, |_| Known::No)
-    }
-
-    /// The same, where the state of some resources is known already, or is not to be captured.
-    pub fn snapshot_knowing(
-        &self,
-        metadata: SnapshotMetadata,
-        known: impl Fn(&str) -> Known,
-    ) -> Result<CompositeSnapshot, ExecutionStateError> {
         self.check_sound()?;
-        let resources = self.resources.snapshotable_resources().filter_map(|resource| {
-            let name = resource.name();
-            let snapshot = match known(name) {
-                Known::No => resource.snapshot(),
-                Known::As(snapshot) => Ok(snapshot),
-                Known::LeftOut => return None,
-            };
-            let failed = |source| ExecutionStateError::Snapshot { resource: name.to_owned(), source };
-            Some(snapshot.map(|snapshot| (name.to_owned(), snapshot)).map_err(failed))
+        let resources = self.resources.snapshotable_resources().map(|resource| {
+            let name = resource.name().to_owned();
+            match resource.snapshot() {
+                Ok(snapshot) => Ok((name, snapshot)),
+                Err(source) => Err(ExecutionStateError::Snapshot { resource: name, source }),
+            }
         });
         Ok(CompositeSnapshot {
             snapshot_id: self.session.ids().next(),

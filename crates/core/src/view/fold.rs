@@ -29,19 +29,26 @@ pub struct JournalView {
 impl JournalView {
     /// Folds a whole journal, or any prefix of one.
     pub fn fold(records: &[Record]) -> Result<Self, FoldError> {
-        Self::fold_from(None, records)
+        Self::fold_each(None, records, |_| {})
     }
 
     /// Folds the journal of a fork, whose parent's view at the place of the fork is `base`.
     pub fn fold_fork(base: &Self, records: &[Record]) -> Result<Self, FoldError> {
-        Self::fold_from(Some(base), records)
+        Self::fold_each(Some(base), records, |_| {})
     }
 
-    fn fold_from(base: Option<&Self>, records: &[Record]) -> Result<Self, FoldError> {
+    /// Folds a journal, or that of a fork of `base`, and shows `each` the view of every cut on the way: after the first record, and
+    /// after each later one. Cloning one of them is cheap.
+    pub fn fold_each(
+        base: Option<&Self>,
+        records: &[Record],
+        mut each: impl FnMut(&Self),
+    ) -> Result<Self, FoldError> {
         let empty = || FoldError { position: Position::START, problem: FoldProblem::Beginning };
         let (first, rest) = records.split_first().ok_or_else(empty)?;
         let mut view = Self::begin(base, first)?;
         let mut cuts = Cuts::of(rest);
+        each(&view);
         for record in rest {
             cuts.keep(&view);
             match &record.body {
@@ -51,6 +58,7 @@ impl JournalView {
                 }
                 _ => view.apply(record)?,
             }
+            each(&view);
         }
         Ok(view)
     }

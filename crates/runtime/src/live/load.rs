@@ -46,7 +46,33 @@ pub async fn load_view(
     session: SessionId,
     at: Option<Position>,
 ) -> Result<JournalView, RuntimeError> {
-    let mut line = Vec::new();
+    load_line(store, session, at).await?.fold(|_| {})
+}
+
+/// The records of a session and of those that it is a fork of, the eldest last.
+pub(super) struct Line {
+    session: SessionId,
+    records: Vec<Vec<Record>>,
+}
+
+impl Line {
+    /// The view of the session. `each` is shown the view of every cut on the way, also of those before the fork.
+    pub(super) fn fold(&self, mut each: impl FnMut(&JournalView)) -> Result<JournalView, RuntimeError> {
+        let mut view: Option<JournalView> = None;
+        for records in self.records.iter().rev() {
+            view = Some(JournalView::fold_each(view.as_ref(), records, &mut each)?);
+        }
+        view.ok_or(RuntimeError::SessionNotFound { session: self.session })
+    }
+}
+
+/// Reads the records that the view of a session is folded from.
+pub(super) async fn load_line(
+    store: &dyn Store,
+    session: SessionId,
+    at: Option<Position>,
+) -> Result<Line, RuntimeError> {
+    let mut line = Line { session, records: Vec::new() };
     let mut seen = HashSet::new();
     let (mut session, mut at) = (session, at);
     loop {
@@ -58,20 +84,12 @@ pub async fn load_view(
             Some(RecordBody::SessionCreated(created)) => created.origin.clone(),
             _ => Origin::Root,
         };
-        line.push(records);
+        line.records.push(records);
         match origin {
             Origin::Fork { session: parent, position } => (session, at) = (parent, Some(position)),
-            Origin::Root | Origin::Call { .. } => break,
+            Origin::Root | Origin::Call { .. } => return Ok(line),
         }
     }
-    let mut view: Option<JournalView> = None;
-    while let Some(records) = line.pop() {
-        view = Some(match &view {
-            Some(parent) => JournalView::fold_fork(parent, &records)?,
-            None => JournalView::fold(&records)?,
-        });
-    }
-    view.ok_or(RuntimeError::SessionNotFound { session })
 }
 
 /// The value in the object that was found under a name.

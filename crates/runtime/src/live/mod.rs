@@ -7,6 +7,7 @@
 //! Every future of a session may be dropped at any await point. A batch that is being appended is appended (`detached`); a call is
 //! stopped, rolled back and recorded as ended in the background; and whoever uses the session next waits for that first.
 
+mod checkpoints;
 mod children;
 mod commit;
 mod detached;
@@ -17,13 +18,13 @@ mod resources;
 mod restored;
 mod save;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 
 use backstitch_core::crash_point;
-use backstitch_core::execution::{ExecutionState, ResourceSnapshot, Resources};
+use backstitch_core::execution::{ExecutionState, Resources};
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated, SessionStopped, StopReason};
 use backstitch_core::ports::{Claim, Lease, Owner, Store, Workspace};
@@ -31,7 +32,7 @@ use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_core::view::{Driver, JournalView, SessionStatus};
-use tokio::sync::{Mutex, MutexGuard, RwLock};
+use tokio::sync::{Mutex, RwLock};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
@@ -99,8 +100,6 @@ pub struct LiveState {
     pub view: JournalView,
     /// Everything that can change.
     pub execution: ExecutionState,
-    /// The recorded states of the snapshotable resources.
-    pub(crate) resources: BTreeMap<String, ResourceSnapshot>,
     held: commit::Held,
 }
 
@@ -110,8 +109,7 @@ impl LiveState {
         let (view, mut execution) = (self.view.clone(), self.execution.copy_to_read());
         // Snapshots of it carry what the journal knows.
         view.attach_to(&mut execution.session);
-        // Only what is captured needs the states of resources, and that is done where commits are.
-        Self { view, execution, resources: BTreeMap::new(), held: commit::Held::default() }
+        Self { view, execution, held: commit::Held::default() }
     }
 }
 
@@ -278,12 +276,7 @@ impl LiveSession {
             is_driven: AtomicBool::new(false),
             until_asked: AtomicBool::new(false),
             channel: Arc::new(Channel::new(view.session_id(), view.head())),
-            state: Arc::new(Mutex::new(LiveState {
-                view,
-                execution,
-                resources: BTreeMap::new(),
-                held: commit::Held::default(),
-            })),
+            state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::Held::default() })),
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
         })
@@ -332,11 +325,6 @@ impl LiveSession {
     /// What is in memory now, for reading. It is a copy: what is committed later does not show in it.
     pub async fn state(&self) -> StateView {
         StateView(Box::new(self.state.lock().await.copy()))
-    }
-
-    /// What is in memory, to be changed by what keeps it in step with the journal.
-    pub(crate) async fn locked(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().await
     }
 
     fn this(&self) -> Arc<Self> {

@@ -23,7 +23,6 @@ use crate::error::RuntimeError;
 /// A snapshotable resource as it was captured.
 pub(crate) struct CapturedResource {
     name: &'static str,
-    snapshot: ResourceSnapshot,
     state: Value,
 }
 
@@ -32,10 +31,9 @@ impl CapturedResource {
     pub(crate) fn of(resource: &SnapshotableResource) -> Result<Self, ExecutionStateError> {
         let name = resource.name();
         let captured = || -> Result<Self, BoxError> {
-            let snapshot = resource.snapshot()?;
-            let state = snapshot.to_json()?;
+            let state = resource.snapshot()?.to_json()?;
             storable::check(&state)?;
-            Ok(Self { name, snapshot, state })
+            Ok(Self { name, state })
         };
         // It is code of the session's user, and a panic is its refusal.
         let captured = catch_unwind(AssertUnwindSafe(captured));
@@ -78,14 +76,11 @@ pub(super) fn push_first(batch: &mut Batch, at: Timestamp, resources: &[Captured
 impl LiveState {
     /// Adds the states of resources that no record tells of yet, because they were registered after the session was created. One
     /// that cannot be captured cannot be changed either.
-    pub(crate) fn push_unrecorded(&mut self, batch: &mut Batch, at: Timestamp) {
-        let resources = self.execution.resources.clone();
-        for resource in resources.registered().filter(|one| self.view.resource(one.name()).is_none()) {
+    pub(crate) fn push_unrecorded(&self, batch: &mut Batch, at: Timestamp) {
+        let resources = self.execution.resources.registered();
+        for resource in resources.filter(|one| self.view.resource(one.name()).is_none()) {
             match CapturedResource::of(resource) {
-                Ok(captured) => {
-                    captured.push_to(batch, at, None);
-                    self.resources.insert(captured.name.to_owned(), captured.snapshot);
-                }
+                Ok(captured) => captured.push_to(batch, at, None),
                 Err(error) => tracing::warn!(error = %with_causes(&error), "a resource is not recorded"),
             }
         }
@@ -96,15 +91,6 @@ impl LiveSession {
     /// The resources.
     pub(crate) fn resources(&self) -> &Resources {
         &self.resources
-    }
-
-    /// Remembers the states that a call has left, once they are recorded.
-    pub(crate) async fn note_resources(&self, captured: &[CapturedResource]) {
-        if captured.is_empty() {
-            return;
-        }
-        let states = captured.iter().map(|one| (one.name.to_owned(), one.snapshot.clone()));
-        self.state.lock().await.resources.extend(states);
     }
 
     /// Restores the resources to what the journal records. One that refuses poisons the session.
@@ -119,26 +105,29 @@ impl LiveSession {
     /// The same for whoever holds the resources alone.
     pub(crate) async fn restore_held_resources(&self) -> Result<(), RuntimeError> {
         let recorded: Vec<Arc<ResourceChanged>> = self.state.lock().await.view.resources().cloned().collect();
-        let (mut known, mut restored) = (BTreeMap::new(), BTreeMap::new());
+        let mut restored = BTreeMap::new();
         for changed in recorded {
             // What is not registered here is left to a process that has it.
             let resource = self.resources.registered().find(|one| one.name() == changed.name);
             let Some(resource) = resource else { continue };
-            let state = match changed.state_object {
-                Some(large) => read_json(large, self.object(large.object).await?)?,
-                None => changed.state.clone(),
-            };
-            match CapturedResource::of(resource) {
-                Ok(present) if present.state == state => known.insert(changed.name.clone(), present.snapshot),
-                _ => restored.insert(changed.name.clone(), ResourceSnapshot::Stored(state)),
-            };
+            let state = self.resource_state(&changed).await?;
+            let is_there = CapturedResource::of(resource).is_ok_and(|present| present.state == state);
+            if !is_there {
+                restored.insert(changed.name.clone(), ResourceSnapshot::Stored(state));
+            }
         }
         if let Err(error) = self.resources.restore(&restored) {
             return Err(self.poison_for(&error, "resources could not be restored").await);
         }
-        known.extend(restored);
-        self.state.lock().await.resources = known;
         Ok(())
+    }
+
+    /// The state of a resource that a record holds, or names.
+    pub(super) async fn resource_state(&self, changed: &ResourceChanged) -> Result<Value, RuntimeError> {
+        match changed.state_object {
+            Some(large) => read_json(large, self.object(large.object).await?),
+            None => Ok(changed.state.clone()),
+        }
     }
 
     /// Makes resources and files of a new session what a snapshot holds, and records that. Both were recorded as they were before.
@@ -161,7 +150,6 @@ impl LiveSession {
             Ok((Commit::now(batch, None), ()))
         })
         .await?;
-        self.note_resources(&captured).await;
         let known = self.state().await.view.files().map(|files| files.root);
         match self.look_at_files().await? {
             Some(found) if Some(found.root) != known => {

@@ -106,7 +106,6 @@ impl ToolRunner {
         let success = ending.outcome == CallOutcome::Succeeded;
         let invoked = self.invoked(call, &ending.told, success);
         let told = result::summary(&ending.told);
-        let after = ending.after;
         let intent = started.intent.outstanding().await;
         let build = |state: &mut LiveState| -> Result<_, Unfinished> {
             let session = &state.execution.session;
@@ -146,7 +145,7 @@ impl ToolRunner {
                 rescue: ending.rescue.files.map(|files| files.root),
                 left_out: ending.rescue.left_out,
                 elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-                summary: Some(told.clone()),
+                summary: Some(told),
                 extra: Extra::default(),
             });
             let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
@@ -160,10 +159,6 @@ impl ToolRunner {
         };
         let said = live.try_commit(build).await?;
         crash_point!("call.finished");
-        if success {
-            live.note_resources(&started.changed).await;
-        }
-        self.keep_checkpoint(started, success, after, told, elapsed).await;
         Ok(said)
     }
 

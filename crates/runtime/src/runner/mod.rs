@@ -7,7 +7,6 @@
 
 mod arguments;
 mod attempt;
-mod checkpoint;
 mod child;
 mod delegate;
 mod files;
@@ -27,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
-use backstitch_core::execution::{CallResources, CompositeSnapshot};
+use backstitch_core::execution::CallResources;
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Files, PauseReason, Paused};
 use backstitch_core::message::{Arguments, Retry};
@@ -103,7 +102,6 @@ struct Started {
     intent: Arc<Intent>,
     /// The files before it, for a call that may write.
     before: Option<Files>,
-    pre: CompositeSnapshot,
     resources: CallResources,
     waiter: Arc<Waiter>,
     /// The snapshotable resources that it has changed, once it has succeeded.

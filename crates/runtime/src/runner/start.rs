@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
-use backstitch_core::execution::{SnapshotMetadata, SnapshotPhase};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Batch, CallStarted, Effect, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
@@ -13,7 +12,6 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{self, Bounds, Ended, Stop};
-use super::checkpoint;
 use super::files::Hold;
 use super::host::Host;
 use super::intent::Intent;
@@ -96,15 +94,12 @@ impl ToolRunner {
                         batch.add_object(object);
                     }
                 }
-                let metadata = SnapshotMetadata::of_call(call.call_id, &call.name, SnapshotPhase::PreTool);
-                let pre = checkpoint::checkpoint_of(state, before, metadata)?;
                 let started = Started {
                     tool: tool.clone(),
                     call: call.clone(),
                     arguments,
                     intent: Arc::new(Intent::new(intent, record_now)),
                     before,
-                    pre,
                     resources: state.execution.resources.for_call().declared(tool.spec.resources),
                     changed: Vec::new(),
                     waiter: waiter.clone(),

@@ -4,6 +4,7 @@
 mod adoption;
 mod asking;
 mod attempts;
+mod boundaries;
 mod callers;
 mod captures;
 mod checkpoints;

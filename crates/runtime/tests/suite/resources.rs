@@ -405,10 +405,9 @@ fn boundaries_beside_a_running_call_hold_what_is_committed() {
             cancel.cancel();
         };
         let (_, ()) = tokio::join!(runner.run(hanging), beside);
-        let state = harness.live.state().await;
-        let checkpoint =
-            |call| state.execution.checkpoints.list_checkpoints().find(move |one| one.call_id == call);
-        let checkpoint = checkpoint(thinking.call_id).unwrap();
+        let checkpoints = harness.live.checkpoints().await.unwrap();
+        let mut checkpoints = checkpoints.list_checkpoints();
+        let checkpoint = checkpoints.find(|one| one.call_id == thinking.call_id).unwrap();
         for snapshot in [Some(&checkpoint.pre_snapshot), checkpoint.post_snapshot.as_ref()] {
             let counter = snapshot.unwrap().resources[Counter::NAME].to_json().unwrap();
             assert_eq!(counter, json!(7), "what the other call does is not committed");

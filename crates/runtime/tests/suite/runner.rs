@@ -71,7 +71,8 @@ async fn what_a_successful_call_did_stands() {
     assert_eq!(harness.findings().await, ["seam"]);
     assert_eq!(harness.diagnoses().await, ["noted seam"]);
     let state = harness.live.state().await;
-    let checkpoint = state.execution.checkpoints.list_checkpoints().next().unwrap();
+    let checkpoints = harness.live.checkpoints().await.unwrap();
+    let checkpoint = checkpoints.list_checkpoints().next().unwrap();
     assert!(checkpoint.success && checkpoint.post_snapshot.is_some());
     assert_eq!(checkpoint.pre_snapshot.session.all::<Finding>().unwrap().len(), 0);
     assert_eq!(state.view.calls().next().unwrap().status(), CallStatus::Completed);
@@ -186,7 +187,8 @@ async fn what_a_failed_call_did_is_gone() {
         let call = state.view.calls().next_back().unwrap();
         assert_eq!(call.status(), CallStatus::Failed, "{name}");
         assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallOutcome::Failed);
-        let checkpoint = state.execution.checkpoints.list_checkpoints().next_back().unwrap();
+        let checkpoints = harness.live.checkpoints().await.unwrap();
+        let checkpoint = checkpoints.list_checkpoints().next_back().unwrap();
         assert!(!checkpoint.success && checkpoint.post_snapshot.is_none(), "{name}");
     }
 }
