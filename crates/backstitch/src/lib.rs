@@ -177,20 +177,8 @@ pub mod prelude {
     pub use tokio_util::sync::CancellationToken;
 }
 
-/// The examples of the README, as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-/// The examples of the page about agents, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/agents.md")]
-struct Agents;
-
-/// The examples of the page about Lisp agents, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/lisp-agents.md")]
-struct LispAgents;
+mod guides;
 
 // What the macros generate refers to this module and to nothing else.
 #[doc(hidden)]

@@ -1,0 +1,31 @@
+//! The examples of the README, the guides and the pages about agents, compiled and run as doc tests.
+
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+#[doc = include_str!("../../../docs/agents.md")]
+struct Agents;
+
+#[doc = include_str!("../../../docs/lisp-agents.md")]
+struct LispAgents;
+
+#[doc = include_str!("../../../docs/guides/first-agent.md")]
+struct FirstAgentGuide;
+
+#[doc = include_str!("../../../docs/guides/tools.md")]
+struct ToolsGuide;
+
+#[doc = include_str!("../../../docs/guides/typed-answers.md")]
+struct TypedAnswersGuide;
+
+#[doc = include_str!("../../../docs/guides/resources.md")]
+struct ResourcesGuide;
+
+#[doc = include_str!("../../../docs/guides/effects.md")]
+struct EffectsGuide;
+
+#[doc = include_str!("../../../docs/guides/resume-rewind-fork.md")]
+struct ResumeGuide;
+
+#[doc = include_str!("../../../docs/guides/approvals.md")]
+struct ApprovalsGuide;
