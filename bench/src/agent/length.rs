@@ -6,6 +6,7 @@ use std::sync::Arc;
 use backstitch::tools::write_file;
 use backstitch_core::message::PolicyName;
 use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+use backstitch_repl::transcript::Elide;
 use backstitch_runtime::{Agent, Runtime, SessionOptions, Tools};
 use backstitch_store::SqliteStore;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
@@ -15,43 +16,78 @@ use super::Failed;
 use crate::measure::{Samples, Scope};
 use crate::report::Report;
 
-/// How many turns sessions have, and how many sessions of each length are run.
-const LENGTHS: [(usize, usize); 3] = [(250, 5), (1_000, 3), (4_000, 1)];
+/// How many turns sessions have.
+const LENGTHS: [usize; 3] = [250, 1_000, 4_000];
+
+/// How often each length is measured, one after the other and then again, so that what disturbs one disturbs all.
+const ROUNDS: usize = 3;
+
+/// How many turns a follow-up has.
+const FOLLOW_UP: usize = 250;
 
 /// How many files are written, one after the other and then again: what the directory holds does not grow with the session.
 const FILES: usize = 8;
 
-/// The processor time of a turn that writes a file of a host directory, in sessions of growing length on a durable store. The aim: a
-/// turn of the longest costs at most 1.3 times one of the shortest.
+/// A turn may cost so many times as much in the longest session as in the shortest.
+const AIM: f64 = 1.3;
+
+/// The processor time of sessions of one length, and of what was asked after them.
+#[derive(Default)]
+struct Costs {
+    session: Samples,
+    follow_up: Samples,
+}
+
+/// The processor time of a turn that writes a file of a host directory, in sessions of growing length on a durable store, and in
+/// follow-ups of the same length to such sessions.
 pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
-    let mut shortest = None;
-    for (turns, sessions) in LENGTHS {
-        let mut samples = Samples::default();
-        for _ in 0..sessions {
-            session(turns, &mut samples).await?;
+    for shown in ["all", Elide::NAME] {
+        let mut costs: [Costs; LENGTHS.len()] = Default::default();
+        for _ in 0..ROUNDS {
+            for (turns, costs) in LENGTHS.into_iter().zip(&mut costs) {
+                session(turns, shown, costs).await?;
+            }
         }
-        let cpu = samples.timing().divided(turns).cpu;
-        let params = json!({ "turns": turns, "tool": "write_file", "sessions": samples.len() });
-        report.precise("agent.turn_cpu_by_length", params, cpu / 1e6, "ms");
-        let of = *shortest.get_or_insert(cpu);
-        if turns != LENGTHS[0].0 {
-            let params = json!({ "turns": turns, "than": LENGTHS[0].0, "aim": 1.3 });
-            report.ratio("agent.turn_cpu_growth", params, cpu / of);
-        }
+        let per_turn = |of: fn(&Costs) -> &Samples, turns: fn(usize) -> usize| {
+            let costs = LENGTHS.into_iter().zip(&costs);
+            costs.map(|(length, costs)| of(costs).timing().divided(turns(length)).cpu).collect::<Vec<f64>>()
+        };
+        let turns = per_turn(|costs| &costs.session, |length| length);
+        print(report, "agent.turn_cpu", shown, &turns);
+        let follow_ups = per_turn(|costs| &costs.follow_up, |_| FOLLOW_UP);
+        print(report, "agent.follow_up_turn_cpu", shown, &follow_ups);
     }
     Ok(())
 }
 
-async fn session(turns: usize, samples: &mut Samples) -> Result<(), Failed> {
+/// Prints what a turn costs with each length of the session, and how much more with the longer ones.
+fn print(report: &mut Report, metric: &str, shown: &str, costs: &[f64]) {
+    for (turns, cost) in LENGTHS.into_iter().zip(costs) {
+        let params = json!({ "turns": turns, "shown": shown, "tool": "write_file", "sessions": ROUNDS });
+        report.precise(&format!("{metric}_by_length"), params, cost / 1e6, "ms");
+    }
+    for (turns, cost) in LENGTHS.into_iter().zip(costs).skip(1) {
+        let params = json!({ "turns": turns, "than": LENGTHS[0], "shown": shown, "aim": AIM });
+        report.ratio(&format!("{metric}_growth"), params, cost / costs[0]);
+    }
+}
+
+async fn session(turns: usize, shown: &str, costs: &mut Costs) -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
     let store = Arc::new(SqliteStore::open(directory.path().join("store.db"))?);
     let workspace = workspace(directory.path(), &store)?;
     let runtime = Runtime::new(store);
     let options = SessionOptions::with_workspace(Arc::new(workspace));
-    let driver = runtime.create(agent(turns)?, options).await?;
-    let clock = samples.begin(Scope::Process);
-    driver.start("sew").await?.answer()?;
-    samples.end(clock);
+    let mut agent = agent(turns)?;
+    if shown == Elide::NAME {
+        agent = agent.with_compression(Arc::new(Elide::default()));
+    }
+    let driver = runtime.create(agent, options).await?;
+    for (samples, mission) in [(&mut costs.session, "sew"), (&mut costs.follow_up, "sew on")] {
+        let clock = samples.begin(Scope::Process);
+        driver.start(mission).await?.answer()?;
+        samples.end(clock);
+    }
     driver.session().release().await?;
     Ok(())
 }
@@ -64,7 +100,7 @@ fn workspace(directory: &Path, store: &Arc<SqliteStore>) -> Result<HostWorkspace
     Ok(HostWorkspace::open(options)?)
 }
 
-/// An agent that writes one file a turn, and answers after so many.
+/// An agent that writes one file a turn, and answers after so many; asked again, it does the same for a follow-up.
 fn agent(turns: usize) -> Result<Agent, Failed> {
     let turn = |turn: usize| {
         let mut arguments = Map::new();
@@ -72,7 +108,8 @@ fn agent(turns: usize) -> Result<Agent, Failed> {
         arguments.insert("text".into(), format!("stitch {turn}\n").into());
         Reply::text("on we go").call(ScriptedCall::new("write_file", arguments))
     };
-    let replies = (0..turns).map(turn).chain([Reply::text("done")]).collect();
+    let done = || [Reply::text("done")];
+    let replies = (0..turns).map(turn).chain(done()).chain((0..FOLLOW_UP).map(turn)).chain(done()).collect();
     let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
     let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).instructions("You sew.");
     Ok(agent.tools(Tools::new([write_file()])?))
