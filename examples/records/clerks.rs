@@ -7,7 +7,7 @@ use backstitch::repl::LispAgent;
 use backstitch::repl::compression::{Compression, Registry};
 use backstitch::repl::transcript::TranscriptCompression;
 use backstitch::tools::recall;
-use backstitch::{Agent, Reply, Script, ScriptedCall, Tools};
+use backstitch::{Agent, Script, ScriptedCall, ScriptedReply, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -53,10 +53,10 @@ pub(crate) fn with_tools(compression: &Value, requests: Requests) -> Result<Agen
         let (count, total) = orders::answer(&all[..offset as usize]);
         let arguments = Map::from_iter([("offset".to_owned(), offset.into())]);
         let so_far = format!("So far {count} orders, {total} cents. I read on.");
-        replies.push(Reply::text(so_far).call(ScriptedCall::new("list_orders", arguments)));
+        replies.push(ScriptedReply::text(so_far).call(ScriptedCall::new("list_orders", arguments)));
     }
     let (count, total) = orders::answer(&all);
-    replies.push(Reply::text(json!({ "count": count, "total": total }).to_string()));
+    replies.push(ScriptedReply::text(json!({ "count": count, "total": total }).to_string()));
     let policy = Arc::new(Measured::new(Script { replies }, requests)?);
     let strategy = Registry::<dyn TranscriptCompression>::standard().normalize(compression)?;
     Ok(Agent::new("examples/clerk")
@@ -79,7 +79,8 @@ pub(crate) enum Way {
 
 /// An agent that answers with programs: the orders are `data/orders`, and never in a request.
 pub(crate) fn with_programs(way: Way, compression: &Value, requests: Requests) -> Result<Agent, Failed> {
-    let replies = programs(way).into_iter().map(|program| Reply::text(format!("```clojure\n{program}\n```")));
+    let replies =
+        programs(way).into_iter().map(|program| ScriptedReply::text(format!("```clojure\n{program}\n```")));
     let policy = Arc::new(Measured::new(Script { replies: replies.collect() }, requests)?);
     let strategy = Registry::<dyn Compression>::standard().normalize(compression)?;
     let lisp = LispAgent::new()

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch::message::PolicyName;
 use backstitch::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
 use backstitch::providers::{
-    HttpRequest, HttpResponse, ModelPolicy, Provider, Target, Transport, TransportError,
+    HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, Transport, TransportError,
 };
 use backstitch::{Script, ScriptedPolicy};
 
@@ -25,7 +25,7 @@ pub(crate) struct Measured {
 impl Measured {
     pub(crate) fn new(script: Script, requests: Requests) -> Result<Self, Box<dyn std::error::Error>> {
         let name = PolicyName::new("clerk")?;
-        let target = Target::new(Provider::OpenAiChat, "some-model");
+        let target = ModelTarget::new(Provider::OpenAiChat, "some-model");
         let wire = ModelPolicy::new(name.clone(), target, None, Arc::new(Nowhere));
         Ok(Self { wire, script: ScriptedPolicy::new(name, script), requests })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch::tools::write_file;
 use backstitch_core::message::PolicyName;
-use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
 use backstitch_repl::transcript::Elide;
 use backstitch_runtime::{Agent, Runtime, SessionOptions, Tools};
 use backstitch_store::SqliteStore;
@@ -106,9 +106,9 @@ fn agent(turns: usize) -> Result<Agent, Failed> {
         let mut arguments = Map::new();
         arguments.insert("path".into(), format!("seam-{}.txt", turn % FILES).into());
         arguments.insert("text".into(), format!("stitch {turn}\n").into());
-        Reply::text("on we go").call(ScriptedCall::new("write_file", arguments))
+        ScriptedReply::text("on we go").call(ScriptedCall::new("write_file", arguments))
     };
-    let done = || [Reply::text("done")];
+    let done = || [ScriptedReply::text("done")];
     let replies = (0..turns).map(turn).chain(done()).chain((0..FOLLOW_UP).map(turn)).chain(done()).collect();
     let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
     let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).instructions("You sew.");

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::journal::Effect;
 use backstitch_core::message::PolicyName;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
-use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{Agent, Driver, ResumeOptions, Runtime, SessionOptions, Tools};
 use backstitch_store::SqliteStore;
 use serde_json::{Map, json};
@@ -118,10 +118,10 @@ async fn started(
 /// An agent that makes one call a turn; one that is not whole stops before its answer.
 fn agent(effect: Effect, turns: usize, ran: Arc<AtomicUsize>, whole: bool) -> Result<Agent, Failed> {
     let call = ScriptedCall::new("stitch", Map::new());
-    let turn = Reply { text: Some("on we go".into()), calls: vec![call], ..Reply::default() };
+    let turn = ScriptedReply { text: Some("on we go".into()), calls: vec![call], ..ScriptedReply::default() };
     let mut replies = vec![turn; turns];
     if whole {
-        replies.push(Reply { text: Some("done".into()), ..Reply::default() });
+        replies.push(ScriptedReply { text: Some("done".into()), ..ScriptedReply::default() });
     }
     let tool = Tool::builder("stitch", "Makes a stitch.")?
         .effect(effect)

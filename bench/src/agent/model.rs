@@ -9,7 +9,8 @@ use backstitch_core::message::PolicyName;
 use backstitch_core::ports::BoxFuture;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::{
-    Body, HttpRequest, HttpResponse, ModelPolicy, Provider, RequestOptions, Target, Transport, TransportError,
+    Body, HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, RequestOptions, Transport,
+    TransportError,
 };
 use backstitch_runtime::{Agent, Runtime, SessionOptions, Tools};
 use backstitch_store::SqliteStore;
@@ -49,7 +50,7 @@ pub(super) async fn turns(report: &mut Report) -> Result<(), Failed> {
 pub(super) fn agent(provider: Provider, turns: usize, latency: Duration) -> Result<Agent, Failed> {
     let transport = Arc::new(Answering { provider, turns, latency, given: AtomicUsize::new(0) });
     let options = RequestOptions { stream: false, ..RequestOptions::default() };
-    let target = Target::new(provider, "tailor-1");
+    let target = ModelTarget::new(provider, "tailor-1");
     let policy = ModelPolicy::new(PolicyName::new("tailor")?, target, None, transport).with_options(options);
     let agent =
         Agent::new("bench/tailor").policy(Arc::new(policy)).instructions("You sew, one stitch at a time.");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Deltas, Policy, Question};
 use backstitch_core::view::Transcript;
-use backstitch_providers::{ModelPolicy, Provider, RequestOptions, Target};
+use backstitch_providers::{ModelPolicy, ModelTarget, Provider, RequestOptions};
 use backstitch_runtime::{Runtime, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -47,7 +47,7 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
         };
         let messages = question.shown.len();
         for provider in Provider::ALL {
-            let target = Target::new(provider, "tailor-1");
+            let target = ModelTarget::new(provider, "tailor-1");
             let policy = ModelPolicy::new(PolicyName::new("tailor")?, target, None, Arc::new(Silent))
                 .with_options(RequestOptions::default());
             let described = policy.describe(&question);

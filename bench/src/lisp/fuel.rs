@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use backstitch_lisp::fuzzing::exhaust::{calls_of, for_ever, functions, largest_values};
-use backstitch_lisp::{Engine, Inputs, Limits, Outcome};
+use backstitch_lisp::{Engine, Inputs, Limits, MachineOutcome};
 use serde_json::json;
 
 use crate::report::Report;
@@ -97,7 +97,7 @@ fn cost(source: &str, call: &str, engine: &Engine, inputs: &Inputs) -> Option<Co
         kept.fetch_max(at - seen.swap(at, Ordering::Relaxed), Ordering::Relaxed);
         false
     });
-    let Outcome::Finished(finished) = machine.run() else { return None };
+    let MachineOutcome::Finished(finished) = machine.run() else { return None };
     let elapsed = started.elapsed().as_nanos() as f64;
     let after = elapsed as u64 - last.load(Ordering::Relaxed).min(elapsed as u64);
     let longest = longest.load(Ordering::Relaxed).max(after);

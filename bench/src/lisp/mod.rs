@@ -7,7 +7,7 @@
 mod clojure;
 mod fuel;
 
-use backstitch_lisp::{Engine, Inputs, Limits, Map, Outcome, ReadLimits, Value, from_json, read_all};
+use backstitch_lisp::{Engine, Inputs, Limits, MachineOutcome, Map, ReadLimits, Value, from_json, read_all};
 use serde_json::json;
 
 use crate::measure::{Effort, Timing, time};
@@ -109,8 +109,8 @@ pub(crate) fn run(report: &mut Report) {
 
 fn finish(engine: &Engine, program: &backstitch_lisp::Program, inputs: &Inputs) -> Value {
     match engine.start(program, inputs.clone()).run() {
-        Outcome::Finished(finished) => finished.result.expect("the program runs"),
-        Outcome::Suspended(_) => unreachable!("the program calls no tools"),
+        MachineOutcome::Finished(finished) => finished.result.expect("the program runs"),
+        MachineOutcome::Suspended(_) => unreachable!("the program calls no tools"),
     }
 }
 

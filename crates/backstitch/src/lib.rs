@@ -121,7 +121,7 @@ pub use backstitch_lisp as lisp;
 pub use backstitch_providers as providers;
 #[cfg(feature = "providers")]
 #[doc(inline)]
-pub use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+pub use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
 pub use backstitch_repl as repl;
 #[doc(inline)]
 pub use backstitch_repl::{AgentError, LispAgent, LispOptions, Signature};

@@ -18,7 +18,7 @@ const COMPARED_CHARACTERS: usize = 200;
 /// Which places of a text are meant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Occurrence {
+pub enum EditTarget {
     /// The only one.
     #[default]
     Once,
@@ -28,7 +28,7 @@ pub enum Occurrence {
 
 /// What an edit did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edited {
+pub struct EditReport {
     /// How many places were changed.
     pub replacements: usize,
     /// The number of the line where the first of them is, from 1.
@@ -40,9 +40,9 @@ pub(super) fn replaced(
     file: &TextFile<'_>,
     old: &str,
     new: &str,
-    occurrence: Occurrence,
+    occurrence: EditTarget,
     limit: u64,
-) -> Result<(String, Edited), FilesystemError> {
+) -> Result<(String, EditReport), FilesystemError> {
     let TextFile { path, text } = *file;
     let refuse = |reason: String| FilesystemError::Edit { path: path.to_string(), reason };
     if old.is_empty() {
@@ -55,8 +55,8 @@ pub(super) fn replaced(
     }
     let Some(first) = text.find(old) else { return Err(refuse(not_found(text, old))) };
     let replacements = match occurrence {
-        Occurrence::All => text.matches(old).count(),
-        Occurrence::Once => {
+        EditTarget::All => text.matches(old).count(),
+        EditTarget::Once => {
             let places = places(text, old, first);
             if places.len() > 1 {
                 return Err(refuse(found_often(text, &places)));
@@ -71,7 +71,7 @@ pub(super) fn replaced(
         let bytes = u64::try_from(wanted).unwrap_or(u64::MAX);
         return Err(FilesystemError::TooLarge { path: path.to_string(), bytes, limit });
     }
-    let edited = Edited { replacements, first_line: line_at(text, first) };
+    let edited = EditReport { replacements, first_line: line_at(text, first) };
     Ok((text.replacen(old, new, replacements), edited))
 }
 
@@ -119,17 +119,17 @@ fn not_found(text: &str, old: &str) -> String {
     }
     let wanted = old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old);
     match nearest(text, wanted) {
-        Some(Near { number, line }) if line.trim() == wanted.trim() && line != wanted => {
+        Some(NearbyLine { number, line }) if line.trim() == wanted.trim() && line != wanted => {
             format!(
                 "the text to replace is not there: line {number} is the same but for spaces at its start or end; {AGAIN}"
             )
         }
-        Some(Near { number, line }) if line.trim() == wanted.trim() => {
+        Some(NearbyLine { number, line }) if line.trim() == wanted.trim() => {
             format!(
                 "the text to replace is not there: line {number} is like its first line, but what is around it differs; {AGAIN}"
             )
         }
-        Some(Near { number, line }) => {
+        Some(NearbyLine { number, line }) => {
             let line: String = line.trim().chars().take(COMPARED_CHARACTERS).collect();
             format!("the text to replace is not there; the line most like it is {number}: {line:?}; {AGAIN}")
         }
@@ -137,17 +137,17 @@ fn not_found(text: &str, old: &str) -> String {
     }
 }
 
-struct Near<'a> {
+struct NearbyLine<'a> {
     number: usize,
     line: &'a str,
 }
 
 /// The line that has most in common with the one that was wanted; none if that is less than half.
-fn nearest<'a>(text: &'a str, wanted: &str) -> Option<Near<'a>> {
+fn nearest<'a>(text: &'a str, wanted: &str) -> Option<NearbyLine<'a>> {
     let pairs_of_wanted = pairs(wanted);
-    let mut best: Option<(usize, usize, Near<'a>)> = None;
+    let mut best: Option<(usize, usize, NearbyLine<'a>)> = None;
     for (index, line) in text.lines().take(COMPARED_LINES).enumerate() {
-        let found = Near { number: index + 1, line };
+        let found = NearbyLine { number: index + 1, line };
         if line.trim() == wanted.trim() {
             return Some(found);
         }

@@ -16,7 +16,7 @@ mod pattern;
 mod search;
 mod text;
 
-pub use edit::{Edited, Occurrence};
+pub use edit::{EditReport, EditTarget};
 pub use grep::{BinaryFiles, Grep, GrepMatch, GrepOptions};
 pub use memory::{LoadError, MemoryFiles, MemoryFilesystem, MemoryWorkspace};
 pub use operations::FileOperations;

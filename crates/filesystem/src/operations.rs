@@ -3,7 +3,7 @@
 use backstitch_core::ports::{Filesystem, FilesystemError, WriteMode};
 
 use super::FilePath;
-use super::edit::{self, Edited, Occurrence};
+use super::edit::{self, EditReport, EditTarget};
 use super::grep::{self, Grep, GrepOptions};
 use super::search::{self, Glob, SearchLimits};
 use super::text::{self, LineWindow, TextFile, TextWindow};
@@ -33,8 +33,8 @@ pub trait FileOperations: Filesystem {
         path: &FilePath,
         old: &str,
         new: &str,
-        occurrence: Occurrence,
-    ) -> Result<Edited, FilesystemError> {
+        occurrence: EditTarget,
+    ) -> Result<EditReport, FilesystemError> {
         let limit = self.limits().file_bytes;
         let file = TextFile { path, text: &self.read_text(path)? };
         let (text, edited) = edit::replaced(&file, old, new, occurrence, limit)?;

@@ -3,7 +3,9 @@
 //! The file is named by `LISP_CASES`: one JSON object per line with `program`, `expect` or `error`, and what the program
 //! is given. Without it there is nothing to measure.
 
-use backstitch_lisp::{Engine, Inputs, Limits, Map, Memory, Outcome, Value, from_json, read_edn, to_edn};
+use backstitch_lisp::{
+    Engine, Inputs, Limits, MachineOutcome, Map, Memory, Value, from_json, read_edn, to_edn,
+};
 use serde_json::Value as Json;
 
 /// A char as a string, a sequence as a vector, a ratio as a double: how the file writes values.
@@ -85,7 +87,7 @@ fn run(engine: &Engine, case: &Json) -> Ran {
     };
     let mut machine = engine.start(&program, inputs);
     match machine.run() {
-        Outcome::Finished(finished) => Ran { result: finished.result.map_err(|error| error.render()) },
+        MachineOutcome::Finished(finished) => Ran { result: finished.result.map_err(|error| error.render()) },
         _ => Ran { result: Err("suspended".to_owned()) },
     }
 }

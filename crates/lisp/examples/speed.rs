@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use backstitch_lisp::{Engine, Inputs, Limits, Outcome, Value, from_json};
+use backstitch_lisp::{Engine, Inputs, Limits, MachineOutcome, Value, from_json};
 
 /// The time this thread has been on a processor, which other load on the machine does not lengthen.
 #[expect(clippy::disallowed_methods, reason = "a measurement")]
@@ -36,7 +36,7 @@ fn report(label: &str, best: Duration) {
 fn run(engine: &Engine, source: &str, inputs: &Inputs) -> Value {
     let program = engine.compile(source, inputs).expect("it compiles");
     match engine.start(&program, inputs.clone()).run() {
-        Outcome::Finished(finished) => finished.result.expect("it runs"),
+        MachineOutcome::Finished(finished) => finished.result.expect("it runs"),
         _ => Value::Nil,
     }
 }

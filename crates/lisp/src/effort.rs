@@ -200,13 +200,13 @@ impl Drop for Watch {
 }
 
 /// While this exists, what is touched is not charged.
-pub(crate) struct Uncounted {
+pub(crate) struct UncountedScope {
     pending: u64,
     #[cfg(feature = "tally")]
     tally: u64,
 }
 
-impl Uncounted {
+impl UncountedScope {
     /// Begins to leave out what is touched.
     pub(crate) fn begin() -> Self {
         Self {
@@ -217,7 +217,7 @@ impl Uncounted {
     }
 }
 
-impl Drop for Uncounted {
+impl Drop for UncountedScope {
     fn drop(&mut self) {
         PENDING.set(self.pending);
         #[cfg(feature = "tally")]

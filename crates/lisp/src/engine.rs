@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::compile::{Builtins, Code, Program, Surroundings, compile_library, compile_program};
+use crate::compile::{Builtins, Code, NameEnvironment, Program, compile_library, compile_program};
 use crate::effort::{self, Watch};
 use crate::error::Result;
 use crate::inputs::Inputs;
@@ -91,7 +91,7 @@ impl Engine {
     fn compile_watched(&self, source: &str, inputs: &Inputs) -> Result<Program> {
         let source: Arc<str> = repair(source).into();
         let forms = read_all(&source, &self.0.read_limits.with_bytes(longest_source(&inputs.limits)))?;
-        let around = Surroundings { builtins: &self.0.builtins, data: &inputs.data, tools: &inputs.tools };
+        let around = NameEnvironment { builtins: &self.0.builtins, data: &inputs.data, tools: &inputs.tools };
         compile_program(source, &forms, around, inputs.memory.names.clone())
     }
 

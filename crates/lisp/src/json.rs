@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::printer::temporal_text;
 use crate::reader::is_keyword_name;
-use crate::value::{Cursor, Map, Next, Value};
+use crate::value::{Cursor, CursorStep, Map, Value};
 
 /// The value of a JSON document.
 pub fn from_json(json: &Json, limits: &Limits) -> Result<Value> {
@@ -156,9 +156,9 @@ fn json_of(value: &Value, schema: Option<&Json>) -> Result<Json> {
             let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
             loop {
                 match cursor.next() {
-                    Next::Item(item) => items.push(json_of(&item, schema)?),
-                    Next::End => break Json::Array(items),
-                    Next::Blocked(_) => return Err(unable("a sequence that has not been realised")),
+                    CursorStep::Item(item) => items.push(json_of(&item, schema)?),
+                    CursorStep::End => break Json::Array(items),
+                    CursorStep::Blocked(_) => return Err(unable("a sequence that has not been realised")),
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! An [`Engine`] holds the library, compiled once. It compiles the text of a program to a [`Program`], whose names are
 //! resolved against the [`Inputs`]: data, tools, and the [`Memory`] that earlier programs left. A [`Machine`] runs it
-//! until it is done or needs its host, which happens when it calls a tool or has finished a task: [`Outcome`].
+//! until it is done or needs its host, which happens when it calls a tool or has finished a task: [`MachineOutcome`].
 //!
 //! Where a form exists in Clojure it means what it means there, errors included; anything else is an error that says
 //! what to write instead. The same program with the same inputs and answers gives the same value, prints and fuel.
@@ -44,7 +44,7 @@ pub use inputs::{Inputs, Tools};
 pub use json::{from_json, to_json};
 pub use library::Native;
 pub use limits::Limits;
-pub use machine::{CallPath, Finished, Machine, Outcome, Request, Signal, TaskRecord, ToolCall};
+pub use machine::{CallPath, Machine, MachineOutcome, ProgramResult, Request, Signal, TaskRecord, ToolCall};
 pub use memory::{Changes, Definition, Memory};
 pub use printer::{Truncation, to_clojure, to_clojure_without_hidden, to_edn, to_edn_within};
 pub use reader::{
@@ -54,6 +54,6 @@ pub use reader::{
 pub use stored::{restore_changes, restore_memory, restore_value, store_changes, store_memory, store_value};
 pub use types::type_label;
 pub use value::{
-    AtomRef, Closure, Cursor, Exception, Keyword, LazyCell, List, ListNode, Map, Next, Pattern, Ratio,
+    AtomRef, Closure, Cursor, CursorStep, Exception, Keyword, LazyCell, List, ListNode, Map, Pattern, Ratio,
     Sequence, Set, Stamp, Symbol, Temporal, Text, Value, Vector, compare, equal,
 };

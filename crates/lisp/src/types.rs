@@ -4,7 +4,7 @@
 //! original vocabulary lacks: `ratio`, `char`, `symbol`, `regex`, `date`, and so on, each its own name. A vector and a
 //! list are both a `list`. A sequence whose end has not been reached is `seq` and is never counted.
 
-use crate::value::{Cursor, Next, Value};
+use crate::value::{Cursor, CursorStep, Value};
 
 /// The type of a value in the vocabulary above.
 pub fn type_label(value: &Value) -> String {
@@ -33,9 +33,9 @@ fn realised_length(value: &Value) -> Option<usize> {
     let mut length = 0;
     loop {
         match cursor.next() {
-            Next::Item(_) => length += 1,
-            Next::End => return Some(length),
-            Next::Blocked(_) => return None,
+            CursorStep::Item(_) => length += 1,
+            CursorStep::End => return Some(length),
+            CursorStep::Blocked(_) => return None,
         }
         // A chain may end in a range that never does.
         if let Cursor::Range(_, _, u64::MAX) = cursor {

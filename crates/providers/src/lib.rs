@@ -9,7 +9,7 @@
 //! - a mapping of its errors into [one taxonomy](ErrorKind).
 //!
 //! What only one provider understands (reasoning, signatures) is kept with each answer byte for byte and goes back to the
-//! provider and model that made it, and to nobody else; whatever a request leaves out is [reported](Report). [`ModelPolicy`]
+//! provider and model that made it, and to nobody else; whatever a request leaves out is [reported](RenderReport). [`ModelPolicy`]
 //! puts it all together: it renders, validates, sends through a [`Transport`] and reads the answer. [`ScriptedPolicy`] needs
 //! neither network nor key: its answers stand in a file.
 
@@ -30,14 +30,17 @@ mod wire;
 
 pub use answer::{Delta, EventTooLarge, FinishMeaning, SseDecoder, SseEvent, StreamReader};
 pub use error::{ErrorKind, ProviderError, retry_delay};
-pub use policy::{ModelPolicy, Unsent};
-pub use provider::{Provider, Target};
+pub use policy::{ModelPolicy, SendError};
+pub use provider::{ModelTarget, Provider};
 pub use request::{
-    CacheMarks, Call, Departure, DropReason, Entry, MediaBytes, MediaMode, MediaProblem, OpenCalls, RENDERER,
-    RefusedOption, RenderError, Rendered, Report, RequestLimits, RequestOptions, RequestTooLarge, Said,
-    StructuredOutput, Thinking, Thread, Turn, Unsupported, UnsupportedMedia,
+    CacheMarks, Departure, DropReason, InputMessage, MediaBytes, MediaMode, MediaProblem, OpenCalls,
+    RENDERER, RefusedOption, RenderError, RenderReport, RenderedRequest, RequestLimits, RequestOptions,
+    RequestTooLarge, StructuredOutput, ThinkingBudget, Thread, ThreadCall, ThreadEntry, ThreadTurn,
+    UnsupportedMedia, UnsupportedMediaPolicy,
 };
-pub use scripted::{Failure, Reply, Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedPolicy};
+pub use scripted::{
+    Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedFailure, ScriptedPolicy, ScriptedReply,
+};
 pub use secret::ApiKey;
 pub use text_file::{read_text, text_of};
 #[cfg(feature = "http")]

@@ -17,9 +17,10 @@ use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, R
 use backstitch_core::secrets::Secrets;
 
 use crate::error::{ErrorKind, ProviderError};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 use crate::request::{
-    RENDERER, RenderError, Rendered, Report, RequestLimits, RequestOptions, RequestTooLarge, Thread,
+    RENDERER, RenderError, RenderReport, RenderedRequest, RequestLimits, RequestOptions, RequestTooLarge,
+    Thread,
 };
 use crate::secret::ApiKey;
 use crate::transport::Transport;
@@ -30,7 +31,7 @@ use crate::wire::render;
 #[derive(Clone)]
 pub struct ModelPolicy {
     name: PolicyName,
-    target: Target,
+    target: ModelTarget,
     key: Option<ApiKey>,
     options: RequestOptions,
     transport: Arc<dyn Transport>,
@@ -44,7 +45,7 @@ const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 /// A request that was not sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unsent {
+pub enum SendError {
     /// It could not be made.
     #[error(transparent)]
     Render(#[from] RenderError),
@@ -58,7 +59,12 @@ pub enum Unsent {
 
 impl ModelPolicy {
     /// A model that is asked under a name. Without a key, requests carry none.
-    pub fn new(name: PolicyName, target: Target, key: Option<ApiKey>, transport: Arc<dyn Transport>) -> Self {
+    pub fn new(
+        name: PolicyName,
+        target: ModelTarget,
+        key: Option<ApiKey>,
+        transport: Arc<dyn Transport>,
+    ) -> Self {
         let options = RequestOptions { stream: true, ..RequestOptions::default() };
         let limits = RequestLimits::of(target.provider);
         Self { name, target, key, options, transport, limits, answer_limit: ANSWER_LIMIT }
@@ -86,7 +92,7 @@ impl ModelPolicy {
     }
 
     /// The request that a question makes: rendered, found valid, and not too large.
-    pub fn request(&self, question: &Question) -> Result<Rendered, Unsent> {
+    pub fn request(&self, question: &Question) -> Result<RenderedRequest, SendError> {
         let thread = Thread::of(question.shown.iter());
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
@@ -97,7 +103,7 @@ impl ModelPolicy {
     }
 
     /// The body of the request that a question makes, and in what it departs from the conversation.
-    pub(crate) fn written(&self, question: &Question) -> Result<(Arc<str>, Report), Unsent> {
+    pub(crate) fn written(&self, question: &Question) -> Result<(Arc<str>, RenderReport), SendError> {
         let rendered = self.request(question)?;
         let body: Arc<str> = rendered.body.to_string().into();
         self.limits.check(self.target.provider, body.len(), 0)?;
@@ -135,13 +141,13 @@ impl ModelPolicy {
         }
     }
 
-    pub(crate) fn unsent(&self, unsent: Unsent) -> PolicyError {
+    pub(crate) fn unsent(&self, unsent: SendError) -> PolicyError {
         let kind = match &unsent {
-            Unsent::Render(RenderError::Media(_)) => "unsupported_media",
-            Unsent::Render(RenderError::Option(_)) => "unsupported_option",
-            Unsent::Render(_) => "not_rendered",
-            Unsent::Invalid(_) => ErrorKind::InvalidRequest.as_str(),
-            Unsent::TooLarge(_) => "request_too_large",
+            SendError::Render(RenderError::Media(_)) => "unsupported_media",
+            SendError::Render(RenderError::Option(_)) => "unsupported_option",
+            SendError::Render(_) => "not_rendered",
+            SendError::Invalid(_) => ErrorKind::InvalidRequest.as_str(),
+            SendError::TooLarge(_) => "request_too_large",
         };
         PolicyError {
             policy: self.name.clone(),

@@ -63,7 +63,7 @@ impl fmt::Display for Provider {
 
 /// The model that a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ModelTarget {
     /// The provider.
     pub provider: Provider,
     /// The model, as the provider names it.
@@ -72,7 +72,7 @@ pub struct Target {
     pub endpoint: Option<String>,
 }
 
-impl Target {
+impl ModelTarget {
     /// A model at its provider's own address.
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
         Self { provider, model: model.into(), endpoint: None }

@@ -7,23 +7,23 @@ use backstitch_core::tool::ToolSpec;
 use crate::answer::{FinishMeaning, StreamReader};
 use crate::dialects::dialect;
 use crate::error::{self, ProviderError};
-use crate::provider::{Provider, Target};
+use crate::provider::{ModelTarget, Provider};
 use crate::request::{
-    Departure, RefusedOption, RenderError, Rendered, Report, RequestInput, RequestLimits, RequestOptions,
-    StructuredOutput, Thread, in_words,
+    Departure, RefusedOption, RenderError, RenderReport, RenderedRequest, RequestInput, RequestLimits,
+    RequestOptions, StructuredOutput, Thread, in_words,
 };
 
 /// Renders the request that puts a conversation to a model.
 pub fn render<'t>(
     thread: &Thread<'_>,
     tools: impl IntoIterator<Item = &'t ToolSpec>,
-    target: &Target,
+    target: &ModelTarget,
     options: &RequestOptions,
-) -> Result<Rendered, RenderError> {
+) -> Result<RenderedRequest, RenderError> {
     options.check(target.provider)?;
     let dialect = dialect(target.provider);
     let tools: Vec<&ToolSpec> = tools.into_iter().collect();
-    let mut report = Report::default();
+    let mut report = RenderReport::default();
     let schema = options.output_schema.as_deref();
     let output = schema
         .filter(|_| options.structured == StructuredOutput::Native)
@@ -35,16 +35,16 @@ pub fn render<'t>(
     let (output, added) = (output.as_ref(), added.as_ref());
     let input = RequestInput { thread, tools: &tools, target, options, output, added };
     let body = (dialect.render)(&input, &mut report)?;
-    Ok(Rendered { body, report })
+    Ok(RenderedRequest { body, report })
 }
 
 /// Reads an answer that came in one piece.
-pub fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
     (dialect(target.provider).parse)(body, target)
 }
 
 /// Makes a reader for an answer that comes piece by piece.
-pub fn stream_reader(target: &Target) -> Box<dyn StreamReader> {
+pub fn stream_reader(target: &ModelTarget) -> Box<dyn StreamReader> {
     (dialect(target.provider).stream_reader)(target.clone())
 }
 

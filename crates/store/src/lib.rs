@@ -10,6 +10,7 @@ mod sqlite;
 
 pub use memory::MemoryStore;
 pub use sqlite::{
-    Collect, Counters, Finding, Freed, GcReport, LostTail, ObjectsSize, OpenError, Place, Retention,
-    SalvageReport, SalvagedSession, SessionSize, SqliteOptions, SqliteStore, StoreSize, VerifyReport,
+    Counters, Finding, FreedSpace, GcMode, GcReport, LostTail, ObjectsSize, OpenError, Retention,
+    SalvageReport, SalvagedSession, SessionSize, SqliteOptions, SqliteStore, StoreLocation, StoreSize,
+    VerifyReport,
 };

@@ -45,7 +45,7 @@ pub enum InvalidCoverage {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredCoverage {
     v: u64,
     uncovered: Vec<(String, UncoveredReason)>,
     /// Where the workspace's own repository stood, which is not covered either.
@@ -86,7 +86,7 @@ impl Coverage {
 
     fn to_json_beside(&self, git: Option<GitHead>) -> String {
         let uncovered = self.paths.iter().map(|(path, reason)| (encode(path), *reason)).collect();
-        serde_json::to_string(&Stored { v: VERSION, uncovered, git })
+        serde_json::to_string(&StoredCoverage { v: VERSION, uncovered, git })
             .expect("invariant: texts and numbers can be written as JSON")
     }
 
@@ -100,13 +100,13 @@ impl Coverage {
 
     /// Where the workspace's own repository stood when a coverage was kept.
     pub fn git_head(bytes: &[u8]) -> Result<GitHead, InvalidCoverage> {
-        let stored: Stored = serde_json::from_slice(bytes).map_err(InvalidCoverage::Json)?;
+        let stored: StoredCoverage = serde_json::from_slice(bytes).map_err(InvalidCoverage::Json)?;
         Ok(stored.git.unwrap_or_default())
     }
 
     /// Reads what [`Self::to_json`] wrote.
     pub fn from_json(bytes: &[u8]) -> Result<Self, InvalidCoverage> {
-        let stored: Stored = serde_json::from_slice(bytes).map_err(InvalidCoverage::Json)?;
+        let stored: StoredCoverage = serde_json::from_slice(bytes).map_err(InvalidCoverage::Json)?;
         if stored.v != VERSION {
             return Err(InvalidCoverage::Version { version: stored.v });
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_providers::{
-    ApiKey, CacheMarks, ModelPolicy, RequestOptions, Target, Thinking as AskedThinking, Transport,
+    ApiKey, CacheMarks, ModelPolicy, ModelTarget, RequestOptions, ThinkingBudget as AskedThinking, Transport,
 };
 
 use backstitch_repl::recall::TOOL_NAME;
@@ -266,7 +266,7 @@ impl AgentDefinition {
             return Err(Problem::new(["model"], "a script is asked by nobody").into());
         };
         let url = self.base_url.as_deref().map(checked_url).transpose()?;
-        let mut target = Target::new(provider, &model.model);
+        let mut target = ModelTarget::new(provider, &model.model);
         if let Some(base_url) = &self.base_url {
             target = target.at(base_url);
         }

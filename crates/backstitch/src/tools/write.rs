@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::files::Files;
-use crate::filesystem::{FileOperations, Occurrence};
+use crate::filesystem::{EditTarget, FileOperations};
 use crate::ports::WriteMode;
 use crate::tool::{ToolContext, ToolError, ToolResult};
 
@@ -89,7 +89,7 @@ pub fn edit_file(
             ));
         }
     }
-    let occurrence = if all || count.is_some() { Occurrence::All } else { Occurrence::Once };
+    let occurrence = if all || count.is_some() { EditTarget::All } else { EditTarget::Once };
     let edited = files.with(|files| files.edit(&path, &old, &new, occurrence))?;
     let places = match edited.replacements {
         1 => "1 place".to_owned(),

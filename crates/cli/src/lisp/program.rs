@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use backstitch::providers::{read_text, text_of};
-use backstitch_lisp::{Engine, Error, Finished, Inputs, Outcome, Request, Signal, Value, to_edn_within};
+use backstitch_lisp::{
+    Engine, Error, Inputs, MachineOutcome, ProgramResult, Request, Signal, Value, to_edn_within,
+};
 use serde_json::{Value as Json, json};
 
 use super::{Given, now_millis};
@@ -39,13 +41,13 @@ pub(super) fn run(file: &Path, given: &Given, as_json: bool) -> anyhow::Result<E
 }
 
 /// Compiles and runs a program that has no tools, and so never waits.
-pub(super) fn evaluate(engine: &Engine, source: &str, inputs: Inputs) -> Result<Finished, Error> {
+pub(super) fn evaluate(engine: &Engine, source: &str, inputs: Inputs) -> Result<ProgramResult, Error> {
     let program = engine.compile(source, &inputs)?;
     let mut machine = engine.start(&program, inputs);
     loop {
         match machine.run() {
-            Outcome::Finished(finished) => return Ok(*finished),
-            Outcome::Suspended(requests) => {
+            MachineOutcome::Finished(finished) => return Ok(*finished),
+            MachineOutcome::Suspended(requests) => {
                 for request in requests {
                     let answer = match &request {
                         // A task needs no record here, because nothing is ever run again.
@@ -68,7 +70,9 @@ pub(super) fn edn(value: &Value) -> Result<String, Error> {
 }
 
 /// What a program left, if it ran, and its value as EDN text or why there is none.
-pub(super) fn written(outcome: Result<Finished, Error>) -> (Option<Finished>, Result<String, Error>) {
+pub(super) fn written(
+    outcome: Result<ProgramResult, Error>,
+) -> (Option<ProgramResult>, Result<String, Error>) {
     match outcome {
         Ok(finished) => {
             let value = finished.result.as_ref().map_err(Error::clone).and_then(edn);
@@ -79,7 +83,7 @@ pub(super) fn written(outcome: Result<Finished, Error>) -> (Option<Finished>, Re
 }
 
 /// What a program gave, as JSON.
-pub(super) fn answer(finished: Option<&Finished>, value: &Result<String, Error>) -> Json {
+pub(super) fn answer(finished: Option<&ProgramResult>, value: &Result<String, Error>) -> Json {
     let mut answer = json!({"v": 1});
     match value {
         Ok(text) => answer["value"] = text.as_str().into(),

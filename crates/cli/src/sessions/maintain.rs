@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use backstitch::store::{Collect, Retention, SqliteStore};
+use backstitch::store::{GcMode, Retention, SqliteStore};
 use clap::Args;
 use serde_json::json;
 
@@ -119,7 +119,7 @@ impl Gc {
         if let Some(boundaries) = self.keep_boundaries {
             retention = retention.keep_boundaries(boundaries);
         }
-        let collect = if self.dry_run { Collect::DryRun } else { Collect::Now };
+        let collect = if self.dry_run { GcMode::DryRun } else { GcMode::Now };
         let report = place.store.gc(retention, collect)?;
         let freed: Vec<_> = report.freed.iter().map(|freed| {
             json!({

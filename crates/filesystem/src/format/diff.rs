@@ -9,7 +9,7 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::ports::{ChangeKind, Objects, PathChange, WorkspaceError};
 
 use super::names::{join, shown};
-use super::stored::{Contents, Folder, Item, MAX_DEPTH, Root};
+use super::stored::{DirectoryHandle, MAX_DEPTH, Root, StoredDirectory, StoredItem};
 
 /// Trees can name one directory often, so small objects can stand for more than can be told.
 const MOST_CHANGES: usize = 1024 * 1024;
@@ -49,8 +49,8 @@ impl Diff<'_> {
     fn folders(
         &mut self,
         path: &[u8],
-        from: Option<Folder<'_>>,
-        to: Option<Folder<'_>>,
+        from: Option<DirectoryHandle<'_>>,
+        to: Option<DirectoryHandle<'_>>,
         depth: usize,
     ) -> Result<(), WorkspaceError> {
         if from == to {
@@ -63,7 +63,7 @@ impl Diff<'_> {
         }
         let before = from.map(|folder| folder.load(self.objects)).transpose()?;
         let after = to.map(|folder| folder.load(self.objects)).transpose()?;
-        let is_empty = |contents: &Option<Contents<'_>>| {
+        let is_empty = |contents: &Option<StoredDirectory<'_>>| {
             contents.as_ref().is_some_and(|contents| contents.entries.is_empty())
         };
         match (&before, &after) {
@@ -84,30 +84,35 @@ impl Diff<'_> {
     fn items(
         &mut self,
         path: &[u8],
-        from: Option<&Item<'_>>,
-        to: Option<&Item<'_>>,
+        from: Option<&StoredItem<'_>>,
+        to: Option<&StoredItem<'_>>,
         depth: usize,
     ) -> Result<(), WorkspaceError> {
         if from == to {
             return Ok(());
         }
-        if let (Some(Item::Directory(from)), Some(Item::Directory(to))) = (from, to) {
+        if let (Some(StoredItem::Directory(from)), Some(StoredItem::Directory(to))) = (from, to) {
             return self.folders(path, Some(*from), Some(*to), depth + 1);
         }
         let change = match (from, to) {
-            (Some(Item::Directory(_)) | None, Some(Item::File { .. } | Item::Link { .. })) => {
-                ChangeKind::Added
-            }
-            (Some(Item::File { .. } | Item::Link { .. }), Some(Item::Directory(_)) | None) => {
-                ChangeKind::Deleted
-            }
-            (Some(Item::File { id: before, .. }), Some(Item::File { id: after, .. })) if before == after => {
+            (
+                Some(StoredItem::Directory(_)) | None,
+                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
+            ) => ChangeKind::Added,
+            (
+                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
+                Some(StoredItem::Directory(_)) | None,
+            ) => ChangeKind::Deleted,
+            (Some(StoredItem::File { id: before, .. }), Some(StoredItem::File { id: after, .. }))
+                if before == after =>
+            {
                 ChangeKind::Mode
             }
-            (Some(Item::File { .. } | Item::Link { .. }), Some(Item::File { .. } | Item::Link { .. })) => {
-                ChangeKind::Modified
-            }
-            (Some(Item::Directory(_)) | None, _) => {
+            (
+                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
+                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
+            ) => ChangeKind::Modified,
+            (Some(StoredItem::Directory(_)) | None, _) => {
                 self.folders(path, folder(from), None, depth + 1)?;
                 return self.folders(path, None, folder(to), depth + 1);
             }
@@ -126,9 +131,9 @@ impl Diff<'_> {
     }
 }
 
-fn folder<'a>(item: Option<&Item<'a>>) -> Option<Folder<'a>> {
+fn folder<'a>(item: Option<&StoredItem<'a>>) -> Option<DirectoryHandle<'a>> {
     match item {
-        Some(Item::Directory(folder)) => Some(*folder),
-        Some(Item::File { .. } | Item::Link { .. }) | None => None,
+        Some(StoredItem::Directory(folder)) => Some(*folder),
+        Some(StoredItem::File { .. } | StoredItem::Link { .. }) | None => None,
     }
 }

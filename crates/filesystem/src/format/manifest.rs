@@ -42,14 +42,14 @@ pub struct Manifest {
     /// Directories that hold nothing.
     pub empty_directories: BTreeSet<Vec<u8>>,
     /// What has a name that git refuses.
-    pub refused: BTreeMap<Vec<u8>, Refused>,
+    pub refused: BTreeMap<Vec<u8>, RefusedEntry>,
     /// Exact modes: the id of a [tree of modes](super::Modes).
     pub modes: Option<ObjectId>,
 }
 
 /// Something with a name that git refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedEntry {
     /// What it is.
     pub mode: TreeMode,
     /// Its content.
@@ -97,7 +97,7 @@ pub enum ManifestError {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredManifest {
     v: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     empty_directories: Vec<String>,
@@ -130,14 +130,14 @@ impl Manifest {
 
     /// The manifest as an object.
     pub fn to_object(&self) -> Object {
-        let mut stored = Stored { v: VERSION, modes: self.modes, ..Stored::default() };
+        let mut stored = StoredManifest { v: VERSION, modes: self.modes, ..StoredManifest::default() };
         for path in &self.empty_directories {
             match str::from_utf8(path) {
                 Ok(text) => stored.empty_directories.push(text.to_owned()),
                 Err(_) => stored.empty_directories_encoded.push(encode(path)),
             }
         }
-        for (path, Refused { mode, object }) in &self.refused {
+        for (path, RefusedEntry { mode, object }) in &self.refused {
             let entry = |path| StoredRefused { path, mode: mode.as_str().to_owned(), object: *object };
             match str::from_utf8(path) {
                 Ok(text) => stored.refused.push(entry(text.to_owned())),
@@ -165,7 +165,7 @@ impl Manifest {
         if version != VERSION {
             return Err(ManifestError::Version { version });
         }
-        let stored: Stored = serde_json::from_slice(bytes).map_err(ManifestError::Json)?;
+        let stored: StoredManifest = serde_json::from_slice(bytes).map_err(ManifestError::Json)?;
         let mut manifest = Self { modes: stored.modes, ..Self::default() };
         manifest.read(stored.empty_directories, stored.refused, plain)?;
         manifest.read(stored.empty_directories_encoded, stored.refused_encoded, encoded)?;
@@ -187,7 +187,7 @@ impl Manifest {
         for StoredRefused { path, mode, object } in refused {
             let mode = TreeMode::parse(mode.as_bytes())
                 .ok_or_else(|| ManifestError::Mode { mode: mode.chars().take(20).collect() })?;
-            self.refused.insert(read(path)?, Refused { mode, object });
+            self.refused.insert(read(path)?, RefusedEntry { mode, object });
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(empty.id().to_string(), "5f8b795830acbab5961c1a28c76a7916c9631493");
 
         let object = Object::blob(*b"hello\n").id();
-        let refused = |mode| Refused { mode, object };
+        let refused = |mode| RefusedEntry { mode, object };
         let mut manifest = Manifest {
             empty_directories: [b"b".to_vec(), b"a/c".to_vec(), b"a-b".to_vec()].into(),
             refused: [(b"s/.git".to_vec(), refused(TreeMode::Directory))].into(),

@@ -15,10 +15,10 @@ mod tree;
 
 pub use diff::diff;
 pub use git_names::{git_refuses, is_attributes, is_modules};
-pub use manifest::{Manifest, ManifestError, Refused};
+pub use manifest::{Manifest, ManifestError, RefusedEntry};
 pub use modes::Modes;
 pub use reach::check_complete;
-pub use stored::{Contents, Folder, Item, MAX_DEPTH, Overlay, Root, read_at};
+pub use stored::{DirectoryHandle, MAX_DEPTH, Overlay, Root, StoredDirectory, StoredItem, read_at};
 pub use tree::{
     TreeBuilder, TreeEntry, TreeError, TreeMode, decode_tree, empty_tree, encode_tree, load_tree, tree_object,
 };

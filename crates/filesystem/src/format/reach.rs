@@ -6,7 +6,7 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
-use super::{Manifest, Refused, TreeMode, fetch, load_tree, modes};
+use super::{Manifest, RefusedEntry, TreeMode, fetch, load_tree, modes};
 
 /// Adds the ids of all objects below a root to `seen`, and does not enter trees that are in it already.
 ///
@@ -19,7 +19,7 @@ fn reachable(
     let mut trees = vec![root.tree];
     if seen.insert(root.manifest) {
         let manifest = Manifest::load(objects, root.manifest)?;
-        for Refused { mode, object: id } in manifest.refused.values() {
+        for RefusedEntry { mode, object: id } in manifest.refused.values() {
             match mode {
                 TreeMode::Directory => trees.push(*id),
                 TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(*id)),

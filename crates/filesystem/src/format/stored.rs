@@ -9,7 +9,7 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
-use super::manifest::{Manifest, Refused};
+use super::manifest::{Manifest, RefusedEntry};
 use super::modes::Modes;
 use super::names::Name;
 use super::{TreeMode, damaged, empty_tree, fetch, load_tree};
@@ -21,7 +21,7 @@ pub const MAX_DEPTH: usize = 128;
 /// What a manifest says of paths, by directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overlay {
-    refused: Option<Refused>,
+    refused: Option<RefusedEntry>,
     below: BTreeMap<Name, Overlay>,
 }
 
@@ -56,7 +56,7 @@ impl Overlay {
 
 /// A stored directory that is not read yet. Equal ones hold the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Folder<'a> {
+pub struct DirectoryHandle<'a> {
     /// What git holds of it; none if that is nothing.
     pub tree: Option<ObjectId>,
     /// The exact modes in it and below.
@@ -67,16 +67,16 @@ pub struct Folder<'a> {
 
 /// A directory's entries, with its own mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contents<'a> {
+pub struct StoredDirectory<'a> {
     /// The directory's own mode.
     pub mode: u32,
     /// What it holds.
-    pub entries: BTreeMap<Name, Item<'a>>,
+    pub entries: BTreeMap<Name, StoredItem<'a>>,
 }
 
 /// Something in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Item<'a> {
+pub enum StoredItem<'a> {
     /// A file.
     File {
         /// Its content.
@@ -90,7 +90,7 @@ pub enum Item<'a> {
         id: ObjectId,
     },
     /// A directory.
-    Directory(Folder<'a>),
+    Directory(DirectoryHandle<'a>),
 }
 
 /// A root with its manifest read.
@@ -109,30 +109,35 @@ impl Root {
     }
 
     /// The directory that the root is.
-    pub fn folder(&self) -> Folder<'_> {
+    pub fn folder(&self) -> DirectoryHandle<'_> {
         let tree = Some(self.tree).filter(|tree| *tree != empty_tree().id());
-        Folder { tree, modes: self.modes, overlay: Some(&self.overlay).filter(|overlay| !overlay.is_empty()) }
+        DirectoryHandle {
+            tree,
+            modes: self.modes,
+            overlay: Some(&self.overlay).filter(|overlay| !overlay.is_empty()),
+        }
     }
 }
 
-impl<'a> Folder<'a> {
+impl<'a> DirectoryHandle<'a> {
     /// Reads the directory.
-    pub fn load(self, objects: &dyn Objects) -> Result<Contents<'a>, WorkspaceError> {
+    pub fn load(self, objects: &dyn Objects) -> Result<StoredDirectory<'a>, WorkspaceError> {
         let modes = self.modes.map(|id| Modes::load(objects, id)).transpose()?.unwrap_or_default();
         let mut entries = BTreeMap::new();
         let mut add = |name: Name, mode: TreeMode, id: ObjectId| {
             let overlay =
                 self.overlay.and_then(|overlay| overlay.child(&name)).filter(|overlay| !overlay.is_empty());
             let item = match mode {
-                TreeMode::Directory => Item::Directory(Folder {
+                TreeMode::Directory => StoredItem::Directory(DirectoryHandle {
                     tree: Some(id),
                     modes: modes.below.get(&name).copied(),
                     overlay,
                 }),
-                TreeMode::Link => Item::Link { id },
-                TreeMode::File | TreeMode::Executable => {
-                    Item::File { id, mode: modes.files.get(&name).copied().unwrap_or(mode.permissions()) }
-                }
+                TreeMode::Link => StoredItem::Link { id },
+                TreeMode::File | TreeMode::Executable => StoredItem::File {
+                    id,
+                    mode: modes.files.get(&name).copied().unwrap_or(mode.permissions()),
+                },
             };
             match overlay {
                 // What holds something is a directory.
@@ -146,21 +151,21 @@ impl<'a> Folder<'a> {
             add(entry.name.into(), entry.mode, entry.object)?;
         }
         for (name, overlay) in self.overlay.iter().flat_map(|overlay| &overlay.below) {
-            if let Some(Refused { mode, object: id }) = overlay.refused
+            if let Some(RefusedEntry { mode, object: id }) = overlay.refused
                 && !add(name.clone(), mode, id)?
             {
                 return Err(damaged(id, "what is refused stands in the tree too"));
             }
         }
         for (name, overlay) in self.overlay.iter().flat_map(|overlay| &overlay.below) {
-            let empty = Folder {
+            let empty = DirectoryHandle {
                 tree: None,
                 modes: modes.below.get(name).copied(),
                 overlay: Some(overlay).filter(|overlay| !overlay.is_empty()),
             };
-            entries.entry(name.clone()).or_insert(Item::Directory(empty));
+            entries.entry(name.clone()).or_insert(StoredItem::Directory(empty));
         }
-        Ok(Contents { mode: modes.own.unwrap_or(TreeMode::Directory.permissions()), entries })
+        Ok(StoredDirectory { mode: modes.own.unwrap_or(TreeMode::Directory.permissions()), entries })
     }
 }
 
@@ -176,8 +181,8 @@ pub fn read_at(
     while let Some(name) = names.next() {
         let contents = folder.load(objects)?;
         match (contents.entries.get(name), names.peek()) {
-            (Some(Item::Directory(below)), Some(_)) => folder = *below,
-            (Some(Item::File { id, .. } | Item::Link { id }), None) => {
+            (Some(StoredItem::Directory(below)), Some(_)) => folder = *below,
+            (Some(StoredItem::File { id, .. } | StoredItem::Link { id }), None) => {
                 return fetch(objects, *id, ObjectKind::Blob).map(Some);
             }
             _ => return Ok(None),

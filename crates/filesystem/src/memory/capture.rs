@@ -10,8 +10,8 @@ use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
 use super::MemoryFiles;
-use super::node::{Directory, Node, Summary};
-use crate::format::{Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object};
+use super::node::{Directory, FileNode, Summary};
+use crate::format::{Manifest, RefusedEntry, TreeEntry, TreeMode, git_refuses, tree_object};
 
 /// The objects below a root that are not stored yet, as they are found.
 pub(super) struct Capture<'a> {
@@ -87,8 +87,8 @@ impl<'a> Capture<'a> {
         for (name, node) in directory.iter() {
             match node {
                 _ if is_refused(name, node) => {}
-                Node::File(file) => drop(self.give(file.blob().clone())?),
-                Node::Directory(below) => self.ordinary(below)?,
+                FileNode::File(file) => drop(self.give(file.blob().clone())?),
+                FileNode::Directory(below) => self.ordinary(below)?,
             }
         }
         self.give(tree_of(&ordinary_entries(directory).0))?;
@@ -108,31 +108,31 @@ impl<'a> Capture<'a> {
                         self.manifest.refused.insert(path.into_bytes(), refused);
                     }
                 }
-                Node::File(_) => {}
-                Node::Directory(below) if below.is_empty() => {
+                FileNode::File(_) => {}
+                FileNode::Directory(below) if below.is_empty() => {
                     self.manifest.empty_directories.insert(path.into_bytes());
                 }
-                Node::Directory(below) => self.exceptions(below, &path)?,
+                FileNode::Directory(below) => self.exceptions(below, &path)?,
             }
         }
         Ok(())
     }
 
     /// Gives something with all that is below it, whatever it is called.
-    fn refused(&mut self, node: &Node, path: &str) -> Result<Option<Refused>, WorkspaceError> {
+    fn refused(&mut self, node: &FileNode, path: &str) -> Result<Option<RefusedEntry>, WorkspaceError> {
         let directory = match node {
-            Node::File(file) => {
+            FileNode::File(file) => {
                 let object = self.give(file.blob().clone())?;
-                return Ok(Some(Refused { mode: file.mode(), object }));
+                return Ok(Some(RefusedEntry { mode: file.mode(), object }));
             }
-            Node::Directory(directory) => directory,
+            FileNode::Directory(directory) => directory,
         };
         if directory.is_empty() {
             self.manifest.empty_directories.insert(path.as_bytes().to_vec());
         }
         let mut entries = Vec::new();
         for (name, node) in directory.iter() {
-            if let Some(Refused { mode, object }) = self.refused(node, &super::joined(path, name))? {
+            if let Some(RefusedEntry { mode, object }) = self.refused(node, &super::joined(path, name))? {
                 entries.push(TreeEntry { name: name.as_bytes().to_vec(), mode, object });
             }
         }
@@ -140,7 +140,7 @@ impl<'a> Capture<'a> {
             return Ok(None);
         }
         let object = self.give(tree_of(&entries))?;
-        Ok(Some(Refused { mode: TreeMode::Directory, object }))
+        Ok(Some(RefusedEntry { mode: TreeMode::Directory, object }))
     }
 }
 
@@ -159,8 +159,8 @@ fn ordinary_entries(directory: &Directory) -> (Vec<TreeEntry>, bool) {
     for (name, node) in directory.iter() {
         let (mode, object) = match node {
             _ if is_refused(name, node) => (TreeMode::File, None),
-            Node::File(file) => (file.mode(), Some(file.blob().id())),
-            Node::Directory(below) => {
+            FileNode::File(file) => (file.mode(), Some(file.blob().id())),
+            FileNode::Directory(below) => {
                 let summary = summary(below);
                 exceptional |= summary.exceptional;
                 (TreeMode::Directory, summary.tree)
@@ -174,10 +174,10 @@ fn ordinary_entries(directory: &Directory) -> (Vec<TreeEntry>, bool) {
     (entries, exceptional)
 }
 
-fn is_refused(name: &str, node: &Node) -> bool {
+fn is_refused(name: &str, node: &FileNode) -> bool {
     let mode = match node {
-        Node::File(file) => file.mode(),
-        Node::Directory(_) => TreeMode::Directory,
+        FileNode::File(file) => file.mode(),
+        FileNode::Directory(_) => TreeMode::Directory,
     };
     git_refuses(name.as_bytes(), mode)
 }

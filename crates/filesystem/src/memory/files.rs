@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::node::{Directory, Found, Node};
+use super::node::{Directory, FileNode, Lookup};
 use crate::FilePath;
 
 /// Files in memory at one moment. Cloning shares everything, and nobody can change what was cloned.
@@ -24,7 +24,7 @@ impl MemoryFiles {
     }
 
     pub(super) fn from_root(root: Arc<Directory>) -> Self {
-        let (files, bytes) = Node::Directory(root.clone()).size();
+        let (files, bytes) = FileNode::Directory(root.clone()).size();
         Self { root, files, bytes }
     }
 
@@ -46,17 +46,17 @@ impl MemoryFiles {
     /// The content of a file.
     pub fn get(&self, path: &FilePath) -> Option<&Arc<[u8]>> {
         match self.find(path) {
-            Found::File(file) => Some(&file.bytes),
-            Found::Directory(_) | Found::Nothing | Found::BelowFile => None,
+            Lookup::File(file) => Some(&file.bytes),
+            Lookup::Directory(_) | Lookup::Nothing | Lookup::BelowFile => None,
         }
     }
 
-    pub(super) fn find(&self, path: &FilePath) -> Found<'_> {
+    pub(super) fn find(&self, path: &FilePath) -> Lookup<'_> {
         self.root.find(path)
     }
 
     /// See [`Directory::put`].
-    pub(super) fn put(&mut self, path: &FilePath, node: Node) {
+    pub(super) fn put(&mut self, path: &FilePath, node: FileNode) {
         let (files, bytes) = node.size();
         let before = self.root.put(path, node);
         self.files += files;
@@ -64,32 +64,32 @@ impl MemoryFiles {
         self.leave(before.as_ref());
     }
 
-    pub(super) fn take(&mut self, path: &FilePath) -> Option<Node> {
+    pub(super) fn take(&mut self, path: &FilePath) -> Option<FileNode> {
         let node = self.root.take(path);
         self.leave(node.as_ref());
         node
     }
 
-    fn leave(&mut self, node: Option<&Node>) {
-        let (files, bytes) = node.map_or((0, 0), Node::size);
+    fn leave(&mut self, node: Option<&FileNode>) {
+        let (files, bytes) = node.map_or((0, 0), FileNode::size);
         self.files -= files;
         self.bytes -= bytes;
     }
 
     /// Every file and every empty directory, in order of their paths' segments.
-    pub(super) fn leaves(&self) -> Vec<(String, Node)> {
+    pub(super) fn leaves(&self) -> Vec<(String, FileNode)> {
         let mut leaves = Vec::new();
-        let mut open = vec![(String::new(), Node::Directory(self.root.clone()))];
+        let mut open = vec![(String::new(), FileNode::Directory(self.root.clone()))];
         while let Some((path, node)) = open.pop() {
             match &node {
-                Node::Directory(directory) if path.is_empty() || !directory.is_empty() => {
+                FileNode::Directory(directory) if path.is_empty() || !directory.is_empty() => {
                     let below: Vec<_> = directory
                         .iter()
                         .map(|(name, node)| (super::joined(&path, name), node.clone()))
                         .collect();
                     open.extend(below.into_iter().rev());
                 }
-                Node::Directory(_) | Node::File(_) => leaves.push((path, node)),
+                FileNode::Directory(_) | FileNode::File(_) => leaves.push((path, node)),
             }
         }
         leaves
@@ -108,8 +108,8 @@ impl fmt::Debug for MemoryFiles {
         let mut map = formatter.debug_map();
         for (path, node) in self.leaves() {
             match node {
-                Node::File(file) => map.entry(&path, &format_args!("{} bytes", file.bytes.len())),
-                Node::Directory(_) => map.entry(&path, &format_args!("empty directory")),
+                FileNode::File(file) => map.entry(&path, &format_args!("{} bytes", file.bytes.len())),
+                FileNode::Directory(_) => map.entry(&path, &format_args!("empty directory")),
             };
         }
         map.finish()

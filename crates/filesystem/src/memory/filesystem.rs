@@ -6,7 +6,7 @@ use backstitch_core::ports::{Access, FilesystemError, FilesystemLimits};
 use backstitch_core::time::{Clock, Timestamp};
 
 use super::MemoryFiles;
-use super::node::{File, Found, Node};
+use super::node::{File, FileNode, Lookup};
 use crate::FilePath;
 
 /// Files in memory.
@@ -99,7 +99,7 @@ impl MemoryFilesystem {
         let mut files = self.lock();
         let file = found_file(files.find(path), path)?;
         let changed = File::new(file.bytes.clone(), executable, self.now());
-        files.put(path, Node::File(Arc::new(changed)));
+        files.put(path, FileNode::File(Arc::new(changed)));
         Ok(())
     }
 
@@ -134,11 +134,11 @@ impl MemoryFilesystem {
     }
 }
 
-pub(super) fn found_file<'a>(found: Found<'a>, path: &FilePath) -> Result<&'a Arc<File>, FilesystemError> {
+pub(super) fn found_file<'a>(found: Lookup<'a>, path: &FilePath) -> Result<&'a Arc<File>, FilesystemError> {
     match found {
-        Found::File(file) => Ok(file),
-        Found::Directory(_) => Err(FilesystemError::IsDirectory { path: path.to_string() }),
-        Found::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
-        Found::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
+        Lookup::File(file) => Ok(file),
+        Lookup::Directory(_) => Err(FilesystemError::IsDirectory { path: path.to_string() }),
+        Lookup::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
+        Lookup::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
     }
 }

@@ -15,7 +15,7 @@ use crate::format::TreeMode;
 
 /// A file or a directory.
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub(super) enum FileNode {
     File(Arc<File>),
     Directory(Arc<Directory>),
 }
@@ -32,7 +32,7 @@ pub(super) struct File {
 /// A directory.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
-    entries: OrdMap<Arc<str>, Node>,
+    entries: OrdMap<Arc<str>, FileNode>,
     summary: OnceLock<Summary>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Summary {
 
 /// What is at a path.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Found<'a> {
+pub(super) enum Lookup<'a> {
     File(&'a Arc<File>),
     Directory(&'a Arc<Directory>),
     Nothing,
@@ -88,7 +88,7 @@ impl Clone for Directory {
     }
 }
 
-impl PartialEq for Node {
+impl PartialEq for FileNode {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(left), Self::File(right)) => Arc::ptr_eq(left, right) || left == right,
@@ -110,12 +110,12 @@ impl Directory {
         self.entries.is_empty()
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+    pub(super) fn get(&self, name: &str) -> Option<&FileNode> {
         self.entries.get(name)
     }
 
     /// What it holds, by name.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Node)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &FileNode)> {
         self.entries.iter()
     }
 
@@ -124,17 +124,17 @@ impl Directory {
         *self.summary.get_or_init(find_out)
     }
 
-    pub(super) fn find<'a>(self: &'a Arc<Self>, path: &FilePath) -> Found<'a> {
-        let mut found = Found::Directory(self);
+    pub(super) fn find<'a>(self: &'a Arc<Self>, path: &FilePath) -> Lookup<'a> {
+        let mut found = Lookup::Directory(self);
         for segment in path.segments() {
             found = match found {
-                Found::Directory(directory) => match directory.get(segment) {
-                    Some(Node::File(file)) => Found::File(file),
-                    Some(Node::Directory(below)) => Found::Directory(below),
-                    None => Found::Nothing,
+                Lookup::Directory(directory) => match directory.get(segment) {
+                    Some(FileNode::File(file)) => Lookup::File(file),
+                    Some(FileNode::Directory(below)) => Lookup::Directory(below),
+                    None => Lookup::Nothing,
                 },
-                Found::File(_) | Found::BelowFile => return Found::BelowFile,
-                Found::Nothing => return Found::Nothing,
+                Lookup::File(_) | Lookup::BelowFile => return Lookup::BelowFile,
+                Lookup::Nothing => return Lookup::Nothing,
             };
         }
         found
@@ -142,50 +142,50 @@ impl Directory {
 
     /// Puts a node at a path, making the directories above it. Gives what was there. Nothing above may be a file, and the
     /// path may not be the root.
-    pub(super) fn put(self: &mut Arc<Self>, path: &FilePath, node: Node) -> Option<Node> {
+    pub(super) fn put(self: &mut Arc<Self>, path: &FilePath, node: FileNode) -> Option<FileNode> {
         let mut segments: Vec<&str> = path.segments().collect();
         let name = segments.pop().expect("invariant: nothing is put at the root");
         let mut directory = self.entries_mut();
         for segment in segments {
             if directory.get(segment).is_none() {
-                directory.insert(segment.into(), Node::Directory(Arc::default()));
+                directory.insert(segment.into(), FileNode::Directory(Arc::default()));
             }
             directory = match directory.get_mut(segment) {
-                Some(Node::Directory(below)) => below.entries_mut(),
-                Some(Node::File(_)) | None => unreachable!("invariant: nothing is put below a file"),
+                Some(FileNode::Directory(below)) => below.entries_mut(),
+                Some(FileNode::File(_)) | None => unreachable!("invariant: nothing is put below a file"),
             };
         }
         directory.insert(name.into(), node)
     }
 
     /// Takes away what is at a path.
-    pub(super) fn take(self: &mut Arc<Self>, path: &FilePath) -> Option<Node> {
+    pub(super) fn take(self: &mut Arc<Self>, path: &FilePath) -> Option<FileNode> {
         let mut segments: Vec<&str> = path.segments().collect();
         let name = segments.pop()?;
         let mut directory = self.entries_mut();
         for segment in segments {
             directory = match directory.get_mut(segment)? {
-                Node::Directory(below) => below.entries_mut(),
-                Node::File(_) => return None,
+                FileNode::Directory(below) => below.entries_mut(),
+                FileNode::File(_) => return None,
             };
         }
         directory.remove(name)
     }
 
-    fn entries_mut(self: &mut Arc<Self>) -> &mut OrdMap<Arc<str>, Node> {
+    fn entries_mut(self: &mut Arc<Self>) -> &mut OrdMap<Arc<str>, FileNode> {
         let directory = Arc::make_mut(self);
         directory.summary = OnceLock::new();
         &mut directory.entries
     }
 }
 
-impl FromIterator<(Arc<str>, Node)> for Directory {
-    fn from_iter<I: IntoIterator<Item = (Arc<str>, Node)>>(entries: I) -> Self {
+impl FromIterator<(Arc<str>, FileNode)> for Directory {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, FileNode)>>(entries: I) -> Self {
         Self { entries: entries.into_iter().collect(), summary: OnceLock::new() }
     }
 }
 
-impl Node {
+impl FileNode {
     /// How many files are here and below, and how many bytes they have.
     pub(super) fn size(&self) -> (usize, u64) {
         match self {

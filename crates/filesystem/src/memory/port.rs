@@ -9,7 +9,7 @@ use backstitch_core::ports::{
 
 use super::MemoryFilesystem;
 use super::filesystem::found_file;
-use super::node::{File, Found, Node};
+use super::node::{File, FileNode, Lookup};
 use crate::{FilePath, InvalidPath};
 
 impl Filesystem for MemoryFilesystem {
@@ -24,17 +24,17 @@ impl Filesystem for MemoryFilesystem {
     fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError> {
         self.check(path)?;
         match self.lock().find(path) {
-            Found::File(file) => Ok(Stat {
+            Lookup::File(file) => Ok(Stat {
                 kind: FileKind::File,
                 bytes: file.bytes.len() as u64,
                 executable: file.executable,
                 modified: file.modified,
             }),
-            Found::Directory(_) => {
+            Lookup::Directory(_) => {
                 Ok(Stat { kind: FileKind::Directory, bytes: 0, executable: false, modified: None })
             }
-            Found::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
-            Found::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
+            Lookup::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
+            Lookup::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
         }
     }
 
@@ -51,13 +51,13 @@ impl Filesystem for MemoryFilesystem {
         self.check_write(path)?;
         let mut files = self.lock();
         let before = match (files.find(path), mode) {
-            (Found::File(_) | Found::Directory(_), WriteMode::Create) if !path.is_root() => {
+            (Lookup::File(_) | Lookup::Directory(_), WriteMode::Create) if !path.is_root() => {
                 return Err(FilesystemError::Exists { path: path.to_string() });
             }
-            (Found::Directory(_), _) => return Err(FilesystemError::IsDirectory { path: path.to_string() }),
-            (Found::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
-            (Found::File(file), _) => Some(file.clone()),
-            (Found::Nothing, _) => None,
+            (Lookup::Directory(_), _) => return Err(FilesystemError::IsDirectory { path: path.to_string() }),
+            (Lookup::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
+            (Lookup::File(file), _) => Some(file.clone()),
+            (Lookup::Nothing, _) => None,
         };
         let kept: &[u8] = match (&before, mode) {
             (Some(file), WriteMode::Append) => &file.bytes,
@@ -68,7 +68,7 @@ impl Filesystem for MemoryFilesystem {
         self.check_size(path, length, files.bytes() - replaced + length)?;
         let executable = before.as_ref().is_some_and(|file| file.executable);
         let file = File::new([kept, bytes].concat().into(), executable, self.now());
-        files.put(path, Node::File(Arc::new(file)));
+        files.put(path, FileNode::File(Arc::new(file)));
         Ok(())
     }
 
@@ -76,9 +76,9 @@ impl Filesystem for MemoryFilesystem {
         self.check(path)?;
         let files = self.lock();
         let directory = match files.find(path) {
-            Found::Directory(directory) => directory.clone(),
-            Found::Nothing => return Err(FilesystemError::NotFound { path: path.to_string() }),
-            Found::File(_) | Found::BelowFile => {
+            Lookup::Directory(directory) => directory.clone(),
+            Lookup::Nothing => return Err(FilesystemError::NotFound { path: path.to_string() }),
+            Lookup::File(_) | Lookup::BelowFile => {
                 return Err(FilesystemError::NotDirectory { path: path.to_string() });
             }
         };
@@ -86,10 +86,12 @@ impl Filesystem for MemoryFilesystem {
         Ok(directory
             .iter()
             .map(|(name, node)| match node {
-                Node::File(file) => {
+                FileNode::File(file) => {
                     Entry { name: name.to_string(), kind: FileKind::File, bytes: file.bytes.len() as u64 }
                 }
-                Node::Directory(_) => Entry { name: name.to_string(), kind: FileKind::Directory, bytes: 0 },
+                FileNode::Directory(_) => {
+                    Entry { name: name.to_string(), kind: FileKind::Directory, bytes: 0 }
+                }
             })
             .collect())
     }
@@ -101,12 +103,12 @@ impl Filesystem for MemoryFilesystem {
         }
         let mut files = self.lock();
         match (files.find(path), recursion) {
-            (Found::Nothing, _) => return Err(FilesystemError::NotFound { path: path.to_string() }),
-            (Found::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
-            (Found::Directory(directory), Recursion::None) if !directory.is_empty() => {
+            (Lookup::Nothing, _) => return Err(FilesystemError::NotFound { path: path.to_string() }),
+            (Lookup::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
+            (Lookup::Directory(directory), Recursion::None) if !directory.is_empty() => {
                 return Err(FilesystemError::NotEmpty { path: path.to_string() });
             }
-            (Found::File(_) | Found::Directory(_), Recursion::None | Recursion::All) => {}
+            (Lookup::File(_) | Lookup::Directory(_), Recursion::None | Recursion::All) => {}
         }
         files.take(path);
         Ok(())
@@ -116,10 +118,10 @@ impl Filesystem for MemoryFilesystem {
         self.check_write(path)?;
         let mut files = self.lock();
         match files.find(path) {
-            Found::Directory(_) => {}
-            Found::Nothing => files.put(path, Node::Directory(Arc::default())),
-            Found::File(_) => return Err(FilesystemError::Exists { path: path.to_string() }),
-            Found::BelowFile => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
+            Lookup::Directory(_) => {}
+            Lookup::Nothing => files.put(path, FileNode::Directory(Arc::default())),
+            Lookup::File(_) => return Err(FilesystemError::Exists { path: path.to_string() }),
+            Lookup::BelowFile => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
         }
         Ok(())
     }
@@ -132,18 +134,18 @@ impl Filesystem for MemoryFilesystem {
         };
         let mut files = self.lock();
         let node = match files.find(from) {
-            Found::File(file) => Node::File(file.clone()),
-            Found::Directory(directory) => Node::Directory(directory.clone()),
-            Found::Nothing => return Err(FilesystemError::NotFound { path: from.to_string() }),
-            Found::BelowFile => return Err(FilesystemError::NotDirectory { path: from.to_string() }),
+            Lookup::File(file) => FileNode::File(file.clone()),
+            Lookup::Directory(directory) => FileNode::Directory(directory.clone()),
+            Lookup::Nothing => return Err(FilesystemError::NotFound { path: from.to_string() }),
+            Lookup::BelowFile => return Err(FilesystemError::NotDirectory { path: from.to_string() }),
         };
         match (files.find(to), files.find(&above)) {
-            (Found::File(_) | Found::Directory(_), _) => {
+            (Lookup::File(_) | Lookup::Directory(_), _) => {
                 return Err(FilesystemError::Exists { path: to.to_string() });
             }
-            (Found::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: to.to_string() }),
-            (Found::Nothing, Found::Directory(_)) => {}
-            (Found::Nothing, _) => return Err(FilesystemError::NotFound { path: above.to_string() }),
+            (Lookup::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: to.to_string() }),
+            (Lookup::Nothing, Lookup::Directory(_)) => {}
+            (Lookup::Nothing, _) => return Err(FilesystemError::NotFound { path: above.to_string() }),
         }
         if to.is_below(from) {
             let source =

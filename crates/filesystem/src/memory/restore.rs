@@ -10,11 +10,11 @@ use backstitch_core::ports::{FilesystemLimits, Objects, WorkspaceError};
 use backstitch_core::time::Timestamp;
 
 use super::capture::{root_of, summary};
-use super::node::{Directory, File, Found, Node};
+use super::node::{Directory, File, FileNode, Lookup};
 use super::{MemoryFiles, joined};
 use crate::FilePath;
 use crate::format::names::shown;
-use crate::format::{Manifest, Refused, TreeMode, damaged, fetch, git_refuses, load_tree};
+use crate::format::{Manifest, RefusedEntry, TreeMode, damaged, fetch, git_refuses, load_tree};
 
 /// A tree can name the same directory often, so a small object can stand for more files than there is memory.
 const MOST_ENTRIES: usize = 256 * 1024;
@@ -43,14 +43,14 @@ impl Restore<'_> {
             let reason = "there are no exact modes in memory".to_owned();
             return Err(WorkspaceError::Blocked { path: shown(b""), reason });
         }
-        for (path, Refused { mode, object }) in &manifest.refused {
+        for (path, RefusedEntry { mode, object }) in &manifest.refused {
             let path = self.free(&files, root, path)?;
             let node = self.node(*mode, *object, path.as_str(), None)?;
             files.put(&path, node);
         }
         for path in &manifest.empty_directories {
             let path = self.free(&files, root, path)?;
-            files.put(&path, Node::Directory(Arc::default()));
+            files.put(&path, FileNode::Directory(Arc::default()));
         }
         // What is shared with the present files was not counted on the way.
         self.check("all files", files.bytes(), self.total_bytes)?;
@@ -75,7 +75,7 @@ impl Restore<'_> {
         let text =
             str::from_utf8(path).map_err(|_| blocked("a name in memory is text, and this one is not"))?;
         let parsed = FilePath::within(text, self.limits).map_err(|error| blocked(error.reason))?;
-        match !parsed.is_root() && parsed.as_str() == text && matches!(files.find(&parsed), Found::Nothing) {
+        match !parsed.is_root() && parsed.as_str() == text && matches!(files.find(&parsed), Lookup::Nothing) {
             true => Ok(parsed),
             false => Err(damaged(root.manifest, format!("{} cannot be there", shown(path)))),
         }
@@ -93,7 +93,7 @@ impl Restore<'_> {
                 return Ok(present.clone());
             }
         }
-        let mut nodes: Vec<(Arc<str>, Node)> = Vec::new();
+        let mut nodes: Vec<(Arc<str>, FileNode)> = Vec::new();
         for entry in load_tree(self.objects, tree)? {
             let name = str::from_utf8(&entry.name).map_err(|_| WorkspaceError::Blocked {
                 path: joined(path, &String::from_utf8_lossy(&entry.name)),
@@ -115,8 +115,8 @@ impl Restore<'_> {
         mode: TreeMode,
         object: ObjectId,
         path: &str,
-        present: Option<&Node>,
-    ) -> Result<Node, WorkspaceError> {
+        present: Option<&FileNode>,
+    ) -> Result<FileNode, WorkspaceError> {
         self.entries += 1;
         if self.entries > MOST_ENTRIES {
             let reason = format!("there are more than {MOST_ENTRIES} files and directories");
@@ -130,10 +130,10 @@ impl Restore<'_> {
         let executable = match mode {
             TreeMode::Directory => {
                 let present = match present {
-                    Some(Node::Directory(directory)) => Some(directory),
-                    Some(Node::File(_)) | None => None,
+                    Some(FileNode::Directory(directory)) => Some(directory),
+                    Some(FileNode::File(_)) | None => None,
                 };
-                return Ok(Node::Directory(self.directory(object, path, present)?));
+                return Ok(FileNode::Directory(self.directory(object, path, present)?));
             }
             TreeMode::Link => {
                 let reason = "there are no links in memory".to_owned();
@@ -143,8 +143,8 @@ impl Restore<'_> {
             TreeMode::File => false,
         };
         let same = match present {
-            Some(Node::File(file)) if file.blob().id() == object => Some(file),
-            Some(Node::File(_) | Node::Directory(_)) | None => None,
+            Some(FileNode::File(file)) if file.blob().id() == object => Some(file),
+            Some(FileNode::File(_) | FileNode::Directory(_)) | None => None,
         };
         let file = match same {
             Some(file) if file.executable == executable => file.clone(),
@@ -155,7 +155,7 @@ impl Restore<'_> {
             }
         };
         self.count(path, file.bytes.len() as u64)?;
-        Ok(Node::File(file))
+        Ok(FileNode::File(file))
     }
 
     fn count(&mut self, path: &str, bytes: u64) -> Result<(), WorkspaceError> {

@@ -19,7 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::MemoryFiles;
-use super::node::{File, Found, Node};
+use super::node::{File, FileNode, Lookup};
 use crate::{FilePath, InvalidPath};
 
 const VERSION: u64 = 1;
@@ -69,7 +69,7 @@ pub enum LoadError {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredMemoryFiles {
     v: u64,
     files: Vec<StoredFile>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -97,7 +97,7 @@ fn is_false(value: &bool) -> bool {
 impl MemoryFiles {
     /// The files as JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(&Stored::from(self))
+        serde_json::to_string(&StoredMemoryFiles::from(self))
             .expect("invariant: texts and numbers can be written as JSON")
     }
 
@@ -121,18 +121,18 @@ impl MemoryFiles {
         if version != VERSION {
             return Err(LoadError::Version { version });
         }
-        let stored: Stored = serde_json::from_slice(bytes).map_err(LoadError::Json)?;
+        let stored: StoredMemoryFiles = serde_json::from_slice(bytes).map_err(LoadError::Json)?;
         stored.load(super::narrowed(limits))
     }
 }
 
-impl From<&MemoryFiles> for Stored {
+impl From<&MemoryFiles> for StoredMemoryFiles {
     fn from(files: &MemoryFiles) -> Self {
         let mut stored = Self { v: VERSION, files: Vec::new(), empty_directories: Vec::new() };
         for (path, node) in files.leaves() {
             match node {
-                Node::Directory(_) => stored.empty_directories.push(path),
-                Node::File(file) => stored.files.push(StoredFile::new(path, &file)),
+                FileNode::Directory(_) => stored.empty_directories.push(path),
+                FileNode::File(file) => stored.files.push(StoredFile::new(path, &file)),
             }
         }
         stored
@@ -158,7 +158,7 @@ impl StoredFile {
     }
 }
 
-impl Stored {
+impl StoredMemoryFiles {
     fn load(self, limits: FilesystemLimits) -> Result<MemoryFiles, LoadError> {
         if self.v != VERSION {
             return Err(LoadError::Version { version: self.v });
@@ -172,22 +172,22 @@ impl Stored {
                 let (bytes, limit) = (bytes.len() as u64, limits.file_bytes);
                 return Err(LoadError::TooLarge { path: path.to_string(), bytes, limit });
             }
-            place(&mut files, &path, Node::File(Arc::new(File::new(bytes, executable, modified))))?;
+            place(&mut files, &path, FileNode::File(Arc::new(File::new(bytes, executable, modified))))?;
         }
         for path in self.empty_directories {
             let path = FilePath::within(&path, limits)?;
-            place(&mut files, &path, Node::Directory(Arc::default()))?;
+            place(&mut files, &path, FileNode::Directory(Arc::default()))?;
         }
         Ok(files)
     }
 }
 
-fn place(files: &mut MemoryFiles, path: &FilePath, node: Node) -> Result<(), LoadError> {
+fn place(files: &mut MemoryFiles, path: &FilePath, node: FileNode) -> Result<(), LoadError> {
     match (files.find(path), &node) {
-        (Found::Nothing, _) => files.put(path, node),
+        (Lookup::Nothing, _) => files.put(path, node),
         // It is implied by something below it.
-        (Found::Directory(_), Node::Directory(_)) => {}
-        (Found::Directory(_) | Found::File(_) | Found::BelowFile, _) => {
+        (Lookup::Directory(_), FileNode::Directory(_)) => {}
+        (Lookup::Directory(_) | Lookup::File(_) | Lookup::BelowFile, _) => {
             return Err(LoadError::Taken { path: path.to_string() });
         }
     }
@@ -196,13 +196,13 @@ fn place(files: &mut MemoryFiles, path: &FilePath, node: Node) -> Result<(), Loa
 
 impl Serialize for MemoryFiles {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Stored::from(self).serialize(serializer)
+        StoredMemoryFiles::from(self).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for MemoryFiles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let stored = Stored::deserialize(deserializer)?;
+        let stored = StoredMemoryFiles::deserialize(deserializer)?;
         stored.load(FilesystemLimits::default()).map_err(de::Error::custom)
     }
 }

@@ -8,7 +8,7 @@ use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{FileKind, Filesystem, FilesystemError, FilesystemLimits, WriteMode};
 use backstitch_filesystem::format::{TreeEntry, TreeMode, decode_tree, encode_tree, tree_object};
 use backstitch_filesystem::{
-    BinaryFiles, FileOperations as _, FilePath, GrepOptions, LineWindow, MemoryFilesystem, Occurrence,
+    BinaryFiles, EditTarget, FileOperations as _, FilePath, GrepOptions, LineWindow, MemoryFilesystem,
     SearchLimits,
 };
 use proptest::collection::{btree_map, vec};
@@ -44,9 +44,9 @@ fn text_is_read_in_windows() {
 fn edits_replace_one_place_or_all() {
     let filesystem = files(&[("a", "one\ntwo\none\n")]);
     filesystem.set_executable(&path("a"), true).unwrap();
-    let edited = filesystem.edit(&path("a"), "two", "2", Occurrence::Once).unwrap();
+    let edited = filesystem.edit(&path("a"), "two", "2", EditTarget::Once).unwrap();
     assert_eq!((edited.replacements, edited.first_line), (1, 2));
-    let edited = filesystem.edit(&path("a"), "one\n", "", Occurrence::All).unwrap();
+    let edited = filesystem.edit(&path("a"), "one\n", "", EditTarget::All).unwrap();
     assert_eq!((edited.replacements, edited.first_line), (2, 1));
     assert_eq!(filesystem.read_text(&path("a")).unwrap(), "2\n");
     assert!(filesystem.stat(&path("a")).unwrap().executable);
@@ -59,7 +59,7 @@ fn edits_that_do_not_fit_say_what_to_do() {
     let filesystem =
         files(&[("a", text), ("crlf", "a\r\nb\r\n"), ("empty", ""), ("twins", twins), ("aaa", "aaa")]);
     let refused = |at: &str, old: &str, new: &str| {
-        let error = filesystem.edit(&path(at), old, new, Occurrence::Once).unwrap_err();
+        let error = filesystem.edit(&path(at), old, new, EditTarget::Once).unwrap_err();
         assert!(matches!(error, FilesystemError::Edit { .. }), "{error:?}");
         error.to_string()
     };
@@ -117,7 +117,7 @@ fn edits_that_do_not_fit_say_what_to_do() {
     ] {
         assert_eq!(refused(at, old, new), wanted);
     }
-    let result = filesystem.edit(&path("nothing"), "a", "b", Occurrence::Once);
+    let result = filesystem.edit(&path("nothing"), "a", "b", EditTarget::Once);
     assert!(matches!(result, Err(FilesystemError::NotFound { .. })), "{result:?}");
     assert_eq!(filesystem.read_text(&path("a")).unwrap(), text, "nothing changed");
 }
@@ -127,7 +127,7 @@ fn an_edit_that_would_grow_beyond_the_limit_is_refused_before_it_is_made() {
     let limits = FilesystemLimits { file_bytes: 1024 * 1024, ..FilesystemLimits::default() };
     let filesystem = MemoryFilesystem::new().with_limits(limits);
     filesystem.write(&path("a"), &"x".repeat(1024 * 1024), WriteMode::Create).unwrap();
-    let result = filesystem.edit(&path("a"), "x", &"y".repeat(1024 * 1024), Occurrence::All);
+    let result = filesystem.edit(&path("a"), "x", &"y".repeat(1024 * 1024), EditTarget::All);
     assert!(matches!(result, Err(FilesystemError::TooLarge { bytes: 0x100_0000_0000, .. })), "{result:?}");
 }
 

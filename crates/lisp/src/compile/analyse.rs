@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::builtins::{Builtins, INTERNAL, is_internal};
 use super::forms::unsupported;
 use super::names::Names;
-use super::node::{Node, NodeKind, Slot};
+use super::node::{Expr, NodeKind, Slot};
 use super::scope::{Level, is_local, resolve};
 use crate::edn::literal;
 use crate::error::{Error, ErrorKind, Result, did_you_mean};
@@ -17,7 +17,7 @@ use crate::value::{Map, Symbol, Value};
 const DEEPEST: usize = 250;
 
 /// What the names of a program are resolved against.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct NameEnvironment<'a> {
     pub(crate) builtins: &'a Builtins,
     pub(crate) data: &'a Map,
     pub(crate) tools: &'a Tools,
@@ -25,7 +25,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// The state of compiling one program.
 pub(crate) struct Analyser<'a> {
-    pub(crate) around: Surroundings<'a>,
+    pub(crate) around: NameEnvironment<'a>,
     pub(crate) names: Names,
     /// The text of the program; nothing when the library itself is compiled.
     pub(crate) source: Option<Arc<str>>,
@@ -41,7 +41,7 @@ pub(crate) struct Analyser<'a> {
 }
 
 impl<'a> Analyser<'a> {
-    pub(crate) fn new(around: Surroundings<'a>, names: Names, source: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(around: NameEnvironment<'a>, names: Names, source: Option<Arc<str>>) -> Self {
         let (levels, library_code, library_names) = (Vec::new(), Vec::new(), Vec::new());
         let is_stored = false;
         Self { around, names, source, levels, is_stored, library_code, library_names, depth: 0, gensyms: 0 }
@@ -59,7 +59,7 @@ impl<'a> Analyser<'a> {
     }
 
     /// Compiles a form. `tail` says whether its value is the value of the function or loop around it.
-    pub(crate) fn form(&mut self, form: &Form, tail: bool) -> Result<Node> {
+    pub(crate) fn form(&mut self, form: &Form, tail: bool) -> Result<Expr> {
         self.depth += 1;
         if self.depth > DEEPEST {
             self.depth -= 1;
@@ -70,67 +70,67 @@ impl<'a> Analyser<'a> {
         node.map_err(|error| error.at(form.span))
     }
 
-    fn form_inner(&mut self, form: &Form, tail: bool) -> Result<Node> {
+    fn form_inner(&mut self, form: &Form, tail: bool) -> Result<Expr> {
         let span = form.span;
         if let Some(value) = literal(form)? {
-            return Ok(Node::constant(value, span));
+            return Ok(Expr::constant(value, span));
         }
         match &form.kind {
             FormKind::Symbol(name) => self.symbol(name, span),
             FormKind::Vector(items) => {
                 let nodes = self.forms(items)?;
                 if nodes.iter().all(is_constant) {
-                    return Ok(Node::constant(
+                    return Ok(Expr::constant(
                         Value::vector(nodes.into_iter().filter_map(constant).collect()),
                         span,
                     ));
                 }
-                Ok(Node::new(NodeKind::Vector(nodes), span))
+                Ok(Expr::new(NodeKind::Vector(nodes), span))
             }
             FormKind::Map(items) => {
                 let nodes = self.forms(items)?;
                 if nodes.iter().all(is_constant) {
                     let values: Vec<Value> = nodes.into_iter().filter_map(constant).collect();
                     let entries = values.chunks_exact(2).map(|entry| (entry[0].clone(), entry[1].clone()));
-                    return Ok(Node::constant(Value::Map(entries.collect()), span));
+                    return Ok(Expr::constant(Value::Map(entries.collect()), span));
                 }
-                Ok(Node::new(NodeKind::Map(nodes), span))
+                Ok(Expr::new(NodeKind::Map(nodes), span))
             }
             FormKind::Set(items) => {
                 let nodes = self.forms(items)?;
                 if nodes.iter().all(is_constant) {
-                    return Ok(Node::constant(
+                    return Ok(Expr::constant(
                         Value::Set(nodes.into_iter().filter_map(constant).collect()),
                         span,
                     ));
                 }
-                Ok(Node::new(NodeKind::Set(nodes), span))
+                Ok(Expr::new(NodeKind::Set(nodes), span))
             }
-            FormKind::List(items) if items.is_empty() => Ok(Node::constant(Value::list(Vec::new()), span)),
+            FormKind::List(items) if items.is_empty() => Ok(Expr::constant(Value::list(Vec::new()), span)),
             FormKind::List(items) => self.list(items, span, tail),
-            _ => Ok(Node::constant(Value::Nil, span)),
+            _ => Ok(Expr::constant(Value::Nil, span)),
         }
     }
 
     /// Compiles forms none of which is in tail position.
-    pub(crate) fn forms(&mut self, forms: &[Form]) -> Result<Vec<Node>> {
+    pub(crate) fn forms(&mut self, forms: &[Form]) -> Result<Vec<Expr>> {
         forms.iter().map(|form| self.form(form, false)).collect()
     }
 
     /// Compiles a body: the last form is in tail position if the body is.
-    pub(crate) fn body(&mut self, forms: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(crate) fn body(&mut self, forms: &[Form], span: Span, tail: bool) -> Result<Expr> {
         match forms {
-            [] => Ok(Node::constant(Value::Nil, span)),
+            [] => Ok(Expr::constant(Value::Nil, span)),
             [only] => self.form(only, tail),
             [first @ .., last] => {
                 let mut nodes = self.forms(first)?;
                 nodes.push(self.form(last, tail)?);
-                Ok(Node::new(NodeKind::Do(nodes), span))
+                Ok(Expr::new(NodeKind::Do(nodes), span))
             }
         }
     }
 
-    fn list(&mut self, items: &[Form], span: Span, tail: bool) -> Result<Node> {
+    fn list(&mut self, items: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let (head, arguments) = (&items[0], &items[1..]);
         if let Some(name) = head.as_symbol() {
             if let Some(node) = self.special(name, items, span, tail)? {
@@ -143,7 +143,7 @@ impl<'a> Analyser<'a> {
                 && let Some(tool) = self.tool_name(name)
             {
                 let arguments = self.forms(arguments)?;
-                return Ok(Node::new(NodeKind::CallTool(tool, arguments), span));
+                return Ok(Expr::new(NodeKind::CallTool(tool, arguments), span));
             }
         }
         let function = self.form(head, false)?;
@@ -173,9 +173,9 @@ impl<'a> Analyser<'a> {
         exact.into_iter().find(|key| self.around.data.get_exact(key).is_some())
     }
 
-    fn symbol(&mut self, name: &Name, span: Span) -> Result<Node> {
+    fn symbol(&mut self, name: &Name, span: Span) -> Result<Expr> {
         if let Some(kind) = resolve(&mut self.levels, name) {
-            return Ok(Node::new(kind, span));
+            return Ok(Expr::new(kind, span));
         }
         if let Some(namespace) = name.namespace() {
             return self.qualified(namespace, name, span);
@@ -183,32 +183,32 @@ impl<'a> Analyser<'a> {
         let text = name.full();
         if matches!(text, "*1" | "*2" | "*3") {
             let number = self.names.data.number_or_add(text);
-            return Ok(Node::new(NodeKind::Data(number), span));
+            return Ok(Expr::new(NodeKind::Data(number), span));
         }
         if let Some(number) = self.names.globals.number(text) {
-            return Ok(Node::new(NodeKind::Global(number), span));
+            return Ok(Expr::new(NodeKind::Global(number), span));
         }
         if let Some(full) = self.names.referred.get(text).cloned() {
             let full = Name::new(&*full);
             return self.qualified(full.namespace().unwrap_or_default(), &full, span);
         }
         if let Some(value) = self.written_builtin(text) {
-            return Ok(Node::constant(value, span));
+            return Ok(Expr::constant(value, span));
         }
         let tool = self.around.tools.find(text).map(str::to_owned);
         let data = self.data_key(text);
         if self.is_stored && (tool.is_some() == data.is_some()) {
             // It was one of the two when the function was made. What is missing is missed when it is used.
             return Ok(match self.names.data.number(text) {
-                Some(number) => Node::new(NodeKind::Data(number), span),
-                None => Node::constant(Value::Tool(Symbol::new(text)), span),
+                Some(number) => Expr::new(NodeKind::Data(number), span),
+                None => Expr::constant(Value::Tool(Symbol::new(text)), span),
             });
         }
         match (tool, data) {
-            (Some(tool), None) => Ok(Node::constant(Value::Tool(Symbol::new(tool)), span)),
+            (Some(tool), None) => Ok(Expr::constant(Value::Tool(Symbol::new(tool)), span)),
             (None, Some(_)) => {
                 let number = self.names.data.number_or_add(text);
-                Ok(Node::new(NodeKind::Data(number), span))
+                Ok(Expr::new(NodeKind::Data(number), span))
             }
             (Some(tool), Some(_)) => Err(Tools::ambiguous(text, &tool)),
             (None, None) => Err(self.unbound(text)),
@@ -233,17 +233,17 @@ impl<'a> Analyser<'a> {
         self.around.builtins.bare(name).cloned()
     }
 
-    fn qualified(&mut self, namespace: &str, name: &Name, span: Span) -> Result<Node> {
+    fn qualified(&mut self, namespace: &str, name: &Name, span: Span) -> Result<Expr> {
         if self.source.is_none()
             && let Some((_, value)) =
                 self.library_names.iter().rev().find(|(other, _)| **other == *name.full())
         {
-            return Ok(Node::constant(value.clone(), span));
+            return Ok(Expr::constant(value.clone(), span));
         }
         let short = name.name();
         match namespace {
             "user" => match self.names.globals.number(short) {
-                Some(number) => Ok(Node::new(NodeKind::Definition(number), span)),
+                Some(number) => Ok(Expr::new(NodeKind::Definition(number), span)),
                 None => {
                     let error =
                         Error::new(ErrorKind::UnboundVar, format!("`{}` is not defined", name.full()));
@@ -253,11 +253,11 @@ impl<'a> Analyser<'a> {
             },
             "data" => {
                 let number = self.names.data.number_or_add(short);
-                Ok(Node::new(NodeKind::Data(number), span))
+                Ok(Expr::new(NodeKind::Data(number), span))
             }
             "tool" => match self.around.tools.find(short) {
-                Some(tool) => Ok(Node::constant(Value::Tool(Symbol::new(tool)), span)),
-                None if self.is_stored => Ok(Node::constant(Value::Tool(Symbol::new(short)), span)),
+                Some(tool) => Ok(Expr::constant(Value::Tool(Symbol::new(tool)), span)),
+                None if self.is_stored => Ok(Expr::constant(Value::Tool(Symbol::new(short)), span)),
                 None => Err(self.around.tools.unknown(short)),
             },
             _ => {
@@ -270,7 +270,7 @@ impl<'a> Analyser<'a> {
                     _ => self.around.builtins.qualified(namespace, short).cloned(),
                 };
                 match found {
-                    Some(value) => Ok(Node::constant(value, span)),
+                    Some(value) => Ok(Expr::constant(value, span)),
                     None => Err(self.unknown_in(namespace, short)),
                 }
             }
@@ -338,22 +338,22 @@ impl<'a> Analyser<'a> {
     }
 
     /// A call of a function of `clojure.core`, whatever the program has named alike.
-    pub(crate) fn core(&mut self, name: &str, arguments: Vec<Node>, span: Span) -> Node {
+    pub(crate) fn core(&mut self, name: &str, arguments: Vec<Expr>, span: Span) -> Expr {
         let function = self.builtin(name).unwrap_or_else(|| Value::symbol(name));
-        call(Node::constant(function, span), arguments, span)
+        call(Expr::constant(function, span), arguments, span)
     }
 
     /// A local.
-    pub(crate) fn local(slot: Slot, span: Span) -> Node {
-        Node::new(NodeKind::Local { slot, last: false }, span)
+    pub(crate) fn local(slot: Slot, span: Span) -> Expr {
+        Expr::new(NodeKind::Local { slot, last: false }, span)
     }
 }
 
 /// A call; one of a function written in Rust is made without putting it on the stack.
-pub(crate) fn call(function: Node, arguments: Vec<Node>, span: Span) -> Node {
+pub(crate) fn call(function: Expr, arguments: Vec<Expr>, span: Span) -> Expr {
     match function.kind {
-        NodeKind::Constant(Value::Native(native)) => Node::new(NodeKind::CallNative(native, arguments), span),
-        _ => Node::new(NodeKind::Call(Box::new(function), arguments), span),
+        NodeKind::Constant(Value::Native(native)) => Expr::new(NodeKind::CallNative(native, arguments), span),
+        _ => Expr::new(NodeKind::Call(Box::new(function), arguments), span),
     }
 }
 
@@ -369,11 +369,11 @@ fn canonical_is_core(namespace: &str) -> bool {
     super::builtins::canonical_namespace(namespace) == Some("")
 }
 
-fn is_constant(node: &Node) -> bool {
+fn is_constant(node: &Expr) -> bool {
     matches!(&node.kind, NodeKind::Constant(value) if !matches!(value, Value::Native(_) | Value::Closure(_) | Value::Tool(_) | Value::Var(_)))
 }
 
-fn constant(node: Node) -> Option<Value> {
+fn constant(node: Expr) -> Option<Value> {
     match node.kind {
         NodeKind::Constant(value) => Some(value),
         _ => None,

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::analyse::Analyser;
 use super::functions::split_rest;
-use super::node::{Binding, Node, Slot};
+use super::node::{Binding, Expr, Slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::Value;
 
 impl Analyser<'_> {
     /// Binds a pattern to a value.
-    pub(crate) fn bind(&mut self, pattern: &Form, value: Node, bindings: &mut Vec<Binding>) -> Result<()> {
+    pub(crate) fn bind(&mut self, pattern: &Form, value: Expr, bindings: &mut Vec<Binding>) -> Result<()> {
         match &pattern.kind {
             FormKind::Symbol(name) => {
                 let slot = self.level().reserve(1)?;
@@ -48,7 +48,7 @@ impl Analyser<'_> {
     fn bind_vector(
         &mut self,
         items: &[Form],
-        value: Node,
+        value: Expr,
         span: Span,
         bindings: &mut Vec<Binding>,
     ) -> Result<()> {
@@ -81,7 +81,7 @@ impl Analyser<'_> {
     fn bind_map(
         &mut self,
         entries: &[Form],
-        value: Node,
+        value: Expr,
         span: Span,
         bindings: &mut Vec<Binding>,
     ) -> Result<()> {
@@ -133,7 +133,7 @@ impl Analyser<'_> {
                             _ => Value::symbol(full),
                         };
                         let local = Form::symbol(name.name(), item.span);
-                        self.bind_key(&local, slot, Node::constant(key, item.span), &defaults, bindings)?;
+                        self.bind_key(&local, slot, Expr::constant(key, item.span), &defaults, bindings)?;
                     }
                 }
                 other => {
@@ -148,7 +148,7 @@ impl Analyser<'_> {
         &mut self,
         pattern: &Form,
         map: Slot,
-        key: Node,
+        key: Expr,
         defaults: &HashMap<&str, &Form>,
         bindings: &mut Vec<Binding>,
     ) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::code::{Body, Capture, Case, NO_DOC, Op, Proto};
-use super::node::{Binding, FunctionNode, Node, NodeKind, Slot};
+use super::node::{Binding, Expr, FunctionNode, NodeKind, Slot};
 use super::purity::{known_pure, native_is_pure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Native;
@@ -20,7 +20,7 @@ pub(crate) struct Frame {
 }
 
 /// Compiles the body of a function. `entry` is where its `recur` goes.
-pub(crate) fn emit(mut node: Node, frame: Frame) -> Result<Body> {
+pub(crate) fn emit(mut node: Expr, frame: Frame) -> Result<Body> {
     super::liveness::mark(&mut node);
     let mut emitter = Emitter::default();
     emitter.loops.push(0);
@@ -84,7 +84,7 @@ impl Emitter {
         self.constants.len() as u32 - 1
     }
 
-    fn all(&mut self, nodes: Vec<Node>) -> Result<u16> {
+    fn all(&mut self, nodes: Vec<Expr>) -> Result<u16> {
         let count = u16::try_from(nodes.len())
             .ok()
             .filter(|count| *count < u16::MAX)
@@ -95,7 +95,7 @@ impl Emitter {
         Ok(count)
     }
 
-    fn node(&mut self, node: Node) -> Result<()> {
+    fn node(&mut self, node: Expr) -> Result<()> {
         let span = node.span;
         match node.kind {
             NodeKind::Constant(value) => {
@@ -284,7 +284,7 @@ impl Emitter {
         Ok(())
     }
 
-    fn short_circuit(&mut self, nodes: Vec<Node>, jump: Op, span: Span) -> Result<()> {
+    fn short_circuit(&mut self, nodes: Vec<Expr>, jump: Op, span: Span) -> Result<()> {
         let last = nodes.len().saturating_sub(1);
         let mut jumps = Vec::new();
         for (index, node) in nodes.into_iter().enumerate() {
@@ -315,14 +315,14 @@ impl Emitter {
         Ok(())
     }
 
-    fn call_native(&mut self, native: &'static Native, mut arguments: Vec<Node>, span: Span) -> Result<()> {
+    fn call_native(&mut self, native: &'static Native, mut arguments: Vec<Expr>, span: Span) -> Result<()> {
         if !native_is_pure(native, &arguments) {
             self.impure = true;
         }
-        if let [first, Node { kind: NodeKind::Constant(Value::Integer(value)), .. }] = &mut arguments[..]
+        if let [first, Expr { kind: NodeKind::Constant(Value::Integer(value)), .. }] = &mut arguments[..]
             && let Some(op) = with_integer(native.name, *value)
         {
-            let first = std::mem::replace(first, Node { kind: NodeKind::Constant(Value::Nil), span });
+            let first = std::mem::replace(first, Expr { kind: NodeKind::Constant(Value::Nil), span });
             self.node(first)?;
             self.push(op, span);
             return Ok(());
@@ -354,9 +354,9 @@ impl Emitter {
 
     fn attempt(
         &mut self,
-        body: Node,
-        catches: Vec<(Box<str>, Slot, Node)>,
-        finally: Option<(Slot, Slot, Box<Node>)>,
+        body: Expr,
+        catches: Vec<(Box<str>, Slot, Expr)>,
+        finally: Option<(Slot, Slot, Box<Expr>)>,
         span: Span,
     ) -> Result<()> {
         let outer = finally.is_some().then(|| self.push(Op::PushHandler(0), span));

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use super::analyse::Analyser;
 use super::code::{Code, Function, Origin};
 use super::emit::{Frame, emit};
-use super::node::{FunctionNode, Node, NodeKind};
+use super::node::{Expr, FunctionNode, NodeKind};
 use super::scope::{Level, Target};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::Symbol;
 
 /// A function as it is written: its name and its arities, each a parameter vector and a body.
-pub(crate) struct Written<'f> {
+pub(crate) struct FunctionForm<'f> {
     pub(crate) name: Option<Name>,
     pub(crate) arities: Vec<(&'f Form, &'f [Form])>,
     pub(crate) span: Span,
 }
 
-impl<'f> Written<'f> {
+impl<'f> FunctionForm<'f> {
     /// Takes apart what follows the name of a function: `[x] body...` or `([x] body...) ([x y] body...)`.
     pub(crate) fn parse(name: Option<Name>, rest: &'f [Form], span: Span) -> Result<Self> {
         let invalid = |message: &str| Error::new(ErrorKind::InvalidForm, message.to_owned()).at(span);
@@ -47,13 +47,17 @@ impl<'f> Written<'f> {
 
 impl Analyser<'_> {
     /// Compiles a function that may call itself by its name.
-    pub(crate) fn function(&mut self, written: Written<'_>) -> Result<FunctionNode> {
+    pub(crate) fn function(&mut self, written: FunctionForm<'_>) -> Result<FunctionNode> {
         let siblings = written.name.iter().cloned().collect();
         self.group(siblings, vec![written])
     }
 
     /// Compiles functions that may call each other.
-    pub(crate) fn group(&mut self, siblings: Vec<Name>, functions: Vec<Written<'_>>) -> Result<FunctionNode> {
+    pub(crate) fn group(
+        &mut self,
+        siblings: Vec<Name>,
+        functions: Vec<FunctionForm<'_>>,
+    ) -> Result<FunctionNode> {
         self.levels.push(Level::new(siblings));
         let compiled: Result<Vec<Function>> =
             functions.into_iter().map(|written| self.arities(written)).collect();
@@ -72,7 +76,7 @@ impl Analyser<'_> {
         Ok(FunctionNode { code, captures })
     }
 
-    fn arities(&mut self, written: Written<'_>) -> Result<Function> {
+    fn arities(&mut self, written: FunctionForm<'_>) -> Result<Function> {
         let name = written.name.as_ref().map(|name| Symbol::new(name.full()));
         let mut function =
             Function { name, fixed: Vec::new(), variadic: None, parameters: Vec::new(), span: written.span };
@@ -123,7 +127,7 @@ impl Analyser<'_> {
             body => self.body(body, span, true)?,
         };
         let node =
-            if bindings.is_empty() { body } else { Node::new(NodeKind::Let(bindings, Box::new(body)), span) };
+            if bindings.is_empty() { body } else { Expr::new(NodeKind::Let(bindings, Box::new(body)), span) };
         let frame = Frame {
             parameters: fixed.len() as u16,
             variadic: rest.is_some(),
@@ -134,7 +138,7 @@ impl Analyser<'_> {
     }
 
     /// A body that begins with `{:pre [...] :post [...]}`.
-    fn with_conditions(&mut self, conditions: &Form, body: &[Form], span: Span) -> Result<Node> {
+    fn with_conditions(&mut self, conditions: &Form, body: &[Form], span: Span) -> Result<Expr> {
         let entries = match &conditions.kind {
             FormKind::Map(entries) => entries,
             _ => return self.body(body, span, true),
@@ -149,7 +153,7 @@ impl Analyser<'_> {
         if before.is_none() && after.is_none() {
             let mut nodes = vec![self.form(conditions, false)?];
             nodes.push(self.body(body, span, true)?);
-            return Ok(Node::new(NodeKind::Do(nodes), span));
+            return Ok(Expr::new(NodeKind::Do(nodes), span));
         }
         let assertion = |test: &Form| {
             Form::list([Form::symbol("clojure.core/assert", test.span), test.clone()], test.span)
@@ -196,7 +200,7 @@ fn describe(parameters: &Form) -> Box<str> {
 }
 
 /// The code of the one function that an expression makes, captures reduced to the slots below `captured`.
-pub(super) fn single(node: Node, captured: usize) -> Option<Arc<Code>> {
+pub(super) fn single(node: Expr, captured: usize) -> Option<Arc<Code>> {
     match node.kind {
         NodeKind::Function(function) => {
             let mapped: Option<Vec<usize>> =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Code;
-use super::analyse::{Analyser, Surroundings};
+use super::analyse::{Analyser, NameEnvironment};
 use super::builtins::Builtins;
 use super::functions::single;
 use super::names::Names;
@@ -22,7 +22,7 @@ pub(crate) fn compile_library(sources: &[&str], builtins: &mut Builtins) -> Resu
     for source in sources {
         let forms = read_all(source, &ReadLimits::default())?;
         let (data, tools) = (Map::new(), Tools::default());
-        let around = Surroundings { builtins, data: &data, tools: &tools };
+        let around = NameEnvironment { builtins, data: &data, tools: &tools };
         let mut analyser = Analyser::new(around, Names::default(), None);
         analyser.library_code = std::mem::take(&mut all_code);
         analyser.library_names = defined;

@@ -5,7 +5,7 @@
 //! read later.
 
 use super::code::Capture;
-use super::node::{Binding, Node, NodeKind, Slot};
+use super::node::{Binding, Expr, NodeKind, Slot};
 
 /// A set of locals.
 #[derive(Clone, Default)]
@@ -51,7 +51,7 @@ impl Live {
 }
 
 /// Marks the last uses in the body of a function.
-pub(crate) fn mark(body: &mut Node) {
+pub(crate) fn mark(body: &mut Expr) {
     let mut pass = Pass { back: vec![Live::default()] };
     pass.walk(body, &mut Live::default());
 }
@@ -62,7 +62,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn walk_all(&mut self, nodes: &mut [Node], live: &mut Live) {
+    fn walk_all(&mut self, nodes: &mut [Expr], live: &mut Live) {
         for node in nodes.iter_mut().rev() {
             self.walk(node, live);
         }
@@ -79,7 +79,7 @@ impl Pass {
         }
     }
 
-    fn walk(&mut self, node: &mut Node, live: &mut Live) {
+    fn walk(&mut self, node: &mut Expr, live: &mut Live) {
         match &mut node.kind {
             NodeKind::Constant(_)
             | NodeKind::Captured(_)
@@ -212,7 +212,7 @@ impl Pass {
 }
 
 /// Every local that is read anywhere in an expression.
-fn uses(node: &Node, found: &mut Live) {
+fn uses(node: &Expr, found: &mut Live) {
     let captures = |captures: &[Capture], found: &mut Live| {
         for capture in captures {
             if let Capture::Local(slot) | Capture::TakeLocal(slot) = capture {

@@ -20,12 +20,12 @@ mod scope;
 
 use std::sync::Arc;
 
-pub(crate) use analyse::{Analyser, Surroundings};
+pub(crate) use analyse::{Analyser, NameEnvironment};
 pub(crate) use builtins::{Builtins, is_internal};
 pub(crate) use code::{Body, Capture, Case, Code, Function, Op, Origin, Proto};
 pub(crate) use library::compile_library;
 pub(crate) use names::Names;
-use node::{Node, NodeKind};
+use node::{Expr, NodeKind};
 use scope::Level;
 
 use crate::error::Result;
@@ -50,7 +50,7 @@ impl Program {
 pub(crate) fn compile_program(
     source: Arc<str>,
     forms: &[Form],
-    around: Surroundings<'_>,
+    around: NameEnvironment<'_>,
     names: Names,
 ) -> Result<Program> {
     let mut analyser = Analyser::new(around, names, Some(source.clone()));
@@ -63,7 +63,7 @@ pub(crate) fn compile_function(
     source: Arc<str>,
     form: &Form,
     captured: &[Box<str>],
-    around: Surroundings<'_>,
+    around: NameEnvironment<'_>,
     names: Names,
 ) -> Result<(Arc<Code>, Names)> {
     let mut analyser = Analyser::new(around, names, Some(source.clone()));
@@ -80,7 +80,7 @@ fn top_level(analyser: &mut Analyser<'_>, forms: &[Form], source: &Arc<str>) -> 
     }
     let span = Span::new(0, u32::try_from(source.len()).unwrap_or(u32::MAX));
     let slots = analyser.level().slots();
-    let node = if nodes.len() == 1 { nodes.remove(0) } else { Node::new(NodeKind::Do(nodes), span) };
+    let node = if nodes.len() == 1 { nodes.remove(0) } else { Expr::new(NodeKind::Do(nodes), span) };
     let frame = emit::Frame { parameters: 0, variadic: false, slots, source: Some(source.clone()) };
     let body = emit::emit(node, frame)?;
     let function = Function { name: None, fixed: vec![body], variadic: None, parameters: Vec::new(), span };

@@ -9,12 +9,12 @@ use imbl::OrdMap;
 
 /// A numbering of names. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Numbering {
+pub(crate) struct NameTable {
     numbers: OrdMap<Arc<str>, u32>,
     names: imbl::Vector<Arc<str>>,
 }
 
-impl Numbering {
+impl NameTable {
     pub(crate) fn number(&self, name: &str) -> Option<u32> {
         self.numbers.get(name).copied()
     }
@@ -42,8 +42,8 @@ impl Numbering {
 /// All numberings a program refers to.
 #[derive(Clone, Default)]
 pub(crate) struct Names {
-    pub(crate) globals: Numbering,
-    pub(crate) data: Numbering,
+    pub(crate) globals: NameTable,
+    pub(crate) data: NameTable,
     /// What `require` has made known: `alias` for a namespace, and `name` for `namespace/name`.
     pub(crate) aliases: OrdMap<Arc<str>, Arc<str>>,
     pub(crate) referred: OrdMap<Arc<str>, Arc<str>>,

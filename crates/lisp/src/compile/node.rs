@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(crate) type Slot = u16;
 
 /// An expression and where it stands.
-pub(crate) struct Node {
+pub(crate) struct Expr {
     pub(crate) kind: NodeKind,
     pub(crate) span: Span,
 }
@@ -33,61 +33,61 @@ pub(crate) enum NodeKind {
     /// Whether a name is defined.
     IsDefined(u32),
     Data(u32),
-    If(Box<[Node; 3]>),
+    If(Box<[Expr; 3]>),
     /// Pairs of test and result, then what is given if no test holds.
-    Cond(Vec<(Node, Node)>, Box<Node>),
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Do(Vec<Node>),
-    Let(Vec<Binding>, Box<Node>),
+    Cond(Vec<(Expr, Expr)>, Box<Expr>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Do(Vec<Expr>),
+    Let(Vec<Binding>, Box<Expr>),
     Loop {
         first: Slot,
-        initial: Vec<Node>,
-        body: Box<Node>,
+        initial: Vec<Expr>,
+        body: Box<Expr>,
     },
     Recur {
         first: Slot,
-        arguments: Vec<Node>,
+        arguments: Vec<Expr>,
         of_loop: bool,
     },
-    Call(Box<Node>, Vec<Node>),
-    CallNative(&'static Native, Vec<Node>),
-    CallTool(Box<str>, Vec<Node>),
+    Call(Box<Expr>, Vec<Expr>),
+    CallNative(&'static Native, Vec<Expr>),
+    CallTool(Box<str>, Vec<Expr>),
     Function(FunctionNode),
     Group {
         functions: FunctionNode,
         first: Slot,
         count: u16,
-        body: Box<Node>,
+        body: Box<Expr>,
     },
     Lazy(FunctionNode),
-    Vector(Vec<Node>),
-    Map(Vec<Node>),
-    Set(Vec<Node>),
+    Vector(Vec<Expr>),
+    Map(Vec<Expr>),
+    Set(Vec<Expr>),
     Case {
-        value: Box<Node>,
-        clauses: Vec<(Vec<Value>, Node)>,
-        otherwise: Box<Node>,
+        value: Box<Expr>,
+        clauses: Vec<(Vec<Value>, Expr)>,
+        otherwise: Box<Expr>,
     },
     Try {
-        body: Box<Node>,
-        catches: Vec<(Box<str>, Slot, Node)>,
-        finally: Option<(Slot, Slot, Box<Node>)>,
+        body: Box<Expr>,
+        catches: Vec<(Box<str>, Slot, Expr)>,
+        finally: Option<(Slot, Slot, Box<Expr>)>,
     },
     Define {
         global: u32,
         doc: Option<Value>,
-        value: Option<Box<Node>>,
+        value: Option<Box<Expr>>,
     },
-    Task(Box<Node>, Box<Node>),
+    Task(Box<Expr>, Box<Expr>),
 }
 
 /// What a `let` binds.
 pub(crate) enum Binding {
     /// A value in a slot.
-    One(Slot, Node),
+    One(Slot, Expr),
     /// The items of a sequence in consecutive slots, the rest in the last one if wanted.
-    Spread { value: Node, first: Slot, count: u16, rest: bool },
+    Spread { value: Expr, first: Slot, count: u16, rest: bool },
 }
 
 /// A compiled function and where its captured values come from.
@@ -96,7 +96,7 @@ pub(crate) struct FunctionNode {
     pub(crate) captures: Vec<Capture>,
 }
 
-impl Node {
+impl Expr {
     pub(crate) fn new(kind: NodeKind, span: Span) -> Self {
         Self { kind, span }
     }

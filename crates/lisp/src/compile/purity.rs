@@ -1,12 +1,12 @@
 //! Which calls are known to do nothing but compute: no tools, prints, atoms, and no unknown functions.
 
 use super::code::Body;
-use super::node::{Node, NodeKind};
+use super::node::{Expr, NodeKind};
 use crate::library::{Effects, Native};
 use crate::value::Value;
 
 /// Whether calling this node can do nothing but compute.
-pub(super) fn known_pure(function: &Node, arguments: &[Node]) -> bool {
+pub(super) fn known_pure(function: &Expr, arguments: &[Expr]) -> bool {
     match &function.kind {
         NodeKind::Constant(Value::Closure(closure)) => {
             let bodies = &closure.code().functions[closure.member()];
@@ -20,7 +20,7 @@ pub(super) fn known_pure(function: &Node, arguments: &[Node]) -> bool {
 }
 
 /// Whether calling a function of the library with these arguments can do nothing but compute.
-pub(super) fn native_is_pure(native: &Native, arguments: &[Node]) -> bool {
+pub(super) fn native_is_pure(native: &Native, arguments: &[Expr]) -> bool {
     match native.effects {
         Effects::Pure => true,
         Effects::Acts => false,

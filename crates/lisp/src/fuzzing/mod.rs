@@ -11,9 +11,9 @@ use serde_json::json;
 
 use crate::edn::form_to_value;
 use crate::{
-    Engine, Finished, Inputs, Limits, Map, Outcome, ReadLimits, Request, Tools, Value, completeness,
-    from_json, read_all, read_edn, repair, restore_memory, store_memory, to_clojure, to_edn, to_edn_within,
-    type_label,
+    Engine, Inputs, Limits, MachineOutcome, Map, ProgramResult, ReadLimits, Request, Tools, Value,
+    completeness, from_json, read_all, read_edn, repair, restore_memory, store_memory, to_clojure, to_edn,
+    to_edn_within, type_label,
 };
 
 /// Reads text as a program. What is read lies within the text, prints, and reads back equal; what is not read has an error
@@ -61,14 +61,14 @@ pub fn evaluator(bytes: &[u8]) -> bool {
         (None, None) => return false,
         _ => panic!("a program compiles twice or never"),
     };
-    let exhausted = |finished: &Finished| {
+    let exhausted = |finished: &ProgramResult| {
         finished.result.as_ref().is_err_and(|error| error.kind().name().ends_with("_exceeded"))
     };
     let text_of = |value: &Value| to_edn_within(value, 1 << 20).unwrap_or_else(|_| "long".to_owned());
     // Which branch of a `pmap` meets a limit depends on the order of answers; that one does so does not. And of branches that
     // share a task, the one that comes first does it.
     if !exhausted(&first) && !exhausted(&second) && !text.contains("task") {
-        let result = |finished: &Finished| match &finished.result {
+        let result = |finished: &ProgramResult| match &finished.result {
             Ok(value) => text_of(value),
             Err(error) => error.render(),
         };
@@ -111,7 +111,7 @@ fn limits() -> Limits {
 }
 
 /// Runs a program. The newest or the oldest request is answered first.
-fn run(source: &str, newest_first: bool) -> Option<Finished> {
+fn run(source: &str, newest_first: bool) -> Option<ProgramResult> {
     let rows = json!({"rows": [{"id": 1, "price": 2.5, "name": "tea"}, {"id": 2, "price": 3, "name": null}], "n": 7});
     let data = match from_json(&rows, &Limits::default()) {
         Ok(Value::Map(data)) => data,
@@ -130,8 +130,8 @@ fn run(source: &str, newest_first: bool) -> Option<Finished> {
     let mut machine = engine().start(&program, inputs);
     loop {
         let requests = match machine.run() {
-            Outcome::Finished(finished) => return Some(*finished),
-            Outcome::Suspended(requests) => requests,
+            MachineOutcome::Finished(finished) => return Some(*finished),
+            MachineOutcome::Suspended(requests) => requests,
         };
         let request = if newest_first { requests.last() } else { requests.first() };
         let request = request.expect("a program that waits waits for something");

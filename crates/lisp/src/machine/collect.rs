@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use super::fiber::Fiber;
-use super::shared::Shared;
+use super::shared::SharedState;
 use crate::effort;
 use crate::value::{LazyCell, ListNode, Sequence, Value, Vector};
 
@@ -190,7 +190,7 @@ pub(super) fn address(value: &Value) -> Option<usize> {
 ///
 /// `results` are those of branches that are done, whose fibers are gone.
 pub(super) fn collect<'a>(
-    shared: &mut Shared,
+    shared: &mut SharedState,
     fibers: impl Iterator<Item = &'a Fiber>,
     results: impl Iterator<Item = &'a Value>,
 ) -> bool {
@@ -231,7 +231,7 @@ pub(super) fn collect<'a>(
 }
 
 /// Drops the cells of atoms that nothing refers to any more.
-fn sweep_atoms(shared: &mut Shared) {
+fn sweep_atoms(shared: &mut SharedState) {
     loop {
         let dead: Vec<u64> = shared
             .memory

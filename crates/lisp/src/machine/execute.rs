@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::fiber::{CodeFrame, Exit, Fiber, Frame, Pending, Strand};
+use super::fiber::{CodeFrame, Exit, Fiber, FiberState, Frame, Strand};
 use super::instructions::charge_keys;
 use super::run::Flow;
-use super::shared::Shared;
+use super::shared::SharedState;
 use super::work::{Host, Step, Work};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, Native, Realise};
@@ -16,13 +16,13 @@ use crate::value::{Closure, Sequence, Value, Vector};
 
 impl Fiber {
     /// Runs until the fiber is done or has to wait.
-    pub(crate) fn execute(&mut self, shared: &mut Shared) -> Exit {
+    pub(crate) fn execute(&mut self, shared: &mut SharedState) -> Exit {
         loop {
-            match std::mem::replace(&mut self.pending, Pending::Run) {
-                Pending::Run => {
+            match std::mem::replace(&mut self.pending, FiberState::Run) {
+                FiberState::Run => {
                     let Some(Frame::Code(frame)) = self.frames.pop() else {
                         self.pending =
-                            Pending::Raise(Error::new(ErrorKind::Internal, "no code to run").into());
+                            FiberState::Raise(Error::new(ErrorKind::Internal, "no code to run").into());
                         continue;
                     };
                     match self.run_code(frame, shared) {
@@ -30,17 +30,17 @@ impl Fiber {
                         Flow::Exit(exit) => return exit,
                     }
                 }
-                Pending::Invoke(count) => match self.invoke(count, shared) {
+                FiberState::Invoke(count) => match self.invoke(count, shared) {
                     Ok(step) => {
                         if let Some(exit) = self.take_step(step, shared) {
                             return exit;
                         }
                     }
-                    Err(error) => self.pending = Pending::Raise(error.into()),
+                    Err(error) => self.pending = FiberState::Raise(error.into()),
                 },
-                Pending::Deliver(value) => match self.frames.pop() {
+                FiberState::Deliver(value) => match self.frames.pop() {
                     None => {
-                        self.pending = Pending::Done(Ok(value));
+                        self.pending = FiberState::Done(Ok(value));
                         return Exit::Done;
                     }
                     Some(Frame::Code(frame)) => {
@@ -50,7 +50,7 @@ impl Fiber {
                     Some(Frame::Native(work, floor)) => {
                         if shared.meter.is_pressed() {
                             self.frames.push(Frame::Native(work, floor));
-                            self.pending = Pending::Deliver(value);
+                            self.pending = FiberState::Deliver(value);
                             return Exit::Collect;
                         }
                         if let Some(exit) = self.step_work(work, floor, Some(value), shared) {
@@ -58,16 +58,16 @@ impl Fiber {
                         }
                     }
                 },
-                Pending::Resume => match self.frames.pop() {
+                FiberState::Resume => match self.frames.pop() {
                     None => {
-                        self.pending = Pending::Done(Ok(Value::Nil));
+                        self.pending = FiberState::Done(Ok(Value::Nil));
                         return Exit::Done;
                     }
                     Some(Frame::Code(frame)) => self.frames.push(Frame::Code(frame)),
                     Some(Frame::Native(work, floor)) => {
                         if shared.meter.is_pressed() {
                             self.frames.push(Frame::Native(work, floor));
-                            self.pending = Pending::Resume;
+                            self.pending = FiberState::Resume;
                             return Exit::Collect;
                         }
                         if let Some(exit) = self.step_work(work, floor, None, shared) {
@@ -75,21 +75,21 @@ impl Fiber {
                         }
                     }
                 },
-                Pending::Raise(raised) => {
+                FiberState::Raise(raised) => {
                     if !self.unwind(raised) {
                         return Exit::Done;
                     }
                 }
-                Pending::Waiting(request) => {
-                    self.pending = Pending::Waiting(request);
+                FiberState::Waiting(request) => {
+                    self.pending = FiberState::Waiting(request);
                     return Exit::Waiting;
                 }
-                Pending::Joining => {
-                    self.pending = Pending::Joining;
+                FiberState::Joining => {
+                    self.pending = FiberState::Joining;
                     return Exit::Waiting;
                 }
-                Pending::Done(result) => {
-                    self.pending = Pending::Done(result);
+                FiberState::Done(result) => {
+                    self.pending = FiberState::Done(result);
                     return Exit::Done;
                 }
             }
@@ -102,7 +102,7 @@ impl Fiber {
         mut work: Box<dyn Work>,
         floor: usize,
         incoming: Option<Value>,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Option<Exit> {
         self.stack.truncate(floor);
         let charged = shared.meter.work(1);
@@ -112,12 +112,12 @@ impl Fiber {
             Ok(step) => step,
             Err(error) if error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused() => {
                 self.frames.push(Frame::Native(work, floor));
-                self.pending = Pending::Resume;
+                self.pending = FiberState::Resume;
                 return Some(Exit::Collect);
             }
             Err(error) => {
                 self.frames.push(Frame::Native(work, floor));
-                self.pending = Pending::Raise(error.into());
+                self.pending = FiberState::Raise(error.into());
                 return None;
             }
         };
@@ -131,16 +131,16 @@ impl Fiber {
                         self.pending = match self.enter(last, count, shared) {
                             Ok(frame) => {
                                 self.frames.push(Frame::Code(frame));
-                                Pending::Run
+                                FiberState::Run
                             }
-                            Err(error) => Pending::Raise(error.into()),
+                            Err(error) => FiberState::Raise(error.into()),
                         };
                     }
                     (function, _) => {
                         let place = self.stack.len() - count - 1;
                         self.stack[place] = function.cloned().unwrap_or_default();
                         self.frames.push(Frame::Native(work, floor));
-                        self.pending = Pending::Invoke(count);
+                        self.pending = FiberState::Invoke(count);
                     }
                 }
                 return None;
@@ -155,11 +155,11 @@ impl Fiber {
     }
 
     /// Does what a step asks for. The frame on top is the one that waits for its result.
-    pub(super) fn take_step(&mut self, step: Step, shared: &mut Shared) -> Option<Exit> {
+    pub(super) fn take_step(&mut self, step: Step, shared: &mut SharedState) -> Option<Exit> {
         self.pending = match step {
             Step::Return(value) => match shared.limits.check_depth(value.depth()) {
-                Ok(()) => Pending::Deliver(value),
-                Err(error) => Pending::Raise(error.into()),
+                Ok(()) => FiberState::Deliver(value),
+                Err(error) => FiberState::Raise(error.into()),
             },
             Step::Call(function, arguments) | Step::Become(function, arguments) => {
                 let (function, closure) = match function {
@@ -172,10 +172,10 @@ impl Fiber {
                 match closure.map(|closure| self.enter(closure, count, shared)) {
                     Some(Ok(frame)) => {
                         self.frames.push(Frame::Code(frame));
-                        Pending::Run
+                        FiberState::Run
                     }
-                    Some(Err(error)) => Pending::Raise(error.into()),
-                    None => Pending::Invoke(count),
+                    Some(Err(error)) => FiberState::Raise(error.into()),
+                    None => FiberState::Invoke(count),
                 }
             }
             Step::Realise(cell) => match super::realise::start(cell, &mut self.strand, shared) {
@@ -183,22 +183,22 @@ impl Fiber {
                     self.frames.push(Frame::Native(work, self.stack.len()));
                     self.check_depth(shared)
                 }
-                Err(error) => Pending::Raise(error.into()),
+                Err(error) => FiberState::Raise(error.into()),
             },
             Step::Push(work) => {
                 self.frames.push(Frame::Native(work, self.stack.len()));
                 self.check_depth(shared)
             }
-            Step::Retry | Step::Pause => Pending::Resume,
+            Step::Retry | Step::Pause => FiberState::Resume,
             // Only a frame can repeat its call, and has it repeated before it comes here.
-            Step::Repeat(_) => Pending::Raise(Error::new(ErrorKind::Internal, "nothing to repeat").into()),
-            Step::Throw(value) => Pending::Raise(super::unwind::raise(value)),
+            Step::Repeat(_) => FiberState::Raise(Error::new(ErrorKind::Internal, "nothing to repeat").into()),
+            Step::Throw(value) => FiberState::Raise(super::unwind::raise(value)),
             Step::Ask(request) => {
-                self.pending = Pending::Waiting(request);
+                self.pending = FiberState::Waiting(request);
                 return Some(Exit::Waiting);
             }
             Step::Fork(branches) => {
-                self.pending = Pending::Joining;
+                self.pending = FiberState::Joining;
                 return Some(Exit::Fork(branches));
             }
             Step::End(signal, value) => return Some(Exit::End(signal, value)),
@@ -206,16 +206,16 @@ impl Fiber {
         None
     }
 
-    pub(super) fn check_depth(&self, shared: &Shared) -> Pending {
+    pub(super) fn check_depth(&self, shared: &SharedState) -> FiberState {
         match self.too_deep(shared) {
-            Some(error) => Pending::Raise(error.into()),
-            None => Pending::Resume,
+            Some(error) => FiberState::Raise(error.into()),
+            None => FiberState::Resume,
         }
     }
 
     /// The error for too many frames, if there are.
     #[inline]
-    fn too_deep(&self, shared: &Shared) -> Option<Error> {
+    fn too_deep(&self, shared: &SharedState) -> Option<Error> {
         // Locals lie on the value stack: many of them in deep recursion must not eat all memory either.
         if self.frames.len() < shared.limits.stack_depth && self.stack.len() < shared.limits.memory_bytes / 64
         {
@@ -231,7 +231,7 @@ impl Fiber {
     }
 
     /// Calls the function that lies below so many arguments on top of the stack. The waiting frame is on top.
-    fn invoke(&mut self, count: usize, shared: &mut Shared) -> Result<Step> {
+    fn invoke(&mut self, count: usize, shared: &mut SharedState) -> Result<Step> {
         let floor = self.stack.len() - count - 1;
         let mut is_first = true;
         while let Value::Var(name) = &self.stack[floor] {
@@ -278,7 +278,7 @@ impl Fiber {
         &mut self,
         closure: Arc<Closure>,
         count: usize,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<CodeFrame> {
         let Some(arity) = closure.function().arity(count) else {
             return Err(super::invoke::wrong_arity(&closure, count));
@@ -308,7 +308,7 @@ impl Fiber {
 }
 
 /// What a leaf is given besides its arguments.
-pub(super) fn context<'a>(shared: &'a mut Shared, strand: &'a mut Strand) -> CallContext<'a> {
+pub(super) fn context<'a>(shared: &'a mut SharedState, strand: &'a mut Strand) -> CallContext<'a> {
     let (limits, meter, now) = (&shared.limits, &mut shared.meter, shared.now);
     CallContext { limits, meter, random: &mut strand.random, now, only_notes: false }
 }
@@ -323,7 +323,7 @@ pub(super) fn frame_context<'a>(host: &'a mut Host<'_>) -> CallContext<'a> {
 pub(super) fn unrealised(
     native: &Native,
     arguments: &[Value],
-    shared: &mut Shared,
+    shared: &mut SharedState,
 ) -> Result<Option<Box<dyn Work>>> {
     if native.realise.is_empty() {
         return Ok(None);

@@ -34,19 +34,19 @@ pub(crate) struct Handler {
 }
 
 /// An error on its way out, with the value that was thrown, if the program threw one.
-pub(crate) struct Raised {
+pub(crate) struct ThrownError {
     pub(crate) error: Error,
     pub(crate) thrown: Option<Value>,
 }
 
-impl From<Error> for Raised {
+impl From<Error> for ThrownError {
     fn from(error: Error) -> Self {
         Self { error, thrown: None }
     }
 }
 
 /// What a fiber does next.
-pub(crate) enum Pending {
+pub(crate) enum FiberState {
     /// Executes the code frame on top.
     Run,
     /// Calls: the function and so many arguments lie on the stack.
@@ -55,12 +55,12 @@ pub(crate) enum Pending {
     Deliver(Value),
     /// Lets the frame on top go on without a value.
     Resume,
-    Raise(Raised),
+    Raise(ThrownError),
     /// Waits for the host.
     Waiting(Box<Request>),
     /// Waits for its branches.
     Joining,
-    Done(Result<Value, Raised>),
+    Done(Result<Value, ThrownError>),
 }
 
 /// Why a fiber stopped.
@@ -116,7 +116,7 @@ pub(crate) struct Fiber {
     pub(crate) stack: Vec<Value>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) handlers: Vec<Handler>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: FiberState,
     /// The function that returned last to a frame written in Rust, which may call it again.
     pub(crate) last: Option<Arc<Closure>>,
 }
@@ -132,7 +132,7 @@ impl Fiber {
             stack,
             frames: Vec::with_capacity(8),
             handlers: Vec::new(),
-            pending: Pending::Invoke(count),
+            pending: FiberState::Invoke(count),
             last: None,
         }
     }
@@ -147,9 +147,9 @@ impl Fiber {
             }
         }
         match &self.pending {
-            Pending::Deliver(value) | Pending::Done(Ok(value)) => look(value),
-            Pending::Raise(Raised { thrown: Some(value), .. }) => look(value),
-            Pending::Waiting(request) => match &**request {
+            FiberState::Deliver(value) | FiberState::Done(Ok(value)) => look(value),
+            FiberState::Raise(ThrownError { thrown: Some(value), .. }) => look(value),
+            FiberState::Waiting(request) => match &**request {
                 Request::Tool(call) => look(&call.arguments),
                 Request::Record(record) => look(&record.value),
             },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::realise::{DeepWalk, Functions};
 use super::work::{Host, Step, Work};
 use crate::error::Result;
-use crate::value::{Cursor, Exception, Map, Next, Sequence, Set, Value, Vector};
+use crate::value::{Cursor, CursorStep, Exception, Map, Sequence, Set, Value, Vector};
 
 /// The bottom frame of a program: takes its result and leaves nothing lazy behind.
 #[derive(Default)]
@@ -141,7 +141,7 @@ impl Hardener {
     fn sequence(&mut self, value: &Value) -> Value {
         let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
         let mut items = Vec::new();
-        while let Next::Item(item) = cursor.next() {
+        while let CursorStep::Item(item) = cursor.next() {
             items.push(self.harden(&item));
         }
         Sequence::realised(items)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Arity;
-use crate::value::{Closure, Cursor, LazyCell, Next, Value};
+use crate::value::{Closure, Cursor, CursorStep, LazyCell, Value};
 
 /// Calls data as a function. The function is the first of the values, its arguments follow.
 pub(super) fn call_data(values: &[Value]) -> Result<Value> {
@@ -134,17 +134,17 @@ pub(super) fn spread(
     };
     while items.len() < count {
         match cursor.next() {
-            Next::Item(item) => items.push(item),
-            Next::End => items.push(Value::Nil),
-            Next::Blocked(cell) => return Ok(Err(cell)),
+            CursorStep::Item(item) => items.push(item),
+            CursorStep::End => items.push(Value::Nil),
+            CursorStep::Blocked(cell) => return Ok(Err(cell)),
         }
     }
     if rest {
         // The rest is nil when nothing follows, which takes looking at the next cell.
         match cursor.clone().next() {
-            Next::Item(_) => items.push(cursor.into_value()),
-            Next::End => items.push(Value::Nil),
-            Next::Blocked(cell) => return Ok(Err(cell)),
+            CursorStep::Item(_) => items.push(cursor.into_value()),
+            CursorStep::End => items.push(Value::Nil),
+            CursorStep::Blocked(cell) => return Ok(Err(cell)),
         }
     }
     Ok(Ok(items))

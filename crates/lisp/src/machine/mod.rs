@@ -29,14 +29,14 @@ mod work;
 
 use std::sync::Arc;
 
-use fiber::{Exit, Fiber, Frame, Pending, Raised, Strand};
+use fiber::{Exit, Fiber, FiberState, Frame, Strand, ThrownError};
 use finish::Finish;
 pub(crate) use invoke::lookup;
 pub(crate) use meter::Meter;
-pub use outcome::{Finished, Outcome};
+pub use outcome::{MachineOutcome, ProgramResult};
 pub(crate) use random::Random;
 pub use request::{CallPath, Request, TaskRecord, ToolCall};
-use shared::Shared;
+use shared::SharedState;
 pub(crate) use unwind::is_instance;
 pub(crate) use work::Enter;
 pub use work::Signal;
@@ -51,7 +51,7 @@ use crate::value::{Closure, Stamp, Value};
 
 /// A program that is running.
 pub struct Machine {
-    shared: Shared,
+    shared: SharedState,
     /// Fibers by their number; those that are done and joined are gone.
     fibers: Vec<Option<Fiber>>,
     forks: Vec<Fork>,
@@ -70,7 +70,7 @@ struct Fork {
     waiting: std::collections::VecDeque<(u32, Fiber)>,
     /// The fibers of the branches that run, with their place among the branches.
     running: Vec<(u32, u32)>,
-    results: Vec<Option<Result<Value, Raised>>>,
+    results: Vec<Option<Result<Value, ThrownError>>>,
     prints: Vec<Vec<String>>,
 }
 
@@ -83,7 +83,7 @@ impl Machine {
         let Inputs { data, tools, memory, history, journal, limits, now, seed } = inputs;
         let meter = Meter::new(limits.fuel, limits.memory_bytes);
         let first_stamp = memory.next_stamp.max(engine.inner().first_stamp());
-        let mut shared = Shared {
+        let mut shared = SharedState {
             engine: engine.inner().clone(),
             meter,
             given: memory.clone(),
@@ -140,26 +140,28 @@ impl Machine {
     }
 
     /// Runs until the program is done or every branch of it waits for the host.
-    pub fn run(&mut self) -> Outcome {
+    pub fn run(&mut self) -> MachineOutcome {
         let watch = Watch::begin(self.pending, self.should_stop.clone());
         let outcome = self.run_watched();
         self.pending = watch.pending();
         // What was computed after the host wanted it to stop may be anything.
-        if effort::is_stopped() && !matches!(&outcome, Outcome::Finished(finished) if is_stopped(finished)) {
-            return Outcome::Finished(Box::new(self.finish(Err(meter::stopped().into()))));
+        if effort::is_stopped()
+            && !matches!(&outcome, MachineOutcome::Finished(finished) if is_stopped(finished))
+        {
+            return MachineOutcome::Finished(Box::new(self.finish(Err(meter::stopped().into()))));
         }
         outcome
     }
 
-    fn run_watched(&mut self) -> Outcome {
+    fn run_watched(&mut self) -> MachineOutcome {
         loop {
             let Some(index) = self.next_runnable() else {
                 let open: Vec<Request> = self.requests().cloned().collect();
                 if !open.is_empty() {
-                    return Outcome::Suspended(open);
+                    return MachineOutcome::Suspended(open);
                 }
                 let error = Error::new(ErrorKind::Internal, "the program has ended already");
-                return Outcome::Finished(Box::new(self.finish(Err(Raised::from(error)))));
+                return MachineOutcome::Finished(Box::new(self.finish(Err(ThrownError::from(error)))));
             };
             let Some(fiber) = &mut self.fibers[index] else { continue };
             match fiber.execute(&mut self.shared) {
@@ -173,7 +175,7 @@ impl Machine {
                         self.forks.iter().flat_map(|fork| fork.results.iter().flatten().flatten()),
                     );
                     if !may_go_on && let Some(fiber) = &mut self.fibers[index] {
-                        fiber.pending = Pending::Raise(self.shared.meter.exceeded().into());
+                        fiber.pending = FiberState::Raise(self.shared.meter.exceeded().into());
                     }
                 }
                 Exit::Fork(branches) => self.fork(index as u32, branches),
@@ -181,12 +183,12 @@ impl Machine {
                 Exit::Done => {
                     if index == 0 {
                         let result = match self.fibers[0].take() {
-                            Some(Fiber { pending: Pending::Done(result), strand, .. }) => {
+                            Some(Fiber { pending: FiberState::Done(result), strand, .. }) => {
                                 (result, strand.prints, strand.next_stamp)
                             }
                             _ => (Err(Error::new(ErrorKind::Internal, "no result").into()), Vec::new(), 0),
                         };
-                        return Outcome::Finished(Box::new(self.finish_with(result)));
+                        return MachineOutcome::Finished(Box::new(self.finish_with(result)));
                     }
                     if let Some(outcome) = self.join(index as u32) {
                         return outcome;
@@ -199,7 +201,7 @@ impl Machine {
     /// What the program waits for now.
     pub fn requests(&self) -> impl Iterator<Item = &Request> {
         self.fibers.iter().flatten().filter_map(|fiber| match &fiber.pending {
-            Pending::Waiting(request) => Some(&**request),
+            FiberState::Waiting(request) => Some(&**request),
             _ => None,
         })
     }
@@ -207,7 +209,7 @@ impl Machine {
     /// Answers a request: with a value, or with why the tool failed. Gives whether anybody waited for it.
     pub fn resume(&mut self, path: &CallPath, answer: Result<Value, String>) -> bool {
         for fiber in self.fibers.iter_mut().flatten() {
-            let Pending::Waiting(request) = &fiber.pending else { continue };
+            let FiberState::Waiting(request) = &fiber.pending else { continue };
             if request.path() != path {
                 continue;
             }
@@ -215,15 +217,15 @@ impl Machine {
                 (Ok(value), _) => {
                     self.shared.meter.note(16 * value.shape().weight().min(1 << 40) as usize);
                     match self.shared.limits.check_depth(value.depth()) {
-                        Ok(()) => Pending::Deliver(value),
-                        Err(error) => Pending::Raise(error.into()),
+                        Ok(()) => FiberState::Deliver(value),
+                        Err(error) => FiberState::Raise(error.into()),
                     }
                 }
                 (Err(message), Request::Tool(call)) => {
                     let error = Error::new(ErrorKind::Tool, format!("tool/{} failed: {message}", call.name));
-                    Pending::Raise(error.into())
+                    FiberState::Raise(error.into())
                 }
-                (Err(message), Request::Record(_)) => Pending::Raise(
+                (Err(message), Request::Record(_)) => FiberState::Raise(
                     Error::new(ErrorKind::Internal, format!("a task was not recorded: {message}")).into(),
                 ),
             };
@@ -241,7 +243,7 @@ impl Machine {
         self.fibers.iter().position(|fiber| {
             fiber
                 .as_ref()
-                .is_some_and(|fiber| !matches!(fiber.pending, Pending::Waiting(_) | Pending::Joining))
+                .is_some_and(|fiber| !matches!(fiber.pending, FiberState::Waiting(_) | FiberState::Joining))
         })
     }
 
@@ -249,7 +251,7 @@ impl Machine {
     fn fork(&mut self, parent: u32, branches: Vec<(Value, Vec<Value>)>) {
         let Some(fiber) = self.fibers.get_mut(parent as usize).and_then(Option::as_mut) else { return };
         if branches.is_empty() {
-            fiber.pending = Pending::Deliver(Value::vector(Vec::new()));
+            fiber.pending = FiberState::Deliver(Value::vector(Vec::new()));
             return;
         }
         let strand = &mut fiber.strand;
@@ -258,7 +260,7 @@ impl Machine {
                 ErrorKind::ParallelismExceeded,
                 format!("pmap and pcalls are nested more than {DEEPEST_FORK} deep"),
             );
-            fiber.pending = Pending::Raise(error.into());
+            fiber.pending = FiberState::Raise(error.into());
             return;
         }
         let number = strand.forks;
@@ -293,18 +295,18 @@ impl Machine {
     }
 
     /// Takes the result of a branch that is done; when it is the last one, its parent goes on.
-    fn join(&mut self, id: u32) -> Option<Outcome> {
+    fn join(&mut self, id: u32) -> Option<MachineOutcome> {
         let fiber = self.fibers.get_mut(id as usize)?.take()?;
         let at = self.forks.iter().position(|fork| fork.running.iter().any(|(_, running)| *running == id))?;
         let fork = &mut self.forks[at];
         let place =
             fork.running.iter().find(|(_, running)| *running == id).map_or(0, |(place, _)| *place as usize);
         fork.running.retain(|(_, running)| *running != id);
-        let Pending::Done(result) = fiber.pending else { return None };
+        let FiberState::Done(result) = fiber.pending else { return None };
         // What ran into a limit ends the program at once.
         if let Err(raised) = result {
             if !unwind::is_catchable(&raised.error) {
-                return Some(Outcome::Finished(Box::new(self.finish(Err(raised)))));
+                return Some(MachineOutcome::Finished(Box::new(self.finish(Err(raised)))));
             }
             fork.results[place] = Some(Err(raised));
         } else {
@@ -318,10 +320,10 @@ impl Machine {
         let fork = self.forks.remove(at);
         let parent = self.fibers.get_mut(fork.parent as usize)?.as_mut()?;
         parent.strand.prints.extend(fork.prints.into_iter().flatten());
-        let results: Result<Vec<Value>, Raised> = fork.results.into_iter().flatten().collect();
+        let results: Result<Vec<Value>, ThrownError> = fork.results.into_iter().flatten().collect();
         parent.pending = match results {
-            Ok(values) => Pending::Deliver(Value::vector(values)),
-            Err(raised) => Pending::Raise(raised),
+            Ok(values) => FiberState::Deliver(Value::vector(values)),
+            Err(raised) => FiberState::Raise(raised),
         };
         None
     }
@@ -336,11 +338,11 @@ impl Machine {
             fiber.stack.clear();
             fiber.handlers.clear();
             fiber.frames.push(Frame::Native(Box::new(Finish::default()), 0));
-            fiber.pending = Pending::Deliver(value);
+            fiber.pending = FiberState::Deliver(value);
         }
     }
 
-    fn finish(&mut self, result: Result<Value, Raised>) -> Finished {
+    fn finish(&mut self, result: Result<Value, ThrownError>) -> ProgramResult {
         let prints = match self.fibers.first_mut() {
             Some(Some(fiber)) => std::mem::take(&mut fiber.strand.prints),
             _ => Vec::new(),
@@ -350,11 +352,11 @@ impl Machine {
 
     fn finish_with(
         &mut self,
-        (result, prints, next_stamp): (Result<Value, Raised>, Vec<String>, u64),
-    ) -> Finished {
+        (result, prints, next_stamp): (Result<Value, ThrownError>, Vec<String>, u64),
+    ) -> ProgramResult {
         self.finished = true;
         // What a program leaves is looked through once, whatever fuel it had.
-        let _uncounted = effort::Uncounted::begin();
+        let _uncounted = effort::UncountedScope::begin();
         let succeeded = result.is_ok() && self.signal != Some(Signal::Fail);
         let memory = if succeeded {
             let mut memory = std::mem::take(&mut self.shared.memory);
@@ -368,7 +370,7 @@ impl Machine {
         let defined = if succeeded { outcome::names_of(&self.shared.defined, &memory) } else { Vec::new() };
         self.fibers.clear();
         self.forks.clear();
-        Finished {
+        ProgramResult {
             result: result.map_err(|raised| raised.error),
             signal: self.signal,
             prints,
@@ -381,7 +383,7 @@ impl Machine {
 }
 
 /// Whether a program has been stopped from outside.
-fn is_stopped(finished: &Finished) -> bool {
+fn is_stopped(finished: &ProgramResult) -> bool {
     finished.result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Stopped)
 }
 

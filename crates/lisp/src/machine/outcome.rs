@@ -8,18 +8,18 @@ use super::request::Request;
 use super::work::Signal;
 use crate::error::Error;
 use crate::memory::{Definition, Memory};
-use crate::value::{Cursor, Next, Value};
+use crate::value::{Cursor, CursorStep, Value};
 
 /// Why a machine stopped.
-pub enum Outcome {
+pub enum MachineOutcome {
     /// The program is done.
-    Finished(Box<Finished>),
+    Finished(Box<ProgramResult>),
     /// Every branch of the program waits for the host. The requests may be answered in any order.
     Suspended(Vec<Request>),
 }
 
 /// What a program leaves.
-pub struct Finished {
+pub struct ProgramResult {
     /// Its value, or why it failed. What `return` and `fail` were given is a value.
     pub result: Result<Value, Error>,
     /// How it ended itself, if it did.
@@ -101,7 +101,7 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
             }
             other => {
                 let Some(mut cursor) = Cursor::new(other) else { continue };
-                while let Next::Item(item) = cursor.next() {
+                while let CursorStep::Item(item) = cursor.next() {
                     if may_lead_to_atoms(&item) {
                         pending.push(item);
                     }

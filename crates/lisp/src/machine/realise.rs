@@ -6,14 +6,18 @@
 use std::sync::Arc;
 
 use super::fiber::Strand;
-use super::shared::Shared;
+use super::shared::SharedState;
 use super::work::{Host, Step, Work};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Realise;
-use crate::value::{Cursor, LazyCell, Next, Value};
+use crate::value::{Cursor, CursorStep, LazyCell, Value};
 
 /// The frame that realises a cell.
-pub(super) fn start(cell: Arc<LazyCell>, strand: &mut Strand, _shared: &mut Shared) -> Result<Box<dyn Work>> {
+pub(super) fn start(
+    cell: Arc<LazyCell>,
+    strand: &mut Strand,
+    _shared: &mut SharedState,
+) -> Result<Box<dyn Work>> {
     // The effects of a cell that was made outside of this branch would happen in whichever branch comes first.
     let foreign = strand.ancestors.contains(&cell.creator());
     match cell.take_thunk() {
@@ -23,15 +27,15 @@ pub(super) fn start(cell: Arc<LazyCell>, strand: &mut Strand, _shared: &mut Shar
             }
             Ok(super::thunks::run(cell, thunk, foreign))
         }
-        None if cell.is_realised() => Ok(Box::new(Nothing)),
+        None if cell.is_realised() => Ok(Box::new(NoopFrame)),
         None => Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself")),
     }
 }
 
 /// A frame that has nothing to do.
-struct Nothing;
+struct NoopFrame;
 
-impl Work for Nothing {
+impl Work for NoopFrame {
     fn step(&mut self, _: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
         Ok(Step::Retry)
     }
@@ -43,7 +47,7 @@ impl Work for Nothing {
 pub(super) fn pending(
     values: &[Value],
     wanted: Realise,
-    shared: &mut Shared,
+    shared: &mut SharedState,
     keys_only: bool,
 ) -> Result<Option<Box<dyn Work>>> {
     let step = if keys_only { 2 } else { 1 };
@@ -102,7 +106,7 @@ struct SpineWalk {
 
 impl SpineWalk {
     /// Goes on to the next pending cell, if there is one.
-    fn advance(&mut self, shared: &mut Shared) -> Result<Option<Arc<LazyCell>>> {
+    fn advance(&mut self, shared: &mut SharedState) -> Result<Option<Arc<LazyCell>>> {
         loop {
             // Items that lie ready need not be looked at one by one.
             if let Cursor::Items(items, at, _) = &mut self.cursor {
@@ -114,13 +118,13 @@ impl SpineWalk {
                 }
             }
             match self.cursor.next() {
-                Next::Item(_) => {
+                CursorStep::Item(_) => {
                     self.count += 1;
                     shared.meter.work(1)?;
                     shared.limits.check_collection(self.count)?;
                 }
-                Next::End => return Ok(None),
-                Next::Blocked(cell) => return Ok(Some(cell)),
+                CursorStep::End => return Ok(None),
+                CursorStep::Blocked(cell) => return Ok(Some(cell)),
             }
         }
     }
@@ -176,12 +180,12 @@ impl DeepWalk {
     }
 
     /// Goes on to the next pending cell, if there is one.
-    pub(super) fn advance(&mut self, shared: &mut Shared) -> Result<Option<Arc<LazyCell>>> {
+    pub(super) fn advance(&mut self, shared: &mut SharedState) -> Result<Option<Arc<LazyCell>>> {
         loop {
             let depth = self.stack.len();
             let Some(cursor) = self.stack.last_mut() else { return Ok(None) };
             match cursor.next() {
-                Next::Item(item) => {
+                CursorStep::Item(item) => {
                     shared.meter.work(1)?;
                     if depth == 1 {
                         self.count += 1;
@@ -193,10 +197,10 @@ impl DeepWalk {
                         self.enter(&item);
                     }
                 }
-                Next::End => {
+                CursorStep::End => {
                     self.stack.pop();
                 }
-                Next::Blocked(cell) => return Ok(Some(cell)),
+                CursorStep::Blocked(cell) => return Ok(Some(cell)),
             }
         }
     }

@@ -2,37 +2,37 @@
 
 use std::sync::Arc;
 
-use super::fiber::{CodeFrame, Exit, Fiber, Frame, Pending};
-use super::instructions::{Next, discard};
+use super::fiber::{CodeFrame, Exit, Fiber, FiberState, Frame};
+use super::instructions::{FrameExit, discard};
 use super::request::Request;
-use super::shared::Shared;
+use super::shared::SharedState;
 use super::work::Host;
 use crate::value::Value;
 
 /// How the execution of code goes on.
 pub(super) enum Flow {
     /// With something other than the next instruction.
-    Pending(Pending),
+    Pending(FiberState),
     Exit(Exit),
 }
 
 impl Fiber {
     /// Executes instructions until control goes elsewhere.
-    pub(super) fn run_code(&mut self, mut frame: CodeFrame, shared: &mut Shared) -> Flow {
+    pub(super) fn run_code(&mut self, mut frame: CodeFrame, shared: &mut SharedState) -> Flow {
         loop {
             match self.run_frame(&mut frame, shared) {
-                Next::Enter(count) => {
+                FrameExit::Enter(count) => {
                     let floor = self.stack.len() - count - 1;
                     let Value::Closure(closure) = std::mem::take(&mut self.stack[floor]) else { continue };
                     match self.enter(closure, count, shared) {
                         Ok(next) => self.frames.push(Frame::Code(std::mem::replace(&mut frame, next))),
                         Err(error) => {
                             self.frames.push(Frame::Code(frame));
-                            return Flow::Pending(Pending::Raise(error.into()));
+                            return Flow::Pending(FiberState::Raise(error.into()));
                         }
                     }
                 }
-                Next::Return(mut value) => {
+                FrameExit::Return(mut value) => {
                     if self.call_again(&mut frame, &mut value, shared) {
                         continue;
                     }
@@ -46,53 +46,56 @@ impl Fiber {
                             self.last = Some(frame.closure);
                             if shared.meter.is_pressed() {
                                 self.frames.push(Frame::Native(work, floor));
-                                return Flow::Pending(Pending::Deliver(value));
+                                return Flow::Pending(FiberState::Deliver(value));
                             }
                             if let Some(exit) = self.step_work(work, floor, Some(value), shared) {
                                 return Flow::Exit(exit);
                             }
                             // Mostly the frame calls the next function, which is run right here.
                             match (&self.pending, self.frames.pop()) {
-                                (Pending::Run, Some(Frame::Code(next))) => frame = next,
+                                (FiberState::Run, Some(Frame::Code(next))) => frame = next,
                                 (_, top) => {
                                     self.frames.extend(top);
-                                    return Flow::Pending(std::mem::replace(&mut self.pending, Pending::Run));
+                                    return Flow::Pending(std::mem::replace(
+                                        &mut self.pending,
+                                        FiberState::Run,
+                                    ));
                                 }
                             }
                         }
-                        None => return Flow::Pending(Pending::Deliver(value)),
+                        None => return Flow::Pending(FiberState::Deliver(value)),
                     }
                 }
-                Next::Invoke(count) => {
+                FrameExit::Invoke(count) => {
                     self.frames.push(Frame::Code(frame));
-                    return Flow::Pending(Pending::Invoke(count));
+                    return Flow::Pending(FiberState::Invoke(count));
                 }
-                Next::Raise(raised) => {
+                FrameExit::Raise(raised) => {
                     self.frames.push(Frame::Code(frame));
-                    return Flow::Pending(Pending::Raise(*raised));
+                    return Flow::Pending(FiberState::Raise(*raised));
                 }
-                Next::Work(work) => {
+                FrameExit::Work(work) => {
                     self.frames.push(Frame::Code(frame));
                     self.frames.push(Frame::Native(work, self.stack.len()));
                     return Flow::Pending(self.check_depth(shared));
                 }
-                Next::Step(step) => {
+                FrameExit::Step(step) => {
                     self.frames.push(Frame::Code(frame));
                     return match self.take_step(*step, shared) {
                         Some(exit) => Flow::Exit(exit),
-                        None => Flow::Pending(std::mem::replace(&mut self.pending, Pending::Run)),
+                        None => Flow::Pending(std::mem::replace(&mut self.pending, FiberState::Run)),
                     };
                 }
-                Next::Collect => {
+                FrameExit::Collect => {
                     self.frames.push(Frame::Code(frame));
-                    self.pending = Pending::Run;
+                    self.pending = FiberState::Run;
                     return Flow::Exit(Exit::Collect);
                 }
-                Next::Record(record, value) => {
+                FrameExit::Record(record, value) => {
                     self.frames.push(Frame::Code(frame));
                     self.frames
-                        .push(Frame::Native(Box::new(super::tools::Recorded(value)), self.stack.len()));
-                    self.pending = Pending::Waiting(Box::new(Request::Record(*record)));
+                        .push(Frame::Native(Box::new(super::tools::TaskRecording(value)), self.stack.len()));
+                    self.pending = FiberState::Waiting(Box::new(Request::Record(*record)));
                     return Flow::Exit(Exit::Waiting);
                 }
             }
@@ -103,7 +106,7 @@ impl Fiber {
     /// is what a loop over a long sequence does nearly always, and here it moves no frames about. Where anything else is
     /// to be done, it gives false and leaves the result where it is.
     #[inline]
-    fn call_again(&mut self, frame: &mut CodeFrame, result: &mut Value, shared: &mut Shared) -> bool {
+    fn call_again(&mut self, frame: &mut CodeFrame, result: &mut Value, shared: &mut SharedState) -> bool {
         let Some(Frame::Native(work, _)) = self.frames.last_mut() else { return false };
         match work.function() {
             Some(Value::Closure(function))

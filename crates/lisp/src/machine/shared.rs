@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::value::{LazyCell, Map, Symbol, Thunk, Value};
 
 /// The state that branches of one program have in common.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) engine: Arc<EngineInner>,
     pub(crate) limits: Limits,
     pub(crate) meter: Meter,
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) most_suspects: usize,
 }
 
-impl Shared {
+impl SharedState {
     /// A new lazy sequence.
     pub(crate) fn cell(&mut self, thunk: Thunk, creator: u32) -> Value {
         self.meter.note(LazyCell::BYTES);
@@ -155,7 +155,7 @@ fn undefined(name: &str) -> Error {
     Error::new(ErrorKind::UnboundVar, format!("`{name}` has no value yet"))
 }
 
-impl Drop for Shared {
+impl Drop for SharedState {
     /// The program is over: nothing it leaves is lazy any more, so its cells may be emptied, which opens the cycles.
     fn drop(&mut self) {
         for cell in self.suspects.drain(..).filter_map(|cell| cell.upgrade()) {

@@ -120,9 +120,9 @@ fn parameter(parameters: &[String], key: &Value) -> Value {
 }
 
 /// A task whose value is being recorded.
-pub(super) struct Recorded(pub(super) Value);
+pub(super) struct TaskRecording(pub(super) Value);
 
-impl Work for Recorded {
+impl Work for TaskRecording {
     fn step(&mut self, _: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
         Ok(Step::Return(std::mem::take(&mut self.0)))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::fiber::{Fiber, Frame, Pending, Raised};
+use super::fiber::{Fiber, FiberState, Frame, ThrownError};
 use crate::error::{Error, ErrorKind};
 use crate::value::{Exception, Value};
 
@@ -21,7 +21,7 @@ pub(super) fn is_catchable(error: &Error) -> bool {
 }
 
 /// A thrown value on its way out.
-pub(super) fn raise(value: Value) -> Raised {
+pub(super) fn raise(value: Value) -> ThrownError {
     let error = match &value {
         Value::Exception(exception) => match exception.error() {
             Some(error) => error.clone(),
@@ -36,12 +36,12 @@ pub(super) fn raise(value: Value) -> Raised {
         }
     };
     let thrown = matches!(value, Value::Exception(_)).then_some(value);
-    Raised { error, thrown }
+    ThrownError { error, thrown }
 }
 
 impl Fiber {
     /// Finds who handles an error. Gives whether anybody does; else the fiber is done.
-    pub(super) fn unwind(&mut self, mut raised: Raised) -> bool {
+    pub(super) fn unwind(&mut self, mut raised: ThrownError) -> bool {
         let catchable = is_catchable(&raised.error);
         while let Some(top) = self.frames.len().checked_sub(1) {
             if let Frame::Code(frame) = &mut self.frames[top] {
@@ -62,7 +62,7 @@ impl Fiber {
                         frame.pc = pc;
                         self.stack.truncate(height);
                         self.stack.push(exception(raised));
-                        self.pending = Pending::Run;
+                        self.pending = FiberState::Run;
                         return true;
                     }
                     continue;
@@ -78,12 +78,12 @@ impl Fiber {
                 match recovered {
                     Some(super::work::Step::Retry) => {
                         self.stack.truncate(floor);
-                        self.pending = Pending::Resume;
+                        self.pending = FiberState::Resume;
                         return true;
                     }
                     Some(super::work::Step::Return(value)) => {
                         self.stack.truncate(floor);
-                        self.pending = Pending::Deliver(value);
+                        self.pending = FiberState::Deliver(value);
                         return true;
                     }
                     _ => {}
@@ -92,13 +92,13 @@ impl Fiber {
         }
         self.stack.clear();
         self.handlers.clear();
-        self.pending = Pending::Done(Err(raised));
+        self.pending = FiberState::Done(Err(raised));
         false
     }
 }
 
 /// What `catch` binds.
-pub(super) fn exception(raised: Raised) -> Value {
+pub(super) fn exception(raised: ThrownError) -> Value {
     match raised.thrown {
         Some(value) => value,
         None => {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::fiber::Strand;
 use super::request::Request;
-use super::shared::Shared;
+use super::shared::SharedState;
 use crate::error::{Error, Result};
 use crate::value::{LazyCell, Value};
 
 /// What a frame may use while it takes a step.
 pub(crate) struct Host<'a> {
-    pub(crate) shared: &'a mut Shared,
+    pub(crate) shared: &'a mut SharedState,
     pub(crate) strand: &'a mut Strand,
     pub(crate) stack: &'a mut Vec<Value>,
 }

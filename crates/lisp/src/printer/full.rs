@@ -3,7 +3,7 @@
 use super::scalar::{print_scalar, print_str_scalar};
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
-use crate::value::{Cursor, Exception, Next, Value};
+use crate::value::{Cursor, CursorStep, Exception, Value};
 
 /// In which of Clojure's manners a value is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,14 +108,14 @@ fn print_sequence(value: &Value, style: Style, most: usize, out: &mut String) ->
     let mut first = true;
     loop {
         match cursor.next() {
-            Next::Item(item) => {
+            CursorStep::Item(item) => {
                 if !std::mem::take(&mut first) {
                     out.push(' ');
                 }
                 print(&item, style, most, out)?;
             }
-            Next::End => break,
-            Next::Blocked(_) => {
+            CursorStep::End => break,
+            CursorStep::Blocked(_) => {
                 out.push_str(if first { "..." } else { " ..." });
                 break;
             }

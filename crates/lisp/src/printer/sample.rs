@@ -6,7 +6,7 @@
 
 use super::full::Style;
 use super::scalar::{escape_string, print_scalar};
-use crate::value::{Cursor, Map, Next, Value};
+use crate::value::{Cursor, CursorStep, Map, Value};
 
 /// How much of a value a sample shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,22 +28,22 @@ impl Truncation {
 ///
 /// Nesting multiplies, so once the text is twenty times as long as a string may be, collections show nothing more.
 pub fn to_clojure(value: &Value, limit: usize, printable_limit: usize) -> String {
-    sample(value, Truncation { items: limit, characters: printable_limit }, Hidden::Shown)
+    sample(value, Truncation { items: limit, characters: printable_limit }, HiddenKeys::Shown)
 }
 
 /// A sample of a value, as [`to_clojure`] makes it, without the entries of maps whose keys begin with `_`.
 pub fn to_clojure_without_hidden(value: &Value, truncation: Truncation) -> String {
-    sample(value, truncation, Hidden::Left)
+    sample(value, truncation, HiddenKeys::Left)
 }
 
 /// What becomes of entries whose keys begin with `_`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hidden {
+enum HiddenKeys {
     Shown,
     Left,
 }
 
-fn sample(value: &Value, truncation: Truncation, hidden: Hidden) -> String {
+fn sample(value: &Value, truncation: Truncation, hidden: HiddenKeys) -> String {
     let Truncation { items, characters } = truncation;
     let mut sampler =
         Sampler { out: String::new(), items, enough: characters.saturating_mul(20).max(2_000), hidden };
@@ -52,7 +52,7 @@ fn sample(value: &Value, truncation: Truncation, hidden: Hidden) -> String {
 }
 
 /// How many items there are and how many are shown, for a collection of which not all are.
-struct Shown {
+struct SampleCount {
     shown: usize,
     total: Option<usize>,
 }
@@ -62,7 +62,7 @@ struct Sampler {
     items: usize,
     /// From this many bytes on, collections are left empty.
     enough: usize,
-    hidden: Hidden,
+    hidden: HiddenKeys,
 }
 
 /// The hidden entries of a map are counted up to this many; nobody hides more among them.
@@ -84,14 +84,14 @@ impl Sampler {
                 let total = items.len();
                 let mut items = items.iter();
                 self.sequence("[", ']', Some(total), characters, || {
-                    items.next().cloned().map_or(Next::End, Next::Item)
+                    items.next().cloned().map_or(CursorStep::End, CursorStep::Item)
                 });
             }
             Value::Set(set) => {
                 let mut items = set.iter();
                 let total = set.len();
                 self.sequence("#{", '}', Some(total), characters, || {
-                    items.next().cloned().map_or(Next::End, Next::Item)
+                    items.next().cloned().map_or(CursorStep::End, CursorStep::Item)
                 });
             }
             Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
@@ -151,7 +151,7 @@ impl Sampler {
         close: char,
         total: Option<usize>,
         characters: usize,
-        mut next: impl FnMut() -> Next,
+        mut next: impl FnMut() -> CursorStep,
     ) {
         self.out.push_str(open);
         let mut shown = 0;
@@ -161,25 +161,25 @@ impl Sampler {
             }
             if shown >= self.items || self.out.len() >= self.enough {
                 // With an unknown total, one look tells whether there is more; it realises nothing.
-                break total.is_some() || !matches!(next(), Next::End);
+                break total.is_some() || !matches!(next(), CursorStep::End);
             }
             match next() {
-                Next::Item(item) => {
+                CursorStep::Item(item) => {
                     if shown > 0 {
                         self.out.push(' ');
                     }
                     self.value(&item, characters);
                     shown += 1;
                 }
-                Next::End => break false,
-                Next::Blocked(_) => break true,
+                CursorStep::End => break false,
+                CursorStep::Blocked(_) => break true,
             }
         };
-        self.close(close, cut.then_some(Shown { shown, total }));
+        self.close(close, cut.then_some(SampleCount { shown, total }));
     }
 
     fn map(&mut self, map: &Map, characters: usize) {
-        let hides = self.hidden == Hidden::Left;
+        let hides = self.hidden == HiddenKeys::Left;
         let hidden = if hides { map.keys().take(COUNTED).filter(|key| is_hidden(key)).count() } else { 0 };
         let total = map.len() - hidden;
         let wanted = total.min(self.items);
@@ -198,11 +198,11 @@ impl Sampler {
             self.value(value, share);
             shown += 1;
         }
-        self.close('}', (shown < total).then_some(Shown { shown, total: Some(total) }));
+        self.close('}', (shown < total).then_some(SampleCount { shown, total: Some(total) }));
     }
 
-    fn close(&mut self, close: char, cut: Option<Shown>) {
-        let Some(Shown { shown, total }) = cut else {
+    fn close(&mut self, close: char, cut: Option<SampleCount>) {
+        let Some(SampleCount { shown, total }) = cut else {
             self.out.push(close);
             return;
         };

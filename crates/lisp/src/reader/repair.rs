@@ -31,7 +31,7 @@ fn unfence(text: &str) -> Cow<'_, str> {
     let Some(first) = first_fence(text) else { return Cow::Borrowed(text) };
     let blocks = fenced_blocks(text);
     if begins_as_program(text) {
-        if Mender::place_after(&text[..first]) != Place::Code {
+        if Mender::place_after(&text[..first]) != RepairState::Code {
             return Cow::Borrowed(text);
         }
         // A program whose opening fence was lost still has the closing one.
@@ -125,7 +125,7 @@ fn is_lisp(language: &str) -> bool {
 
 /// Where in a program the mender is.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
+enum RepairState {
     #[default]
     Code,
     Comment,
@@ -137,17 +137,17 @@ enum Place {
 
 #[derive(Default)]
 struct Mender {
-    place: Place,
+    place: RepairState,
     /// The character before was a backslash that has not been used up.
     escaped: bool,
 }
 
 impl Mender {
     /// Where in a program one is after this part of it.
-    fn place_after(text: &str) -> Place {
+    fn place_after(text: &str) -> RepairState {
         let mut mender = Mender::default();
         mender.mend(text);
-        if mender.place == Place::Comment { Place::Code } else { mender.place }
+        if mender.place == RepairState::Comment { RepairState::Code } else { mender.place }
     }
 
     fn mend(&mut self, text: &str) -> String {
@@ -161,15 +161,17 @@ impl Mender {
             };
             let escaped = std::mem::replace(&mut self.escaped, false);
             match self.place {
-                Place::Code if escaped => self.character_literal(character, &mut mended),
-                Place::Code => self.code(character, &mut mended),
-                Place::Comment => {
+                RepairState::Code if escaped => self.character_literal(character, &mut mended),
+                RepairState::Code => self.code(character, &mut mended),
+                RepairState::Comment => {
                     if character == '\n' || character == '\r' {
-                        self.place = Place::Code;
+                        self.place = RepairState::Code;
                     }
                     mended.push(character);
                 }
-                Place::String | Place::CurlyString => self.string(character, escaped, &mut mended),
+                RepairState::String | RepairState::CurlyString => {
+                    self.string(character, escaped, &mut mended)
+                }
             }
         }
         mended
@@ -183,15 +185,15 @@ impl Mender {
     fn code(&mut self, character: char, mended: &mut String) {
         match character {
             '"' => {
-                self.place = Place::String;
+                self.place = RepairState::String;
                 mended.push('"');
             }
             _ if is_double_quote(character) => {
-                self.place = Place::CurlyString;
+                self.place = RepairState::CurlyString;
                 mended.push('"');
             }
             ';' => {
-                self.place = Place::Comment;
+                self.place = RepairState::Comment;
                 mended.push(';');
             }
             '\\' => {
@@ -209,14 +211,14 @@ impl Mender {
 
     fn string(&mut self, character: char, escaped: bool, mended: &mut String) {
         let closes = match self.place {
-            Place::CurlyString => character == '"' || is_double_quote(character),
+            RepairState::CurlyString => character == '"' || is_double_quote(character),
             _ => character == '"',
         };
         if escaped {
             // An escaped curly quote stands for the quote it would have been.
-            mended.push(if self.place == Place::CurlyString && closes { '"' } else { character });
+            mended.push(if self.place == RepairState::CurlyString && closes { '"' } else { character });
         } else if closes {
-            self.place = Place::Code;
+            self.place = RepairState::Code;
             mended.push('"');
         } else {
             self.escaped = character == '\\';

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::damaged;
-use crate::compile::{Builtins, Code, Origin, Surroundings, compile_function};
+use crate::compile::{Builtins, Code, NameEnvironment, Origin, compile_function};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inputs::Tools;
 use crate::memory::Memory;
@@ -122,7 +122,7 @@ impl FunctionReader<'_> {
         if !is_function_form(form) {
             return Err(damaged("the text of a function is none"));
         }
-        let around = Surroundings { builtins: self.builtins, data: self.data, tools: self.tools };
+        let around = NameEnvironment { builtins: self.builtins, data: self.data, tools: self.tools };
         let (code, grown) = compile_function(text.into(), form, names, around, memory.names.clone())
             .map_err(|error| not_compiled(&error))?;
         memory.names = grown;

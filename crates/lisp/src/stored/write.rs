@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::cells::scalar_cell;
 use super::functions::function_node;
 use crate::error::{Error, ErrorKind, Result};
-use crate::value::{Closure, Cursor, Exception, Next, Value};
+use crate::value::{Closure, Cursor, CursorStep, Exception, Value};
 
 /// Values nested deeper than this are refused rather than walked.
 const DEEPEST: u32 = 1_000;
@@ -101,9 +101,9 @@ impl Writer {
         let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
         loop {
             match cursor.next() {
-                Next::Item(item) => node.push(self.cell(&item)?),
-                Next::End => return Ok(Json::Array(node)),
-                Next::Blocked(_) => {
+                CursorStep::Item(item) => node.push(self.cell(&item)?),
+                CursorStep::End => return Ok(Json::Array(node)),
+                CursorStep::Blocked(_) => {
                     return Err(Error::new(
                         ErrorKind::NotRepresentable,
                         "a sequence that has not been realised cannot be stored",

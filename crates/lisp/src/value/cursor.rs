@@ -25,7 +25,7 @@ pub enum Cursor {
 }
 
 /// What a cursor finds.
-pub enum Next {
+pub enum CursorStep {
     /// The next item.
     Item(Value),
     /// There are no more.
@@ -73,38 +73,38 @@ impl Cursor {
         clippy::should_implement_trait,
         reason = "a blocked cursor is not at its end, so it is no iterator"
     )]
-    pub fn next(&mut self) -> Next {
+    pub fn next(&mut self) -> CursorStep {
         loop {
             match self {
-                Cursor::End => return Next::End,
+                Cursor::End => return CursorStep::End,
                 Cursor::Items(items, at, rest) => {
                     if let Some(item) = items.get(*at) {
                         *at += 1;
-                        return Next::Item(item.clone());
+                        return CursorStep::Item(item.clone());
                     }
                     let rest = std::mem::take(rest);
                     *self = Cursor::new(&rest).unwrap_or(Cursor::End);
                 }
                 Cursor::Range(next, step, left) => {
                     if *left == 0 {
-                        return Next::End;
+                        return CursorStep::End;
                     }
                     let item = *next;
                     *next = next.saturating_add(*step);
                     if *left != u64::MAX {
                         *left -= 1;
                     }
-                    return Next::Item(Value::Integer(item));
+                    return CursorStep::Item(Value::Integer(item));
                 }
                 Cursor::List(list) => {
-                    let Some(node) = list.node() else { return Next::End };
+                    let Some(node) = list.node() else { return CursorStep::End };
                     let item = node.first().clone();
                     let rest = node.rest().clone();
                     *self = Cursor::new(&rest).unwrap_or(Cursor::End);
-                    return Next::Item(item);
+                    return CursorStep::Item(item);
                 }
                 Cursor::Lazy(cell) => match cell.realised() {
-                    None => return Next::Blocked(cell.clone()),
+                    None => return CursorStep::Blocked(cell.clone()),
                     Some(value) => *self = Cursor::new(&value).unwrap_or(Cursor::End),
                 },
             }

@@ -3,7 +3,7 @@
 //! Sequences of every kind are equal item by item, numbers only within their kind (`(= 1 1.0)` is false), functions
 //! and atoms by identity, and NaN equals nothing. The values must be realised.
 
-use super::{Cursor, Map, Next, Value, number};
+use super::{Cursor, CursorStep, Map, Value, number};
 use crate::effort::{ITEM, touch, touch_items};
 
 /// Whether two values are equal. Both must be realised.
@@ -63,7 +63,7 @@ fn equal_sequences(a: &Value, b: &Value) -> bool {
     }
     loop {
         match (left.next(), right.next()) {
-            (Next::Item(a), Next::Item(b)) => {
+            (CursorStep::Item(a), CursorStep::Item(b)) => {
                 if touch(ITEM) {
                     return true;
                 }
@@ -71,7 +71,7 @@ fn equal_sequences(a: &Value, b: &Value) -> bool {
                     return false;
                 }
             }
-            (Next::End, Next::End) => return true,
+            (CursorStep::End, CursorStep::End) => return true,
             _ => return false,
         }
     }

@@ -5,7 +5,7 @@
 
 use num_traits::ToPrimitive as _;
 
-use super::{Cursor, Next, Temporal, Value};
+use super::{Cursor, CursorStep, Temporal, Value};
 use crate::effort::{ITEM, touch, touch_bytes};
 
 /// The hash of a value, which must be realised.
@@ -104,7 +104,7 @@ impl Hasher {
     fn sequence(&mut self, value: &Value) {
         self.byte(12);
         let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
-        while let Next::Item(item) = cursor.next() {
+        while let CursorStep::Item(item) = cursor.next() {
             if touch(ITEM) {
                 break;
             }

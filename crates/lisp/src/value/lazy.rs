@@ -13,12 +13,12 @@ use super::{Cursor, Shape, Value};
 
 /// A lazy sequence: a cell that is or will become a sequence.
 pub struct LazyCell {
-    state: Mutex<State>,
+    state: Mutex<LazyState>,
     /// The fiber that made it: a branch of `pmap` may not run the effects of a cell from outside.
     creator: u32,
 }
 
-enum State {
+enum LazyState {
     Pending(Box<Thunk>),
     /// Being realised, or emptied.
     Taken,
@@ -58,31 +58,31 @@ impl LazyCell {
     pub(crate) const BYTES: usize = 160;
 
     pub(crate) fn new(thunk: Thunk, creator: u32) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::Pending(Box::new(thunk))), creator })
+        Arc::new(Self { state: Mutex::new(LazyState::Pending(Box::new(thunk))), creator })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LazyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the cell has become: `nil`, a list or a sequence, never another lazy cell. Nothing while it is pending.
     pub fn realised(&self) -> Option<Value> {
         match &*self.state() {
-            State::Realised(value) => Some(value.clone()),
+            LazyState::Realised(value) => Some(value.clone()),
             _ => None,
         }
     }
 
     /// Whether the cell has become something.
     pub fn is_realised(&self) -> bool {
-        matches!(&*self.state(), State::Realised(_))
+        matches!(&*self.state(), LazyState::Realised(_))
     }
 
     /// Takes the thunk out, to run it. Nothing if it is taken already: then the cell depends on itself.
     pub(crate) fn take_thunk(&self) -> Option<Box<Thunk>> {
         let mut state = self.state();
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::Pending(thunk) => Some(thunk),
+        match std::mem::replace(&mut *state, LazyState::Taken) {
+            LazyState::Pending(thunk) => Some(thunk),
             other => {
                 *state = other;
                 None
@@ -92,12 +92,12 @@ impl LazyCell {
 
     /// Puts a thunk back whose run has failed.
     pub(crate) fn restore_thunk(&self, thunk: Box<Thunk>) {
-        *self.state() = State::Pending(thunk);
+        *self.state() = LazyState::Pending(thunk);
     }
 
     /// Looks at the thunk, for walks over everything that is alive.
     pub(crate) fn inspect(&self, look: &mut dyn FnMut(&Thunk)) {
-        if let State::Pending(thunk) = &*self.state() {
+        if let LazyState::Pending(thunk) = &*self.state() {
             look(thunk);
         }
     }
@@ -105,12 +105,12 @@ impl LazyCell {
     /// Sets what the cell has become.
     pub(crate) fn realise(&self, value: Value) {
         debug_assert!(!matches!(value, Value::Lazy(_)));
-        *self.state() = State::Realised(value);
+        *self.state() = LazyState::Realised(value);
     }
 
     /// Takes everything out. Only for cells nobody will look at again.
     pub(crate) fn empty(&self) {
-        let state = std::mem::replace(&mut *self.state(), State::Taken);
+        let state = std::mem::replace(&mut *self.state(), LazyState::Taken);
         state.release();
     }
 
@@ -123,13 +123,13 @@ impl LazyCell {
     }
 }
 
-impl State {
+impl LazyState {
     /// Hands everything to the queue of things to drop.
     fn release(self) {
         match self {
-            State::Pending(thunk) => thunk.release(),
-            State::Realised(value) => reclaim(value),
-            State::Taken => {}
+            LazyState::Pending(thunk) => thunk.release(),
+            LazyState::Realised(value) => reclaim(value),
+            LazyState::Taken => {}
         }
     }
 }
@@ -137,7 +137,7 @@ impl State {
 impl Drop for LazyCell {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(state, State::Taken).release();
+        std::mem::replace(state, LazyState::Taken).release();
     }
 }
 

@@ -15,10 +15,10 @@ const SMALL: usize = 16;
 
 /// A map.
 #[derive(Clone)]
-pub struct Map(Arc<Node>);
+pub struct Map(Arc<TrieNode>);
 
 #[derive(Clone)]
-struct Node {
+struct TrieNode {
     entries: Entries,
     shape: Shape,
     flexible: bool,
@@ -32,7 +32,7 @@ enum Entries {
 
 impl Default for Map {
     fn default() -> Self {
-        Self(Arc::new(Node { entries: Entries::Flat(Vec::new()), shape: Shape::EMPTY, flexible: false }))
+        Self(Arc::new(TrieNode { entries: Entries::Flat(Vec::new()), shape: Shape::EMPTY, flexible: false }))
     }
 }
 
@@ -241,7 +241,7 @@ impl Map {
     }
 }
 
-impl Node {
+impl TrieNode {
     fn forget(&mut self, removed: &Value) {
         self.shape = self.shape.without(removed);
         if self.shape.depends_on(removed) {

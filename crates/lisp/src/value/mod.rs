@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 pub use atom::AtomRef;
 pub use compare::compare;
-pub use cursor::{Cursor, Next};
+pub use cursor::{Cursor, CursorStep};
 pub use equality::equal;
 pub(crate) use equality::identical;
 pub use exception::Exception;

@@ -19,24 +19,24 @@ use crate::error::{Error, ErrorKind, Result};
 /// What two operands are brought to before they are combined.
 enum Pair<'a> {
     Integers(i64, i64),
-    Big(Whole<'a>, Whole<'a>),
+    Big(AnyInteger<'a>, AnyInteger<'a>),
     Ratios(Box<(Ratio, Ratio)>),
     Floats(f64, f64),
 }
 
 /// An integer of either size.
-enum Whole<'a> {
+enum AnyInteger<'a> {
     Small(BigInt),
     Big(&'a BigInt),
 }
 
-impl std::ops::Deref for Whole<'_> {
+impl std::ops::Deref for AnyInteger<'_> {
     type Target = BigInt;
 
     fn deref(&self) -> &BigInt {
         match self {
-            Whole::Small(value) => value,
-            Whole::Big(value) => value,
+            AnyInteger::Small(value) => value,
+            AnyInteger::Big(value) => value,
         }
     }
 }
@@ -82,9 +82,9 @@ fn of_ratios(result: std::result::Result<Ratio, BigInt>) -> Value {
 fn pair<'a>(name: &str, a: &'a Value, b: &'a Value) -> Result<Pair<'a>> {
     use Value::{BigInteger, Float, Integer, Ratio as Fraction};
     let whole = |value: &'a Value| match value {
-        Integer(value) => Whole::Small(BigInt::from(*value)),
-        BigInteger(value) => Whole::Big(value),
-        _ => Whole::Small(BigInt::zero()),
+        Integer(value) => AnyInteger::Small(BigInt::from(*value)),
+        BigInteger(value) => AnyInteger::Big(value),
+        _ => AnyInteger::Small(BigInt::zero()),
     };
     let fraction = |value: &'a Value| match value {
         Fraction(ratio) => (**ratio).clone(),

@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Cursor, Next, Shape, Value, number};
+use super::{Cursor, CursorStep, Shape, Value, number};
 use crate::effort::{ITEM, touch, touch_items};
 
 impl Value {
@@ -129,13 +129,13 @@ fn order_of_sequences(a: &Value, b: &Value) -> Ordering {
         (Cursor::new(a).unwrap_or(Cursor::End), Cursor::new(b).unwrap_or(Cursor::End));
     loop {
         match (left.next(), right.next()) {
-            (Next::Item(_), Next::Item(_)) if touch(ITEM) => return Ordering::Equal,
-            (Next::Item(a), Next::Item(b)) => match a.cmp(&b) {
+            (CursorStep::Item(_), CursorStep::Item(_)) if touch(ITEM) => return Ordering::Equal,
+            (CursorStep::Item(a), CursorStep::Item(b)) => match a.cmp(&b) {
                 Ordering::Equal => {}
                 other => return other,
             },
-            (Next::Item(_), _) => return Ordering::Greater,
-            (_, Next::Item(_)) => return Ordering::Less,
+            (CursorStep::Item(_), _) => return Ordering::Greater,
+            (_, CursorStep::Item(_)) => return Ordering::Less,
             _ => return Ordering::Equal,
         }
     }

@@ -12,10 +12,10 @@ const SMALL: usize = 16;
 
 /// A set.
 #[derive(Clone)]
-pub struct Set(Arc<Node>);
+pub struct Set(Arc<TrieNode>);
 
 #[derive(Clone)]
-struct Node {
+struct TrieNode {
     items: Items,
     shape: Shape,
 }
@@ -28,7 +28,7 @@ enum Items {
 
 impl Default for Set {
     fn default() -> Self {
-        Self(Arc::new(Node { items: Items::Flat(Vec::new()), shape: Shape::EMPTY }))
+        Self(Arc::new(TrieNode { items: Items::Flat(Vec::new()), shape: Shape::EMPTY }))
     }
 }
 

@@ -14,10 +14,10 @@ const SMALL: usize = 64;
 
 /// A vector.
 #[derive(Clone)]
-pub struct Vector(Arc<Node>);
+pub struct Vector(Arc<TrieNode>);
 
 #[derive(Clone)]
-struct Node {
+struct TrieNode {
     items: Items,
     shape: Shape,
     entry: bool,
@@ -25,7 +25,7 @@ struct Node {
     tree: OnceLock<imbl::Vector<Value>>,
 }
 
-impl Node {
+impl TrieNode {
     fn new(items: Items, shape: Shape, entry: bool) -> Self {
         Self { items, shape, entry, tree: OnceLock::new() }
     }
@@ -46,7 +46,7 @@ impl Default for Vector {
 impl From<Vec<Value>> for Vector {
     fn from(items: Vec<Value>) -> Self {
         let shape = Shape::of(&items);
-        Self(Arc::new(Node::new(Items::Flat(items), shape, false)))
+        Self(Arc::new(TrieNode::new(Items::Flat(items), shape, false)))
     }
 }
 
@@ -54,7 +54,7 @@ impl Vector {
     /// An entry of a map: a vector of two for which `map-entry?`, `key` and `val` hold.
     pub fn entry(key: Value, value: Value) -> Self {
         let shape = Shape::EMPTY.with(&key).with(&value);
-        Self(Arc::new(Node::new(Items::Flat(vec![key, value]), shape, true)))
+        Self(Arc::new(TrieNode::new(Items::Flat(vec![key, value]), shape, true)))
     }
 
     /// Whether this came out of a map as an entry.
@@ -178,19 +178,19 @@ impl Vector {
     /// The items as an owned block, without copying if nobody else holds the vector.
     pub(crate) fn into_items(self) -> Vec<Value> {
         match Arc::try_unwrap(self.0) {
-            Ok(Node { items: Items::Flat(items), .. }) => items,
-            Ok(Node { items: Items::Tree(items), .. }) => items.into_iter().collect(),
+            Ok(TrieNode { items: Items::Flat(items), .. }) => items,
+            Ok(TrieNode { items: Items::Tree(items), .. }) => items.into_iter().collect(),
             Err(shared) => Vector(shared).iter().cloned().collect(),
         }
     }
 
-    fn change(&mut self) -> &mut Node {
+    fn change(&mut self) -> &mut TrieNode {
         if Arc::strong_count(&self.0) > 1
             && let Items::Flat(items) = &self.0.items
             && items.len() > SMALL
         {
             let tree = self.0.tree.get_or_init(|| items.iter().cloned().collect()).clone();
-            self.0 = Arc::new(Node::new(Items::Tree(tree), self.0.shape, false));
+            self.0 = Arc::new(TrieNode::new(Items::Tree(tree), self.0.shape, false));
         }
         let node = Arc::make_mut(&mut self.0);
         node.tree.take();
@@ -200,7 +200,7 @@ impl Vector {
     }
 }
 
-impl Node {
+impl TrieNode {
     /// Brings the depth up to date after `removed` has left.
     fn forget(&mut self, removed: &Value) {
         self.shape = self.shape.without(removed);

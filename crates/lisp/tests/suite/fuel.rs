@@ -5,7 +5,7 @@
 
 #[cfg(feature = "tally")]
 use backstitch_lisp::take_tally;
-use backstitch_lisp::{Inputs, Limits, Outcome};
+use backstitch_lisp::{Inputs, Limits, MachineOutcome};
 
 #[cfg(feature = "tally")]
 use backstitch_lisp::fuzzing::exhaust::{calls_of, for_ever, functions, largest_values};
@@ -37,7 +37,7 @@ fn did(source: &str, inputs: &Inputs) -> Option<(&'static str, u64, u64, u64)> {
     let mut machine = engine().start(&program, inputs.clone());
     take_tally();
     let (bytes, outcome) = all_allocated(|| machine.run());
-    let Outcome::Finished(finished) = outcome else { panic!("{source} waits") };
+    let MachineOutcome::Finished(finished) = outcome else { panic!("{source} waits") };
     let kind = finished.result.as_ref().err().map_or("done", |error| error.kind().name());
     Some((kind, finished.fuel_used, take_tally(), bytes as u64))
 }
@@ -116,7 +116,7 @@ fn work_that_was_too_cheap_is_charged() {
     ] {
         let inputs = Inputs { limits: limits(3_000_000), ..Inputs::default() };
         let program = engine().compile(source, &inputs).expect(source);
-        let Outcome::Finished(finished) = engine().start(&program, inputs).run() else {
+        let MachineOutcome::Finished(finished) = engine().start(&program, inputs).run() else {
             panic!("{source} waits")
         };
         let kind = finished.result.err().map_or("done", |error| error.kind().name());
@@ -149,7 +149,7 @@ fn a_program_is_stopped_when_its_host_says_so_and_asks_often() {
         let looks = Arc::new(AtomicU64::new(0));
         let counted = looks.clone();
         machine.stop_when(move || counted.fetch_add(1, Ordering::Relaxed) >= 99);
-        let Outcome::Finished(finished) = machine.run() else { panic!("{source} waits") };
+        let MachineOutcome::Finished(finished) = machine.run() else { panic!("{source} waits") };
         assert_eq!(finished.result.map_err(|error| error.kind().name()), Err("stopped"), "{source}");
         assert_eq!(looks.load(Ordering::Relaxed), 100, "{source}");
         assert!(finished.fuel_used <= 99 * 10_000, "{} in {source}", finished.fuel_used);
@@ -185,7 +185,7 @@ fn a_long_call_is_stopped_too() {
         let looks = Arc::new(AtomicU64::new(0));
         let counted = looks.clone();
         machine.stop_when(move || counted.fetch_add(1, Ordering::Relaxed) >= 9);
-        let Outcome::Finished(finished) = machine.run() else { panic!("{call} waits") };
+        let MachineOutcome::Finished(finished) = machine.run() else { panic!("{call} waits") };
         let ended = finished.result.map_err(|error| error.kind().name());
         assert!(ended == Err("stopped"), "{call}: {ended:?}");
         assert!(finished.memory.is_empty(), "{call} leaves something");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use backstitch_lisp::{Inputs, Map, Outcome, Sequence, Set, Value, equal};
+use backstitch_lisp::{Inputs, MachineOutcome, Map, Sequence, Set, Value, equal};
 use num_bigint::BigInt;
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn of_both(source: &str, a: &Value, b: &Value) -> Value {
     let inputs = Inputs { data, ..Inputs::default() };
     let program = engine().compile(source, &inputs).expect("a program");
     match engine().start(&program, inputs).run() {
-        Outcome::Finished(finished) => finished.result.expect("a value"),
+        MachineOutcome::Finished(finished) => finished.result.expect("a value"),
         _ => panic!("{source} waits for the host"),
     }
 }

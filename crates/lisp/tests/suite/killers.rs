@@ -3,7 +3,7 @@
 //! Each of them ends with a typed error, or finishes, and never holds more than twice its limit and 16 MiB, its source and
 //! compiled form included.
 
-use backstitch_lisp::{Inputs, Limits, Outcome, Tools, store_memory};
+use backstitch_lisp::{Inputs, Limits, MachineOutcome, Tools, store_memory};
 
 use crate::allocations::most_held;
 use crate::support::engine;
@@ -21,8 +21,10 @@ fn run(source: &str, memory_bytes: usize) -> Result<&'static str, String> {
             Err(error) => return error.kind().name(),
         };
         match engine().start(&program, inputs).run() {
-            Outcome::Finished(finished) => finished.result.err().map_or("done", |error| error.kind().name()),
-            Outcome::Suspended(_) => "waits",
+            MachineOutcome::Finished(finished) => {
+                finished.result.err().map_or("done", |error| error.kind().name())
+            }
+            MachineOutcome::Suspended(_) => "waits",
         }
     });
     let allowed = 2 * memory_bytes + (16 << 20);
@@ -281,7 +283,7 @@ fn what_is_nested_and_long_is_dropped_on_another_thread() {
         let inputs = Inputs { tools: Tools::new().with("wait", ["why"]), ..Inputs::default() };
         let program = engine().compile(source, &inputs).unwrap();
         let mut machine = engine().start(&program, inputs);
-        let Outcome::Suspended(_) = machine.run() else { panic!("{source} does not wait") };
+        let MachineOutcome::Suspended(_) = machine.run() else { panic!("{source} does not wait") };
         let drop_it = move || drop(machine);
         std::thread::Builder::new().stack_size(128 << 10).spawn(drop_it).unwrap().join().unwrap();
     }
@@ -301,7 +303,7 @@ fn no_limit_on_nesting_allows_more_than_the_stack_does() {
         let inputs = Inputs { limits: limits.clone(), ..Inputs::default() };
         let work = move || {
             let program = engine().compile(source, &inputs).unwrap();
-            let Outcome::Finished(finished) = engine().start(&program, inputs).run() else {
+            let MachineOutcome::Finished(finished) = engine().start(&program, inputs).run() else {
                 panic!("it waits")
             };
             let _ = (format!("{:?}", finished.result), store_memory(&finished.memory, &Limits::default()));

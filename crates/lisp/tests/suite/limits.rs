@@ -1,6 +1,6 @@
 //! What a program may use up, and the programs that try.
 
-use backstitch_lisp::{Inputs, Limits, Memory, Outcome};
+use backstitch_lisp::{Inputs, Limits, MachineOutcome, Memory};
 
 use crate::support::engine;
 
@@ -11,7 +11,7 @@ fn kind(source: &str, limits: Limits) -> String {
         Err(error) => return error.kind().name().to_owned(),
     };
     match engine().start(&program, inputs).run() {
-        Outcome::Finished(finished) => match finished.result {
+        MachineOutcome::Finished(finished) => match finished.result {
             Ok(_) => "done".to_owned(),
             Err(error) => error.kind().name().to_owned(),
         },
@@ -166,7 +166,9 @@ fn prints_and_tools_are_counted() {
     assert_eq!(kind("(println \"12345678901\")", limits), "print_limit_exceeded");
     let inputs = Inputs::default();
     let program = engine().compile("(println (apply str (repeat 5000 \"a\")))", &inputs).unwrap();
-    let Outcome::Finished(finished) = engine().start(&program, inputs).run() else { panic!("it waits") };
+    let MachineOutcome::Finished(finished) = engine().start(&program, inputs).run() else {
+        panic!("it waits")
+    };
     assert_eq!(finished.prints[0].len(), 2003);
 }
 
@@ -209,6 +211,8 @@ fn failures_leave_the_memory_as_it_was() {
     memory.define("x", backstitch_lisp::Value::Integer(1), None);
     let inputs = Inputs { memory, ..Inputs::default() };
     let program = engine().compile("(def x 2) (loop [] (recur))", &inputs).unwrap();
-    let Outcome::Finished(finished) = engine().start(&program, inputs).run() else { panic!("it waits") };
+    let MachineOutcome::Finished(finished) = engine().start(&program, inputs).run() else {
+        panic!("it waits")
+    };
     assert_eq!(finished.memory.get("x").unwrap().value, backstitch_lisp::Value::Integer(1));
 }

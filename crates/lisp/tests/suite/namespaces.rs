@@ -1,6 +1,6 @@
 //! Which name means what: locals, definitions, the library, tools and data.
 
-use backstitch_lisp::{Inputs, Limits, Map, Memory, Outcome, Tools, Value, from_json, to_edn};
+use backstitch_lisp::{Inputs, Limits, MachineOutcome, Map, Memory, Tools, Value, from_json, to_edn};
 
 use crate::support::engine;
 
@@ -27,10 +27,10 @@ fn inputs() -> Inputs {
 fn run(source: &str, inputs: Inputs) -> Result<String, String> {
     let program = engine().compile(source, &inputs).map_err(|error| error.render())?;
     match engine().start(&program, inputs).run() {
-        Outcome::Finished(finished) => {
+        MachineOutcome::Finished(finished) => {
             finished.result.map(|value| to_edn(&value)).map_err(|error| error.render())
         }
-        Outcome::Suspended(requests) => Ok(format!("asks {}", requests[0].path())),
+        MachineOutcome::Suspended(requests) => Ok(format!("asks {}", requests[0].path())),
     }
 }
 
@@ -96,8 +96,8 @@ fn a_name_falls_back_as_long_as_it_is_not_defined() {
         let inputs = inputs();
         let program = engine().compile(source, &inputs).unwrap();
         match engine().start(&program, inputs).run() {
-            Outcome::Finished(finished) => finished.memory,
-            Outcome::Suspended(_) => panic!("it waits"),
+            MachineOutcome::Finished(finished) => finished.memory,
+            MachineOutcome::Suspended(_) => panic!("it waits"),
         }
     };
     let memory = named("(when false (def rows 1))");
@@ -147,7 +147,7 @@ fn memory_grows_and_failures_roll_back() {
         let inputs = Inputs { memory, ..Inputs::default() };
         let program = engine().compile(source, &inputs).unwrap();
         match engine().start(&program, inputs).run() {
-            Outcome::Finished(finished) => *finished,
+            MachineOutcome::Finished(finished) => *finished,
             _ => panic!("it waits"),
         }
     };
@@ -221,8 +221,8 @@ fn changes_name_what_a_program_defined_and_forgot() {
         let inputs = Inputs { memory: memory.clone(), ..Inputs::default() };
         let program = engine().compile(source, &inputs).unwrap();
         match engine().start(&program, inputs).run() {
-            Outcome::Finished(finished) => finished.memory,
-            Outcome::Suspended(_) => panic!("{source} waits for the host"),
+            MachineOutcome::Finished(finished) => finished.memory,
+            MachineOutcome::Suspended(_) => panic!("{source} waits for the host"),
         }
     };
     let names = |new: &Memory, old: &Memory| -> Vec<String> {

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use backstitch_lisp::{
-    Error, ErrorKind, Inputs, Limits, Outcome, Request, Tools, Value, from_json, read_edn, to_edn,
+    Error, ErrorKind, Inputs, Limits, MachineOutcome, Request, Tools, Value, from_json, read_edn, to_edn,
 };
 
 use crate::support::engine;
@@ -91,8 +91,8 @@ fn run(source: &str) -> Result<Value, Error> {
     let mut machine = engine().start(&program, inputs);
     loop {
         match machine.run() {
-            Outcome::Finished(finished) => return finished.result,
-            Outcome::Suspended(requests) => {
+            MachineOutcome::Finished(finished) => return finished.result,
+            MachineOutcome::Suspended(requests) => {
                 for request in requests {
                     assert!(machine.resume(request.path(), answer(&request)), "{source}");
                 }

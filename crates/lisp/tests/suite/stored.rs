@@ -1,8 +1,8 @@
 //! Values, functions and memories that outlive a process.
 
 use backstitch_lisp::{
-    Engine, Finished, Inputs, Limits, Memory, Outcome, Value, read_edn, restore_changes, restore_memory,
-    restore_value, store_changes, store_memory, store_value, to_edn,
+    Engine, Inputs, Limits, MachineOutcome, Memory, ProgramResult, Value, read_edn, restore_changes,
+    restore_memory, restore_value, store_changes, store_memory, store_value, to_edn,
 };
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -14,11 +14,11 @@ fn inputs(memory: Memory) -> Inputs {
     Inputs { memory, ..Inputs::default() }
 }
 
-pub(crate) fn run(source: &str, memory: Memory) -> Finished {
+pub(crate) fn run(source: &str, memory: Memory) -> ProgramResult {
     let inputs = inputs(memory);
     let program = engine().compile(source, &inputs).unwrap_or_else(|error| panic!("{source}\n{error}"));
     match engine().start(&program, inputs).run() {
-        Outcome::Finished(finished) => *finished,
+        MachineOutcome::Finished(finished) => *finished,
         _ => panic!("{source} waits for the host"),
     }
 }
@@ -189,7 +189,9 @@ fn functions_may_name_tools_and_data_that_are_gone() {
                   (defn e [] 5)";
     let before = Inputs { tools: tools(), data: data(), ..Inputs::default() };
     let program = engine().compile(source, &before).unwrap();
-    let Outcome::Finished(finished) = engine().start(&program, before).run() else { panic!("it waits") };
+    let MachineOutcome::Finished(finished) = engine().start(&program, before).run() else {
+        panic!("it waits")
+    };
     let document = store_memory(&finished.memory, &Limits::default()).unwrap();
     // Without them everything comes back, and only a use of what is gone fails.
     let memory = restore_memory(&document, engine(), &Inputs::default()).unwrap();
@@ -208,7 +210,9 @@ fn functions_may_name_tools_and_data_that_are_gone() {
     let memory = restore_memory(&document, engine(), &after).unwrap();
     let after = Inputs { memory, ..after };
     let program = engine().compile("(d 2)", &after).unwrap();
-    let Outcome::Finished(finished) = engine().start(&program, after).run() else { panic!("it waits") };
+    let MachineOutcome::Finished(finished) = engine().start(&program, after).run() else {
+        panic!("it waits")
+    };
     assert_eq!(finished.result.unwrap(), Value::Integer(6));
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use backstitch_lisp::{Engine, Error, Inputs, Outcome, Value, to_edn};
+use backstitch_lisp::{Engine, Error, Inputs, MachineOutcome, Value, to_edn};
 
 /// The engine that all tests share.
 pub(crate) fn engine() -> &'static Engine {
@@ -15,7 +15,7 @@ pub(crate) fn run(source: &str) -> Result<Value, Error> {
     let inputs = Inputs { now: 1_767_323_045_000, ..Inputs::default() };
     let program = engine().compile(source, &inputs)?;
     match engine().start(&program, inputs).run() {
-        Outcome::Finished(finished) => finished.result,
+        MachineOutcome::Finished(finished) => finished.result,
         _ => panic!("{source} waits for the host"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use backstitch_lisp::{Finished, Inputs, Outcome, Request, Tools, Value, to_edn};
+use backstitch_lisp::{Inputs, MachineOutcome, ProgramResult, Request, Tools, Value, to_edn};
 
 use crate::support::engine;
 
@@ -30,14 +30,14 @@ fn answer(request: &Request) -> Result<Value, String> {
 }
 
 /// Runs with every answer given one at a time, the newest or the oldest request first.
-fn run_with(source: &str, inputs: Inputs, newest_first: bool) -> (Finished, Vec<String>) {
+fn run_with(source: &str, inputs: Inputs, newest_first: bool) -> (ProgramResult, Vec<String>) {
     let program = engine().compile(source, &inputs).unwrap_or_else(|error| panic!("{error}"));
     let mut machine = engine().start(&program, inputs);
     let mut calls = Vec::new();
     loop {
         match machine.run() {
-            Outcome::Finished(finished) => return (*finished, calls),
-            Outcome::Suspended(requests) => {
+            MachineOutcome::Finished(finished) => return (*finished, calls),
+            MachineOutcome::Suspended(requests) => {
                 let mut requests = VecDeque::from(requests);
                 let request =
                     if newest_first { requests.pop_back() } else { requests.pop_front() }.expect("a request");
@@ -145,7 +145,9 @@ fn branches_wait_together_and_the_order_of_answers_does_not_matter() {
     let source = "(def r (pmap (fn [x] (println x) (+ (tool/twice x) (tool/twice (inc x)))) [1 2 3])) r";
     let inputs = inputs();
     let program = engine().compile(source, &inputs).unwrap();
-    let Outcome::Suspended(requests) = engine().start(&program, inputs).run() else { panic!("it waits") };
+    let MachineOutcome::Suspended(requests) = engine().start(&program, inputs).run() else {
+        panic!("it waits")
+    };
     assert_eq!(requests.len(), 3);
 
     let (oldest, mut calls) = run_with(source, self::inputs(), false);

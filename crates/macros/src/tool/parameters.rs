@@ -20,11 +20,11 @@ pub(super) struct Parameters {
     /// The type of an argument that is all of them.
     whole: Option<Box<Type>>,
     /// What the function is called with, in its order.
-    passed: Vec<Passed>,
+    passed: Vec<CallArgument>,
 }
 
 /// What a function is called with.
-enum Passed {
+enum CallArgument {
     Context,
     ContextReference,
     Property(Ident),
@@ -98,7 +98,9 @@ impl Parameters {
     fn argument(&mut self, argument: &mut PatType) -> Result<()> {
         let attributes = std::mem::take(&mut argument.attrs);
         if let Some(passed) = context(&argument.ty) {
-            let given = |passed: &Passed| matches!(passed, Passed::Context | Passed::ContextReference);
+            let given = |passed: &CallArgument| {
+                matches!(passed, CallArgument::Context | CallArgument::ContextReference)
+            };
             if self.passed.iter().any(given) {
                 return Err(Error::new_spanned(
                     &argument.ty,
@@ -114,11 +116,11 @@ impl Parameters {
                 return Err(Error::new_spanned(marker, "only one argument can be all of them"));
             }
             self.whole = Some(argument.ty.clone());
-            self.passed.push(Passed::Whole);
+            self.passed.push(CallArgument::Whole);
             return Ok(());
         }
         let property = Property::new(argument, attributes)?;
-        self.passed.push(Passed::Property(property.ident.clone()));
+        self.passed.push(CallArgument::Property(property.ident.clone()));
         self.properties.push(property);
         Ok(())
     }
@@ -156,10 +158,10 @@ impl Parameters {
     /// What the function is called with.
     pub(super) fn passed(&self) -> impl Iterator<Item = TokenStream> {
         self.passed.iter().map(|passed| match passed {
-            Passed::Context => quote!(__context),
-            Passed::ContextReference => quote!(&__context),
-            Passed::Property(ident) => quote!(__arguments.#ident),
-            Passed::Whole => quote!(__arguments),
+            CallArgument::Context => quote!(__context),
+            CallArgument::ContextReference => quote!(&__context),
+            CallArgument::Property(ident) => quote!(__arguments.#ident),
+            CallArgument::Whole => quote!(__arguments),
         })
     }
 }
@@ -224,16 +226,16 @@ impl Property {
 }
 
 /// How the context is passed, if the type is that of a context.
-fn context(kind: &Type) -> Option<Passed> {
+fn context(kind: &Type) -> Option<CallArgument> {
     let named = |kind: &Type| match kind {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "ToolContext"),
         _ => false,
     };
     match kind {
         Type::Reference(reference) if reference.mutability.is_none() && named(&reference.elem) => {
-            Some(Passed::ContextReference)
+            Some(CallArgument::ContextReference)
         }
-        kind if named(kind) => Some(Passed::Context),
+        kind if named(kind) => Some(CallArgument::Context),
         _ => None,
     }
 }

@@ -21,7 +21,7 @@ pub use sse::{EventTooLarge, SseDecoder, SseEvent};
 pub(crate) use usage::UsageFields;
 
 use crate::error::ProviderError;
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// Puts an answer together from the events of a stream.
 pub trait StreamReader: Send {
@@ -36,13 +36,16 @@ pub trait StreamReader: Send {
 }
 
 /// Reads JSON of a provider within limits.
-pub(crate) fn body_of<'a, T: Deserialize<'a>>(text: &'a str, target: &Target) -> Result<T, ProviderError> {
+pub(crate) fn body_of<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    target: &ModelTarget,
+) -> Result<T, ProviderError> {
     check_limits(text, target)?;
     serde_json::from_str(text)
         .map_err(|problem| ProviderError::malformed(target.provider, problem.to_string()))
 }
 
-fn check_limits(text: &str, target: &Target) -> Result<(), ProviderError> {
+fn check_limits(text: &str, target: &ModelTarget) -> Result<(), ProviderError> {
     let checked = JsonLimits::default().check(text.as_bytes());
     checked.map_err(|problem| ProviderError::malformed(target.provider, problem.to_string()))
 }
@@ -55,26 +58,26 @@ pub(crate) struct Payload<'a> {
 
 impl<'a> Payload<'a> {
     /// Reads a payload that came in one piece.
-    pub(crate) fn read(text: &'a str, target: &Target) -> Result<Self, ProviderError> {
+    pub(crate) fn read(text: &'a str, target: &ModelTarget) -> Result<Self, ProviderError> {
         Ok(Self { text: text.into(), json: body_of(text, target)? })
     }
 
     /// Writes a payload that was put together from pieces. It has to keep the limits of one that is read.
-    pub(crate) fn write(json: Value, target: &Target) -> Result<Self, ProviderError> {
+    pub(crate) fn write(json: Value, target: &ModelTarget) -> Result<Self, ProviderError> {
         let text = json.to_string();
         check_limits(&text, target)?;
         Ok(Self { text: text.into(), json })
     }
 
     /// The items of a payload that is a list.
-    pub(crate) fn items(&self, target: &Target) -> Result<&[Value], ProviderError> {
+    pub(crate) fn items(&self, target: &ModelTarget) -> Result<&[Value], ProviderError> {
         let malformed = || ProviderError::malformed(target.provider, "the answer's content is not a list");
         self.json.as_array().map(Vec::as_slice).ok_or_else(malformed)
     }
 }
 
 /// The JSON of an event.
-pub(crate) fn event_json(event: &SseEvent, target: &Target) -> Result<Value, ProviderError> {
+pub(crate) fn event_json(event: &SseEvent, target: &ModelTarget) -> Result<Value, ProviderError> {
     body_of(&event.data, target)
 }
 

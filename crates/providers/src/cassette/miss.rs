@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::format::{Request, path_of};
-use crate::transport::{HttpRequest, Miss, MissReason};
+use crate::transport::{CassetteMiss, HttpRequest, MissReason};
 
 /// The most characters that are shown of a value.
 const LONGEST_VALUE: usize = 120;
@@ -16,7 +16,7 @@ pub(super) fn miss<'a>(
     recorded: usize,
     left: impl Iterator<Item = &'a Request> + Clone,
     asked: &HttpRequest,
-) -> Miss {
+) -> CassetteMiss {
     let path = path_of(&asked.url);
     let same = left.clone().find(|request| path_of(&request.url) == path);
     let reason = match (same, left.clone().next()) {
@@ -26,7 +26,7 @@ pub(super) fn miss<'a>(
         }
         (None, None) => MissReason::AllPlayed { recorded },
     };
-    Miss { file: file.to_owned(), reason }
+    CassetteMiss { file: file.to_owned(), reason }
 }
 
 fn body_differs(recorded: &Request, asked: &HttpRequest) -> MissReason {

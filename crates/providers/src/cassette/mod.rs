@@ -10,7 +10,7 @@
 //! are known to be harmless are kept.
 //!
 //! **A request is answered by the exchange that has its path and its body**, byte for byte; equal ones in the order in which they
-//! were recorded. Whatever was not recorded is the error [`Miss`], which says what differs.
+//! were recorded. Whatever was not recorded is the error [`CassetteMiss`], which says what differs.
 
 mod format;
 mod miss;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub use player::Player;
 pub use recorder::Recorder;
 
-pub use crate::transport::{Miss, MissReason};
+pub use crate::transport::{CassetteMiss, MissReason};
 
 /// A cassette cannot be written or read.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use backstitch_core::ports::BoxFuture;
 use super::CassetteError;
 use super::format::{Exchange, VERSION, path_of};
 use super::miss::miss;
-use crate::transport::{Body, HttpRequest, HttpResponse, Miss, Transport, TransportError};
+use crate::transport::{Body, CassetteMiss, HttpRequest, HttpResponse, Transport, TransportError};
 
 /// A transport that answers from a cassette and asks nobody.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Player {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn play(&self, request: &HttpRequest) -> Result<Take, Miss> {
+    fn play(&self, request: &HttpRequest) -> Result<Take, CassetteMiss> {
         let digest = Digest::of(request.body.as_bytes());
         let path = path_of(&request.url);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ impl Transport for Player {
             match response.status {
                 None => Err(broken.unwrap_or_else(|| TransportError::broken("it was not reached"))),
                 Some(status) => {
-                    let body = Played { chunks: take.chunks, broken };
+                    let body = PlaybackBody { chunks: take.chunks, broken };
                     Ok(HttpResponse { status, headers: response.headers, body: Box::new(body) })
                 }
             }
@@ -93,12 +93,12 @@ impl Transport for Player {
     }
 }
 
-struct Played {
+struct PlaybackBody {
     chunks: VecDeque<Vec<u8>>,
     broken: Option<TransportError>,
 }
 
-impl Body for Played {
+impl Body for PlaybackBody {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         let next = match (self.chunks.pop_front(), self.broken.take()) {
             (Some(chunk), broken) => {

@@ -38,7 +38,7 @@ impl Recorder {
         let file = path.as_ref().to_owned();
         let opened = OpenOptions::new().write(true).create_new(true).open(&file);
         let opened = opened.map_err(|source| CassetteError::File { file: file.clone(), source })?;
-        let tape = Tape { file, state: Mutex::new(State { opened, problem: None }) };
+        let tape = Tape { file, state: Mutex::new(RecorderState { opened, problem: None }) };
         Ok(Self { inner, tape: Arc::new(tape) })
     }
 }
@@ -66,7 +66,7 @@ impl Transport for Recorder {
                     let kept = headers.iter().filter(|(name, _)| KEPT.contains(&name.as_str()));
                     take.response.headers = kept.cloned().collect();
                     take.response.status = Some(status);
-                    Ok(HttpResponse { status, headers, body: Box::new(Recorded { body, take }) })
+                    Ok(HttpResponse { status, headers, body: Box::new(RecordingBody { body, take }) })
                 }
                 Err(error) => {
                     take.response.broken = Some(error.to_string());
@@ -88,10 +88,10 @@ fn bare(secret: &SecretString) -> SecretString {
 /// The file that is written to.
 struct Tape {
     file: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<RecorderState>,
 }
 
-struct State {
+struct RecorderState {
     opened: File,
     /// What went wrong when nobody could be told.
     problem: Option<std::io::Error>,
@@ -161,12 +161,12 @@ impl Drop for Take {
     }
 }
 
-struct Recorded {
+struct RecordingBody {
     body: Box<dyn Body>,
     take: Take,
 }
 
-impl Body for Recorded {
+impl Body for RecordingBody {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             let chunk = self.body.chunk().await;

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::Address;
 use crate::error::{ErrorKind, SentError};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 use crate::request::{
     ANNOTATIONS, CONDITIONS, FORMATS, OptionProblem, OutputSchema, RequestLimits, RequestOptions,
-    SchemaDialect, Thinking,
+    SchemaDialect, ThinkingBudget,
 };
 
 pub(super) const LIMITS: RequestLimits = RequestLimits { bytes: 512 * 1024 * 1024, media: 500 };
@@ -16,7 +16,7 @@ pub(super) const LIMITS: RequestLimits = RequestLimits { bytes: 512 * 1024 * 102
 pub(super) const MEDIA_LIMIT: usize = 20 * 1024 * 1024;
 
 /// The address of OpenAI, with a path below it.
-pub(super) const fn address(path: fn(&Target, bool) -> String) -> Address {
+pub(super) const fn address(path: fn(&ModelTarget, bool) -> String) -> Address {
     Address {
         base: "https://api.openai.com/v1",
         path,
@@ -28,7 +28,7 @@ pub(super) const fn address(path: fn(&Target, bool) -> String) -> Address {
 
 /// Refuses a number of tokens for thinking.
 pub(super) fn refused_thinking(options: &RequestOptions) -> Option<OptionProblem> {
-    matches!(options.thinking, Thinking::Budget(_))
+    matches!(options.thinking, ThinkingBudget::Budget(_))
         .then(|| OptionProblem::new("thinking", "it takes no number of tokens; say `effort` instead"))
 }
 
@@ -43,7 +43,7 @@ const SCHEMA: SchemaDialect = SchemaDialect {
 };
 
 /// A strict schema where it can be said as one, and a plain one otherwise.
-pub(super) fn output_schema(schema: &Value, _: &Target, _: bool) -> Option<OutputSchema> {
+pub(super) fn output_schema(schema: &Value, _: &ModelTarget, _: bool) -> Option<OutputSchema> {
     let strict = SCHEMA.adapt(schema).map(|schema| OutputSchema { schema, strict: true });
     Some(strict.unwrap_or_else(|| OutputSchema::plain(schema)))
 }

@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use crate::answer::{FinishMeaning, StreamReader, UsageFields};
 use crate::error::{Classify, ProviderError};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 use crate::request::{
-    MediaRules, OptionProblem, OutputSchema, RenderError, Report, RequestInput, RequestLimits, RequestOptions,
+    MediaRules, OptionProblem, OutputSchema, RenderError, RenderReport, RequestInput, RequestLimits,
+    RequestOptions,
 };
 use crate::rules::{Rule, Shape};
 
@@ -23,13 +24,13 @@ pub(crate) struct Dialect {
     pub(crate) refused_option: fn(&RequestOptions) -> Option<OptionProblem>,
     /// Adapts the schema of an answer to what a target takes, given whether the request has tools; none when the model cannot be
     /// held to it.
-    pub(crate) output_schema: fn(&Value, &Target, bool) -> Option<OutputSchema>,
+    pub(crate) output_schema: fn(&Value, &ModelTarget, bool) -> Option<OutputSchema>,
     /// Renders the body of a request.
-    pub(crate) render: fn(&RequestInput<'_>, &mut Report) -> Result<Value, RenderError>,
+    pub(crate) render: fn(&RequestInput<'_>, &mut RenderReport) -> Result<Value, RenderError>,
     /// Reads an answer that came in one piece.
-    pub(crate) parse: fn(&str, &Target) -> Result<Answer, ProviderError>,
+    pub(crate) parse: fn(&str, &ModelTarget) -> Result<Answer, ProviderError>,
     /// Makes a reader for an answer that comes piece by piece.
-    pub(crate) stream_reader: fn(Target) -> Box<dyn StreamReader>,
+    pub(crate) stream_reader: fn(ModelTarget) -> Box<dyn StreamReader>,
     /// Where an answer reports what it used.
     pub(crate) usage: &'static UsageFields,
     /// The documented finish reasons.
@@ -47,7 +48,7 @@ pub(crate) struct Address {
     /// The address of the provider itself, without a path.
     pub(crate) base: &'static str,
     /// The path below the address, for a target and whether the answer is to be streamed.
-    pub(crate) path: fn(&Target, bool) -> String,
+    pub(crate) path: fn(&ModelTarget, bool) -> String,
     /// Headers beside those that every request has.
     pub(crate) headers: &'static [(&'static str, &'static str)],
     /// The header that carries the key, and what stands before the key in it.

@@ -3,11 +3,11 @@
 use secrecy::SecretString;
 
 use crate::dialects::dialect;
-use crate::provider::{Provider, Target};
+use crate::provider::{ModelTarget, Provider};
 use crate::secret::ApiKey;
 
 /// The URL of a request for this target.
-pub(super) fn url(target: &Target, stream: bool) -> String {
+pub(super) fn url(target: &ModelTarget, stream: bool) -> String {
     let address = &dialect(target.provider).address;
     let base = target.endpoint.as_deref().unwrap_or(address.base).trim_end_matches('/');
     format!("{base}{}", (address.path)(target, stream))
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn each_provider_has_its_address() {
-        let url_of = |provider, stream| url(&Target::new(provider, "some/model"), stream);
+        let url_of = |provider, stream| url(&ModelTarget::new(provider, "some/model"), stream);
         assert_eq!(url_of(Provider::OpenAiChat, true), "https://api.openai.com/v1/chat/completions");
         assert_eq!(url_of(Provider::OpenAiResponses, true), "https://api.openai.com/v1/responses");
         assert_eq!(url_of(Provider::Anthropic, false), "https://api.anthropic.com/v1/messages");
@@ -41,7 +41,7 @@ mod tests {
             url_of(Provider::Gemini, true),
             "https://generativelanguage.googleapis.com/v1beta/models/some%2Fmodel:streamGenerateContent?alt=sse"
         );
-        let local = Target::new(Provider::OpenAiChat, "m").at("http://127.0.0.1:8080/v1/");
+        let local = ModelTarget::new(Provider::OpenAiChat, "m").at("http://127.0.0.1:8080/v1/");
         assert_eq!(url(&local, false), "http://127.0.0.1:8080/v1/chat/completions");
     }
 }

@@ -7,8 +7,8 @@ use backstitch_core::message::{MediaPart, Modality};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::options::{MediaMode, RequestOptions, Unsupported};
-use super::report::{Departure, Report};
+use super::options::{MediaMode, RequestOptions, UnsupportedMediaPolicy};
+use super::report::{Departure, RenderReport};
 use crate::provider::Provider;
 
 /// Which media a provider takes.
@@ -95,7 +95,7 @@ pub enum MediaProblem {
 }
 
 /// Media as it is sent.
-pub(crate) enum Sent {
+pub(crate) enum MediaEncoding {
     /// By its address; the type is known for some providers only.
     Url { url: String, mime: Option<String> },
     /// By its bytes, in Base64.
@@ -127,14 +127,18 @@ impl<'a> Media<'a> {
     }
 
     /// How a media item is sent.
-    pub(crate) fn send(&self, media: &MediaPart, report: &mut Report) -> Result<Sent, UnsupportedMedia> {
+    pub(crate) fn send(
+        &self,
+        media: &MediaPart,
+        report: &mut RenderReport,
+    ) -> Result<MediaEncoding, UnsupportedMedia> {
         match (self.resolve(media), self.options.unsupported) {
             (Ok(sent), _) => {
                 report.media += 1;
                 Ok(sent)
             }
-            (Err(_), Unsupported::Describe) => Ok(Sent::Words(described(media, report))),
-            (Err(problem), Unsupported::Refuse) => Err(UnsupportedMedia {
+            (Err(_), UnsupportedMediaPolicy::Describe) => Ok(MediaEncoding::Words(described(media, report))),
+            (Err(problem), UnsupportedMediaPolicy::Refuse) => Err(UnsupportedMedia {
                 provider: self.provider,
                 modality: media.modality,
                 url: media.url.to_string(),
@@ -143,7 +147,7 @@ impl<'a> Media<'a> {
         }
     }
 
-    fn resolve(&self, media: &MediaPart) -> Result<Sent, MediaProblem> {
+    fn resolve(&self, media: &MediaPart) -> Result<MediaEncoding, MediaProblem> {
         let mut supported = self.rules.support.iter();
         let support =
             supported.find(|support| support.modality == media.modality).ok_or(MediaProblem::Modality)?;
@@ -161,24 +165,24 @@ impl<'a> Media<'a> {
                 if !support.mimes.is_empty() && !support.mimes.contains(&mime.as_str()) {
                     return Err(MediaProblem::Mime { mime, allowed: support.mimes.join(", ") });
                 }
-                Ok(Sent::Bytes { mime, data: STANDARD.encode(&bytes) })
+                Ok(MediaEncoding::Bytes { mime, data: STANDARD.encode(&bytes) })
             }
             _ if by_url => self.by_url(media),
             _ => Err(MediaProblem::NoBytes),
         }
     }
 
-    fn by_url(&self, media: &MediaPart) -> Result<Sent, MediaProblem> {
+    fn by_url(&self, media: &MediaPart) -> Result<MediaEncoding, MediaProblem> {
         let mime = known_mime(media);
         if self.rules.needs_type_of_url && mime.is_none() {
             return Err(MediaProblem::UnknownMime);
         }
-        Ok(Sent::Url { url: media.url.to_string(), mime })
+        Ok(MediaEncoding::Url { url: media.url.to_string(), mime })
     }
 }
 
 /// Media in words.
-pub(crate) fn described(media: &MediaPart, report: &mut Report) -> String {
+pub(crate) fn described(media: &MediaPart, report: &mut RenderReport) -> String {
     report.note(Departure::Described { url: media.url.to_string() });
     match &media.prompt_hint {
         Some(hint) => format!("[{}: {hint}, at {}]", media.modality, media.url),

@@ -1,7 +1,7 @@
 //! From a conversation to a request: what is the same for every provider.
 //!
 //! A [`Thread`] is the conversation, [`RequestOptions`] say how it is to be put, and a dialect renders both. Nothing is left
-//! out silently: a [`Report`] lists every departure.
+//! out silently: a [`RenderReport`] lists every departure.
 
 pub(crate) mod legal;
 mod limits;
@@ -17,19 +17,19 @@ use backstitch_core::tool::ToolSpec;
 use serde_json::Value;
 
 pub use limits::{RequestLimits, RequestTooLarge};
-pub(crate) use media::{IMAGES, MIB, Media, MediaRules, MediaSupport, PDF, Sent};
+pub(crate) use media::{IMAGES, MIB, Media, MediaEncoding, MediaRules, MediaSupport, PDF};
 pub use media::{MediaProblem, UnsupportedMedia};
 pub(crate) use options::OptionProblem;
 pub use options::{
-    CacheMarks, MediaBytes, MediaMode, OpenCalls, RefusedOption, RequestOptions, StructuredOutput, Thinking,
-    Unsupported,
+    CacheMarks, MediaBytes, MediaMode, OpenCalls, RefusedOption, RequestOptions, StructuredOutput,
+    ThinkingBudget, UnsupportedMediaPolicy,
 };
-pub(crate) use plan::{Planned, PlannedCall, PlannedTurn, RawCall, plan};
-pub use report::{Departure, DropReason, Report};
+pub(crate) use plan::{PlannedCall, PlannedEntry, PlannedTurn, RawCall, plan};
+pub use report::{Departure, DropReason, RenderReport};
 pub(crate) use schema::{ANNOTATIONS, CONDITIONS, FORMATS, OutputSchema, SchemaDialect, in_words};
-pub use thread::{Call, Entry, Said, Thread, Turn};
+pub use thread::{InputMessage, Thread, ThreadCall, ThreadEntry, ThreadTurn};
 
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// The version of the renderer. It stands in the journal beside the hash of each request.
 pub const RENDERER: &str = "wire/2";
@@ -57,18 +57,18 @@ pub enum RenderError {
 
 /// A request, and in what it departs from the conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rendered {
+pub struct RenderedRequest {
     /// The body.
     pub body: Value,
     /// What the body does not say as the conversation did.
-    pub report: Report,
+    pub report: RenderReport,
 }
 
 /// Everything that a request is made of.
 pub(crate) struct RequestInput<'a> {
     pub(crate) thread: &'a Thread<'a>,
     pub(crate) tools: &'a [&'a ToolSpec],
-    pub(crate) target: &'a Target,
+    pub(crate) target: &'a ModelTarget,
     pub(crate) options: &'a RequestOptions,
     /// What the answer has to look like, where the provider holds a model to it.
     pub(crate) output: Option<&'a OutputSchema>,
@@ -86,14 +86,14 @@ impl<'a> RequestInput<'a> {
 /// One piece of content, before it has the form of any provider.
 pub(crate) enum Piece {
     Text(String),
-    Media { sent: Sent, modality: backstitch_core::message::Modality },
+    Media { sent: MediaEncoding, modality: backstitch_core::message::Modality },
 }
 
 /// Words and media as pieces, labels included. Words of nothing but space are left out, since some providers refuse them.
 pub(crate) fn pieces<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<Vec<Piece>, RenderError> {
     let mut pieces = Vec::new();
     for part in parts {
@@ -107,7 +107,7 @@ pub(crate) fn pieces<'a>(
             Part::Media(part) => {
                 pieces.extend(media.label(part).map(Piece::Text));
                 pieces.push(match media.send(part, report)? {
-                    Sent::Words(text) => Piece::Text(text),
+                    MediaEncoding::Words(text) => Piece::Text(text),
                     sent => Piece::Media { sent, modality: part.modality },
                 });
             }
@@ -119,7 +119,7 @@ pub(crate) fn pieces<'a>(
 /// Words, and media in words: for places where no provider takes media.
 pub(crate) fn words<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<String, RenderError> {
     let mut texts = Vec::new();
     for part in parts {
@@ -148,7 +148,7 @@ fn inline(text: &Large<std::sync::Arc<str>>) -> Result<&str, RenderError> {
     text.inline().map(AsRef::as_ref).ok_or(RenderError::NotHydrated { what: "a text" })
 }
 
-pub(crate) fn nudge(report: &mut Report) -> &'static str {
+pub(crate) fn nudge(report: &mut RenderReport) -> &'static str {
     report.note(Departure::Nudged);
     NUDGE
 }

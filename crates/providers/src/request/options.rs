@@ -20,7 +20,7 @@ pub enum OpenCalls {
 
 /// How much the model is asked to think.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Thinking {
+pub enum ThinkingBudget {
     /// As the provider has it.
     #[default]
     Default,
@@ -52,7 +52,7 @@ pub enum MediaMode {
 
 /// What to do about media that a provider does not take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unsupported {
+pub enum UnsupportedMediaPolicy {
     /// Refuse to make the request.
     #[default]
     Refuse,
@@ -80,7 +80,7 @@ pub struct RequestOptions {
     /// are set for thinking.
     pub max_output_tokens: Option<u32>,
     /// How much the model is asked to think.
-    pub thinking: Thinking,
+    pub thinking: ThinkingBudget,
     /// How hard the model is asked to try, in the provider's word.
     pub effort: Option<String>,
     /// What the provider is told to keep.
@@ -96,7 +96,7 @@ pub struct RequestOptions {
     /// How media reaches the model.
     pub media: MediaMode,
     /// What to do about media that the provider does not take.
-    pub unsupported: Unsupported,
+    pub unsupported: UnsupportedMediaPolicy,
     /// Whether a text `Media n: hint` stands before each media item.
     pub labels: bool,
     /// Whether the answer comes piece by piece.
@@ -109,7 +109,7 @@ impl Default for RequestOptions {
     fn default() -> Self {
         Self {
             max_output_tokens: None,
-            thinking: Thinking::default(),
+            thinking: ThinkingBudget::default(),
             effort: None,
             cache: CacheMarks::default(),
             cache_key: None,
@@ -117,7 +117,7 @@ impl Default for RequestOptions {
             structured: StructuredOutput::default(),
             open_calls: OpenCalls::default(),
             media: MediaMode::default(),
-            unsupported: Unsupported::default(),
+            unsupported: UnsupportedMediaPolicy::default(),
             labels: true,
             stream: false,
             bytes: Arc::new(|_| None),

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::RenderError;
 use super::legal::{self, ResultText};
 use super::options::{OpenCalls, RequestOptions};
-use super::report::{Departure, DropReason, Report};
-use super::thread::{Entry, Said, Thread, Turn};
-use crate::provider::Target;
+use super::report::{Departure, DropReason, RenderReport};
+use super::thread::{InputMessage, Thread, ThreadEntry, ThreadTurn};
+use crate::provider::ModelTarget;
 
 /// A call in a raw payload.
 pub(crate) struct RawCall {
@@ -22,8 +22,8 @@ pub(crate) struct RawCall {
 /// The calls in a raw payload, in order; `None` when the payload is not of a form that may be sent back.
 pub(crate) type RawCalls = fn(&Value) -> Option<Vec<RawCall>>;
 
-pub(crate) enum Planned<'a> {
-    Said(&'a Said<'a>),
+pub(crate) enum PlannedEntry<'a> {
+    Said(&'a InputMessage<'a>),
     Turn(PlannedTurn<'a>),
 }
 
@@ -53,11 +53,11 @@ impl PlannedCall<'_> {
 /// Plans a request.
 pub(crate) fn plan<'a>(
     thread: &'a Thread<'a>,
-    target: &Target,
+    target: &ModelTarget,
     options: &RequestOptions,
     raw_calls: RawCalls,
-    report: &mut Report,
-) -> Result<Vec<Planned<'a>>, RenderError> {
+    report: &mut RenderReport,
+) -> Result<Vec<PlannedEntry<'a>>, RenderError> {
     for call in &thread.orphans {
         report.note(Departure::OrphanResult { call: *call });
     }
@@ -65,9 +65,9 @@ pub(crate) fn plan<'a>(
     let mut planned = Vec::with_capacity(thread.entries.len());
     for entry in &thread.entries {
         planned.push(match entry {
-            Entry::Said(said) => Planned::Said(said),
-            Entry::Turn(turn) => {
-                Planned::Turn(plan_turn(turn, target, options, raw_calls, &mut used, report)?)
+            ThreadEntry::Said(said) => PlannedEntry::Said(said),
+            ThreadEntry::Turn(turn) => {
+                PlannedEntry::Turn(plan_turn(turn, target, options, raw_calls, &mut used, report)?)
             }
         });
     }
@@ -75,12 +75,12 @@ pub(crate) fn plan<'a>(
 }
 
 fn plan_turn<'a>(
-    turn: &'a Turn<'a>,
-    target: &Target,
+    turn: &'a ThreadTurn<'a>,
+    target: &ModelTarget,
     options: &RequestOptions,
     raw_calls: RawCalls,
     used: &mut HashSet<String>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<PlannedTurn<'a>, RenderError> {
     let is_ours = turn.sidecar.is_some_and(|sidecar| sidecar.provider == target.provider.as_str());
     let raw = replayable(turn, target, options, raw_calls, used, report)?;
@@ -114,12 +114,12 @@ fn plan_turn<'a>(
 
 /// The payload of a turn, when it may be sent back; otherwise why it was dropped is noted.
 fn replayable(
-    turn: &Turn<'_>,
-    target: &Target,
+    turn: &ThreadTurn<'_>,
+    target: &ModelTarget,
     options: &RequestOptions,
     raw_calls: RawCalls,
     used: &HashSet<String>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<Option<Value>, RenderError> {
     let Some(sidecar) = turn.sidecar else { return Ok(None) };
     let judged = match (refused(target, sidecar), sidecar.payload.as_deref()) {
@@ -146,7 +146,7 @@ fn replayable(
 }
 
 /// Why a payload of this origin cannot go to this target; none when it can.
-fn refused(target: &Target, sidecar: &ProviderSidecar) -> Option<DropReason> {
+fn refused(target: &ModelTarget, sidecar: &ProviderSidecar) -> Option<DropReason> {
     if sidecar.provider != target.provider.as_str() {
         Some(DropReason::OtherProvider)
     } else if sidecar.model != target.model {
@@ -159,7 +159,7 @@ fn refused(target: &Target, sidecar: &ProviderSidecar) -> Option<DropReason> {
 }
 
 fn judged(
-    turn: &Turn<'_>,
+    turn: &ThreadTurn<'_>,
     payload: &str,
     options: &RequestOptions,
     raw_calls: RawCalls,

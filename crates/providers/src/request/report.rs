@@ -107,14 +107,14 @@ impl fmt::Display for Departure {
 
 /// Everything in which a request departs from the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct RenderReport {
     /// In the order of the conversation.
     pub departures: Vec<Departure>,
     /// How many media items are sent as such.
     pub media: usize,
 }
 
-impl Report {
+impl RenderReport {
     pub(crate) fn note(&mut self, departure: Departure) {
         self.departures.push(departure);
     }

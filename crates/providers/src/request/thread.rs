@@ -17,23 +17,23 @@ pub struct Thread<'a> {
     /// The system message.
     pub system: Vec<&'a Part>,
     /// What followed, in order.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<ThreadEntry<'a>>,
     /// Results that no call asked for.
     pub orphans: Vec<CallId>,
 }
 
 /// One step of a conversation.
 #[derive(Debug, Clone)]
-pub enum Entry<'a> {
+pub enum ThreadEntry<'a> {
     /// Somebody said something to the model.
-    Said(Said<'a>),
+    Said(InputMessage<'a>),
     /// The model answered.
-    Turn(Turn<'a>),
+    Turn(ThreadTurn<'a>),
 }
 
 /// Something that was said to the model.
 #[derive(Debug, Clone, Default)]
-pub struct Said<'a> {
+pub struct InputMessage<'a> {
     /// Whether the prompt says it, and not a person.
     pub is_system: bool,
     /// What was said.
@@ -42,20 +42,20 @@ pub struct Said<'a> {
 
 /// An answer of the model.
 #[derive(Debug, Clone, Default)]
-pub struct Turn<'a> {
+pub struct ThreadTurn<'a> {
     /// Its number in the conversation.
     pub number: u64,
     /// Its words.
     pub parts: Vec<&'a Part>,
     /// Its calls.
-    pub calls: Vec<Call<'a>>,
+    pub calls: Vec<ThreadCall<'a>>,
     /// What only its provider understands.
     pub sidecar: Option<&'a ProviderSidecar>,
 }
 
 /// A call and what came of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct ThreadCall<'a> {
     /// The call.
     pub call: &'a OptionCall,
     /// Its result, when there is one.
@@ -83,7 +83,7 @@ impl<'a> Thread<'a> {
         if let Some(system) = messages.next_if(|message| message.role() == Role::System) {
             thread.system = parts_of(system).iter().collect();
         }
-        let grouped = Grouped::new(messages.collect());
+        let grouped = GroupedResults::new(messages.collect());
         let mut results: HashMap<CallId, &OptionResult> = HashMap::new();
         for result in grouped.in_order().filter_map(|message| message.message.option_result()) {
             results.entry(result.invocation_id).or_insert(result);
@@ -91,7 +91,7 @@ impl<'a> Thread<'a> {
         let mut called = HashSet::new();
         for group in &grouped.turns {
             thread.say_all(&group.before);
-            let mut turn = Turn { number: group.number, ..Turn::default() };
+            let mut turn = ThreadTurn { number: group.number, ..ThreadTurn::default() };
             let (spoken, others): (Vec<_>, Vec<_>) =
                 group.messages.iter().partition(|message| message.role() == Role::Assistant);
             for message in spoken {
@@ -100,10 +100,10 @@ impl<'a> Thread<'a> {
                 if let Some(call) = message.message.option_call()
                     && called.insert(call.invocation_id)
                 {
-                    turn.calls.push(Call { call, result: results.get(&call.invocation_id).copied() });
+                    turn.calls.push(ThreadCall { call, result: results.get(&call.invocation_id).copied() });
                 }
             }
-            thread.entries.push(Entry::Turn(turn));
+            thread.entries.push(ThreadEntry::Turn(turn));
             // Words that stand where results do are not results; they are said after them.
             thread.say_all(&others);
         }
@@ -117,14 +117,17 @@ impl<'a> Thread<'a> {
         for message in messages {
             let parts: Vec<&Part> = parts_of(message).iter().collect();
             if !parts.is_empty() {
-                self.entries.push(Entry::Said(Said { is_system: message.role() == Role::System, parts }));
+                self.entries.push(ThreadEntry::Said(InputMessage {
+                    is_system: message.role() == Role::System,
+                    parts,
+                }));
             }
         }
     }
 }
 
 /// Messages by turn.
-struct Grouped<'a> {
+struct GroupedResults<'a> {
     turns: Vec<TurnGroup<'a>>,
     /// What was said since the last turn.
     unanswered: Vec<&'a InnerMessage>,
@@ -139,7 +142,7 @@ struct TurnGroup<'a> {
     messages: Vec<&'a InnerMessage>,
 }
 
-impl<'a> Grouped<'a> {
+impl<'a> GroupedResults<'a> {
     /// A result may come after a user message or even after the next answer, so grouping goes by turn number and not by
     /// neighbourhood. Where nobody answered, what looks like a result is only something that was said.
     fn new(messages: Vec<&'a InnerMessage>) -> Self {

@@ -76,7 +76,7 @@ impl Script {
         };
         let script = found.map_err(|found| found.into_error(file.as_ref()))?;
         script.check().map_err(|(key, problem)| {
-            let found = Found { line: None, key, problem: problem.to_owned() };
+            let found = ScriptProblem { line: None, key, problem: problem.to_owned() };
             found.into_error(file.as_ref())
         })?;
         Ok(script)
@@ -100,13 +100,13 @@ impl Script {
 }
 
 /// What was found to be wrong.
-struct Found {
+struct ScriptProblem {
     line: Option<usize>,
     key: String,
     problem: String,
 }
 
-impl Found {
+impl ScriptProblem {
     fn new(line: Option<usize>, key: &impl fmt::Display, problem: String) -> Self {
         let key = key.to_string();
         // The whole is written as a dot.
@@ -119,29 +119,29 @@ impl Found {
     }
 }
 
-fn from_toml(text: &str) -> Result<Script, Found> {
+fn from_toml(text: &str) -> Result<Script, ScriptProblem> {
     let line_of = |error: &toml::de::Error| {
         let start = error.span()?.start;
         Some(1 + text.get(..start)?.matches('\n').count())
     };
     let problem_of = |error: &toml::de::Error| error.message().trim().replace('\n', ", ");
     let parser = toml::Deserializer::parse(text)
-        .map_err(|error| Found::new(line_of(&error), &"", problem_of(&error)))?;
+        .map_err(|error| ScriptProblem::new(line_of(&error), &"", problem_of(&error)))?;
     serde_path_to_error::deserialize(parser).map_err(|error| {
         let inner = error.inner();
-        Found::new(line_of(inner), error.path(), problem_of(inner))
+        ScriptProblem::new(line_of(inner), error.path(), problem_of(inner))
     })
 }
 
-fn from_json(text: &str) -> Result<Script, Found> {
+fn from_json(text: &str) -> Result<Script, ScriptProblem> {
     let mut parser = serde_json::Deserializer::from_str(text);
     let script = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
         let (line, problem) = json_problem(error.inner());
-        Found::new(line, error.path(), problem)
+        ScriptProblem::new(line, error.path(), problem)
     })?;
     parser.end().map_err(|error| {
         let (line, problem) = json_problem(&error);
-        Found::new(line, &"", problem)
+        ScriptProblem::new(line, &"", problem)
     })?;
     Ok(script)
 }

@@ -1,8 +1,8 @@
 //! A policy that reads its answers from a script: for tests, for examples, and wherever there is no key.
 //!
-//! A [`Script`] is a list of [`Reply`]s, in TOML or JSON. A reply says what a model would have said: words, thoughts, media,
+//! A [`Script`] is a list of [`ScriptedReply`]s, in TOML or JSON. A reply says what a model would have said: words, thoughts, media,
 //! calls with ids of their own and arguments that need not parse, what it cost and why it ended. It may take its time, and it may
-//! [fail](Failure) in every way in which a provider fails, as often as it is told to, before it is given.
+//! [fail](ScriptedFailure) in every way in which a provider fails, as often as it is told to, before it is given.
 //!
 //! **Which reply is next follows from the question.** It is the one behind as many replies as the session shows answers. A process
 //! that resumes after a crash gives the same answers as the one before it would have, and a session that went back gives them
@@ -29,13 +29,13 @@ use crate::error::ErrorKind;
 pub struct Script {
     /// The replies.
     #[serde(default, alias = "reply")]
-    pub replies: Vec<Reply>,
+    pub replies: Vec<ScriptedReply>,
 }
 
 /// One reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reply {
+pub struct ScriptedReply {
     /// What is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -63,10 +63,10 @@ pub struct Reply {
     pub delay_ms: Option<u64>,
     /// What goes wrong before the reply is given, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "fail")]
-    pub failures: Vec<Failure>,
+    pub failures: Vec<ScriptedFailure>,
 }
 
-impl Reply {
+impl ScriptedReply {
     /// A reply of words alone.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
@@ -81,7 +81,7 @@ impl Reply {
 
     /// Fails first.
     #[must_use]
-    pub fn fail(mut self, failure: Failure) -> Self {
+    pub fn fail(mut self, failure: ScriptedFailure) -> Self {
         self.failures.push(failure);
         self
     }
@@ -96,7 +96,7 @@ impl Reply {
     }
 
     /// How it fails when it was asked for so many times before; none when it is given.
-    fn failure(&self, attempts: u64) -> Option<&Failure> {
+    fn failure(&self, attempts: u64) -> Option<&ScriptedFailure> {
         let mut before = 0_u64;
         for failure in &self.failures {
             before = before.saturating_add(u64::from(failure.times));
@@ -159,7 +159,7 @@ impl ScriptedCall {
 /// Something that goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct ScriptedFailure {
     /// What goes wrong.
     pub kind: ErrorKind,
     /// What is said about it.
@@ -182,7 +182,7 @@ pub struct Failure {
     pub delay_ms: Option<u64>,
 }
 
-impl Failure {
+impl ScriptedFailure {
     /// Goes wrong once.
     pub fn new(kind: ErrorKind) -> Self {
         Self {

@@ -13,10 +13,10 @@ use backstitch_core::ports::{
 };
 use serde_json::json;
 
-use super::{Failure, Reply, Script};
+use super::{Script, ScriptedFailure, ScriptedReply};
 use crate::answer::{finished, of_meaning};
 use crate::policy::ModelPolicy;
-use crate::provider::{Provider, Target};
+use crate::provider::{ModelTarget, Provider};
 use crate::request::RequestOptions;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use crate::wire::finish_reasons;
@@ -54,8 +54,8 @@ impl ScriptedPolicy {
     /// refuse is refused. Nothing is sent.
     #[must_use]
     pub fn rendered_for(mut self, provider: Provider, options: RequestOptions) -> Self {
-        let target = Target::new(provider, SCRIPTED);
-        let wire = ModelPolicy::new(self.name.clone(), target, None, Arc::new(Nobody));
+        let target = ModelTarget::new(provider, SCRIPTED);
+        let wire = ModelPolicy::new(self.name.clone(), target, None, Arc::new(NoTransport));
         self.wire = Some(Arc::new(wire.with_options(options)));
         self
     }
@@ -68,7 +68,7 @@ impl ScriptedPolicy {
         *count - 1
     }
 
-    async fn failed(&self, failure: &Failure, deltas: &Deltas) -> PolicyError {
+    async fn failed(&self, failure: &ScriptedFailure, deltas: &Deltas) -> PolicyError {
         pass(failure.delay_ms).await;
         tell(failure.said.as_deref(), deltas, Delta::Text);
         let message = failure.message.clone();
@@ -82,7 +82,7 @@ impl ScriptedPolicy {
         }
     }
 
-    async fn given(&self, reply: &Reply, deltas: &Deltas) -> Answer {
+    async fn given(&self, reply: &ScriptedReply, deltas: &Deltas) -> Answer {
         pass(reply.delay_ms).await;
         tell(reply.reasoning.as_deref(), deltas, Delta::Reasoning);
         tell(reply.text.as_deref(), deltas, Delta::Text);
@@ -99,7 +99,7 @@ impl ScriptedPolicy {
     }
 
     /// What only a provider would have known of the reply; none where the script says nothing of it.
-    fn sidecar(&self, reply: &Reply) -> Option<ProviderSidecar> {
+    fn sidecar(&self, reply: &ScriptedReply) -> Option<ProviderSidecar> {
         if reply.reasoning.is_none() && reply.finish_reason.is_none() {
             return None;
         }
@@ -159,9 +159,9 @@ impl Policy for ScriptedPolicy {
 }
 
 /// Whom a script asks.
-struct Nobody;
+struct NoTransport;
 
-impl Transport for Nobody {
+impl Transport for NoTransport {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async { Err(TransportError::broken("a script asks nobody")) })
     }

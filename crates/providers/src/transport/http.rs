@@ -67,18 +67,18 @@ impl Transport for Http {
                 Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
             });
             let (status, headers) = (response.status().as_u16(), headers.collect());
-            Ok(HttpResponse { status, headers, body: Box::new(Incoming { response, silence: self.silence }) })
+            Ok(HttpResponse { status, headers, body: Box::new(HttpBody { response, silence: self.silence }) })
         })
     }
 }
 
 /// A body that is still coming.
-struct Incoming {
+struct HttpBody {
     response: reqwest::Response,
     silence: Duration,
 }
 
-impl Body for Incoming {
+impl Body for HttpBody {
     fn chunk(&mut self) -> BoxFuture<'_, Result<Option<Vec<u8>>, TransportError>> {
         Box::pin(async move {
             let chunk = self.response.chunk().await.map_err(|error| broken(error, self.silence))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// A request that was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the cassette {} has no answer to this request: {reason}", file.display())]
-pub struct Miss {
+pub struct CassetteMiss {
     /// The cassette.
     pub file: PathBuf,
     /// What differs.

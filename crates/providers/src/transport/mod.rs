@@ -14,7 +14,7 @@ use secrecy::SecretString;
 
 #[cfg(feature = "http")]
 pub use http::Http;
-pub use miss::{Miss, MissReason};
+pub use miss::{CassetteMiss, MissReason};
 
 /// A request: always a `POST` with a JSON body.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub enum TransportError {
     },
     /// Nobody was asked, and a recording has no answer.
     #[error(transparent)]
-    NotRecorded(Box<Miss>),
+    NotRecorded(Box<CassetteMiss>),
 }
 
 impl TransportError {

@@ -7,7 +7,7 @@ use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, Policy, PolicyError};
 use backstitch_providers::cassette::{CassetteError, MissReason, Player, Recorder};
 use backstitch_providers::{
-    ApiKey, Http, HttpRequest, ModelPolicy, Provider, Target, Transport, TransportError,
+    ApiKey, Http, HttpRequest, ModelPolicy, ModelTarget, Provider, Transport, TransportError,
 };
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn ask(
     transport: Arc<dyn Transport>,
     mission: &str,
 ) -> Result<Answer, PolicyError> {
-    let target = Target::new(provider, MODEL).at(address);
+    let target = ModelTarget::new(provider, MODEL).at(address);
     let policy =
         ModelPolicy::new(PolicyName::new("model").unwrap(), target, Some(ApiKey::new(KEY)), transport);
     let question = Talk::new().user(mission).question();

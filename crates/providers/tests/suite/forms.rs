@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::message::{MediaPart, MediaUrl, Modality, Part, RoleHint};
 use backstitch_core::ports::Answer;
 use backstitch_providers::validate::validate_form;
-use backstitch_providers::{CacheMarks, Provider, RequestOptions, Thinking, parse};
+use backstitch_providers::{CacheMarks, Provider, RequestOptions, ThinkingBudget, parse};
 use serde_json::{Value, json};
 
 use super::support::{Talk, target, whole_answer};
@@ -27,9 +27,9 @@ fn rich(provider: Provider, maker: Provider) -> Value {
         .answer(Answer::text("Nearly."))
         .user("And?");
     let thinking = match provider {
-        Provider::Anthropic => Thinking::Budget(2_000),
-        Provider::Gemini => Thinking::Adaptive,
-        _ => Thinking::Default,
+        Provider::Anthropic => ThinkingBudget::Budget(2_000),
+        Provider::Gemini => ThinkingBudget::Adaptive,
+        _ => ThinkingBudget::Default,
     };
     let schema = json!({"type": "object", "properties": {"t": {"type": "string"}}, "required": ["t"], "additionalProperties": false});
     let options = RequestOptions {

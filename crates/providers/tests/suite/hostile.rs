@@ -5,7 +5,8 @@ use backstitch_core::ports::Answer;
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_providers::validate::validate;
 use backstitch_providers::{
-    Provider, RequestOptions, SseDecoder, Target, Thinking, Thread, Unsupported, parse, render, stream_reader,
+    ModelTarget, Provider, RequestOptions, SseDecoder, ThinkingBudget, Thread, UnsupportedMediaPolicy, parse,
+    render, stream_reader,
 };
 use serde_json::{Value, json};
 
@@ -115,9 +116,12 @@ fn can_go_on(answer: Answer, hostile: &mut Hostile, origin: Provider) {
     let messages = talk.messages();
     let thread = Thread::of(&messages);
     for provider in Provider::ALL {
-        for thinking in [Thinking::Default, Thinking::Budget(2_000)] {
-            let options =
-                RequestOptions { thinking, unsupported: Unsupported::Describe, ..RequestOptions::default() };
+        for thinking in [ThinkingBudget::Default, ThinkingBudget::Budget(2_000)] {
+            let options = RequestOptions {
+                thinking,
+                unsupported: UnsupportedMediaPolicy::Describe,
+                ..RequestOptions::default()
+            };
             if options.check(provider).is_err() {
                 continue;
             }
@@ -148,7 +152,7 @@ fn whole_answers_of_any_shape() {
     }
 }
 
-fn streamed(bytes: &[u8], target: &Target, size: usize) -> Option<Answer> {
+fn streamed(bytes: &[u8], target: &ModelTarget, size: usize) -> Option<Answer> {
     let mut decoder = SseDecoder::new();
     let mut reader = stream_reader(target);
     let (mut events, mut deltas) = (Vec::new(), Vec::new());

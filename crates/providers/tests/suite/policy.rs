@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use backstitch_core::message::{Part, PolicyName};
 use backstitch_core::ports::{BoxFuture, Deltas, Policy, PolicyError, Question};
 use backstitch_providers::{
-    ApiKey, Body, Delta, HttpRequest, HttpResponse, ModelPolicy, Provider, ProviderError, RequestOptions,
-    Target, Transport, TransportError,
+    ApiKey, Body, Delta, HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, ProviderError,
+    RequestOptions, Transport, TransportError,
 };
 use backstitch_testkit::block_on;
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ fn structured_answers_are_read() {
 #[test]
 fn compatible_servers_are_asked_at_their_address() {
     let transport = Written::new(200, "application/json", whole_answer(Provider::OpenAiChat).to_string());
-    let target = Target::new(Provider::OpenAiChat, MODEL).at("http://127.0.0.1:9/v1");
+    let target = ModelTarget::new(Provider::OpenAiChat, MODEL).at("http://127.0.0.1:9/v1");
     let name = PolicyName::new("model").unwrap();
     let options = RequestOptions { max_output_tokens: Some(5), ..RequestOptions::default() };
     let policy = ModelPolicy::new(name, target, None, Arc::new(transport.clone())).with_options(options);

@@ -17,8 +17,8 @@ use backstitch_core::time::Clock;
 use backstitch_core::view::{Evaluation, JournalView, Transcript};
 use backstitch_providers::validate::validate_form;
 use backstitch_providers::{
-    CacheMarks, ModelPolicy, OpenCalls, Provider, RequestOptions, StructuredOutput, Target, Thinking,
-    Unsupported,
+    CacheMarks, ModelPolicy, ModelTarget, OpenCalls, Provider, RequestOptions, StructuredOutput,
+    ThinkingBudget, UnsupportedMediaPolicy,
 };
 use backstitch_repl::transcript::{Elide, ElideOptions, Keep, TranscriptCompression, Trim, TrimOptions};
 use backstitch_testkit::{fold, sample};
@@ -33,9 +33,17 @@ fn options(variant: usize, provider: Provider) -> RequestOptions {
     let takes_budget = matches!(provider, Provider::Anthropic | Provider::Gemini);
     RequestOptions {
         open_calls: if variant % 3 == 2 { OpenCalls::Skip } else { OpenCalls::Interrupted },
-        thinking: if variant % 2 == 1 && takes_budget { Thinking::Budget(1_024) } else { Thinking::Default },
+        thinking: if variant % 2 == 1 && takes_budget {
+            ThinkingBudget::Budget(1_024)
+        } else {
+            ThinkingBudget::Default
+        },
         cache: if variant % 5 == 1 { CacheMarks::Auto } else { CacheMarks::None },
-        unsupported: if variant % 2 == 1 { Unsupported::Describe } else { Unsupported::Refuse },
+        unsupported: if variant % 2 == 1 {
+            UnsupportedMediaPolicy::Describe
+        } else {
+            UnsupportedMediaPolicy::Refuse
+        },
         structured: if variant % 7 == 3 { StructuredOutput::InWords } else { StructuredOutput::Native },
         labels: variant % 4 != 3,
         ..RequestOptions::default()
@@ -87,7 +95,7 @@ impl Checker {
     fn new(journal: &sample::Journal, seed: u64, variant: usize) -> Self {
         let policies = Provider::ALL.into_iter().map(|provider| {
             let name = PolicyName::new("model").unwrap();
-            let policy = ModelPolicy::new(name, Target::new(provider, MODEL), None, Arc::new(Nobody));
+            let policy = ModelPolicy::new(name, ModelTarget::new(provider, MODEL), None, Arc::new(Nobody));
             (provider, policy.with_options(options(variant, provider)))
         });
         let sampled = Sampled::of(journal, seed, variant % 2 == 1);

@@ -6,8 +6,8 @@ use backstitch_core::message::{Arguments, MediaPart, MediaUrl, Modality, Part, R
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Answer, AnsweredCall};
 use backstitch_providers::{
-    CacheMarks, Departure, DropReason, MediaMode, MediaProblem, OpenCalls, Provider, RenderError,
-    RequestOptions, Target, Thinking, Thread, Unsupported, parse, render,
+    CacheMarks, Departure, DropReason, MediaMode, MediaProblem, ModelTarget, OpenCalls, Provider,
+    RenderError, RequestOptions, ThinkingBudget, Thread, UnsupportedMediaPolicy, parse, render,
 };
 use serde_json::{Value, json};
 
@@ -136,7 +136,7 @@ fn nobody_else_gets_what_only_one_provider_understands() {
     const SECRETS: [&str; 4] = ["gAAAAB==", "EqQB==", "EmwK==", "RXFR"];
     for maker in Provider::ALL {
         for asked in Provider::ALL {
-            let other = Target::new(asked, "another-model");
+            let other = ModelTarget::new(asked, "another-model");
             for target in [target(asked), other, target(asked).at("https://example.org/v1")] {
                 let is_home = maker == asked && target.model == MODEL && target.endpoint.is_none();
                 let rendered = talk(maker).render_for(&target, &options());
@@ -242,7 +242,7 @@ fn media_that_is_not_taken_is_refused_or_described() {
         let error = render(&Thread::of(&messages), &tools(), &target(provider), &options()).unwrap_err();
         let RenderError::Media(media) = error else { panic!("{error}") };
         assert_eq!((media.modality, media.problem), (Modality::Video, MediaProblem::Modality));
-        let describe = RequestOptions { unsupported: Unsupported::Describe, ..options() };
+        let describe = RequestOptions { unsupported: UnsupportedMediaPolicy::Describe, ..options() };
         let rendered = talk.render(provider, &describe);
         assert!(rendered.body.to_string().contains("[video at https://example.org/film.mp4]"));
         assert!(matches!(rendered.report.departures[..], [Departure::Described { .. }]));
@@ -285,26 +285,26 @@ fn options_are_said_in_each_providers_words() {
         ..options()
     };
     let body = |provider, asked| talk(provider).user("Go on.").render(provider, &asked).body;
-    let chat = body(Provider::OpenAiChat, asked(Thinking::Default, Some("low")));
+    let chat = body(Provider::OpenAiChat, asked(ThinkingBudget::Default, Some("low")));
     assert_eq!((&chat["max_completion_tokens"], &chat["stream"]), (&json!(9_000), &json!(true)));
     assert_eq!(chat["response_format"]["json_schema"]["strict"], true);
-    let responses = body(Provider::OpenAiResponses, asked(Thinking::Adaptive, Some("low")));
+    let responses = body(Provider::OpenAiResponses, asked(ThinkingBudget::Adaptive, Some("low")));
     assert_eq!(responses["text"]["format"]["schema"], schema);
     assert_eq!(responses["reasoning"]["effort"], "low");
-    let anthropic = body(Provider::Anthropic, asked(Thinking::Budget(2_000), Some("low")));
+    let anthropic = body(Provider::Anthropic, asked(ThinkingBudget::Budget(2_000), Some("low")));
     assert_eq!(anthropic["thinking"], json!({"type": "enabled", "budget_tokens": 2_000}));
     assert_eq!(anthropic.to_string().matches("cache_control").count(), 4);
-    let gemini = body(Provider::Gemini, asked(Thinking::Budget(2_000), None));
+    let gemini = body(Provider::Gemini, asked(ThinkingBudget::Budget(2_000), None));
     assert_eq!(gemini["generationConfig"]["responseJsonSchema"], schema);
     assert_eq!(gemini["generationConfig"]["thinkingConfig"], json!({"thinkingBudget": 2_000}));
-    let gemini = body(Provider::Gemini, asked(Thinking::Adaptive, Some("low")));
+    let gemini = body(Provider::Gemini, asked(ThinkingBudget::Adaptive, Some("low")));
     let thinking = &gemini["generationConfig"]["thinkingConfig"];
     assert_eq!(thinking, &json!({"includeThoughts": true, "thinkingLevel": "LOW"}));
 }
 
 #[test]
 fn thinking_is_left_out_where_the_thoughts_are_missing() {
-    let asked = RequestOptions { thinking: Thinking::Budget(2_000), ..options() };
+    let asked = RequestOptions { thinking: ThinkingBudget::Budget(2_000), ..options() };
     let rendered = talk(Provider::OpenAiChat).render(Provider::Anthropic, &asked);
     assert_eq!(rendered.body.get("thinking"), None);
     assert!(rendered.report.departures.contains(&Departure::ThinkingLeftOut));
@@ -316,19 +316,19 @@ fn thinking_has_room_beside_the_answer() {
         let asked = RequestOptions { thinking, ..options() };
         Talk::new().user("Hello").render(Provider::Anthropic, &asked).body
     };
-    let large = body(Thinking::Budget(16_000));
+    let large = body(ThinkingBudget::Budget(16_000));
     assert_eq!(large["thinking"], json!({"type": "enabled", "budget_tokens": 16_000}));
     assert_eq!(large["max_tokens"], 16_000 + 8_192);
-    let none = body(Thinking::Budget(0));
+    let none = body(ThinkingBudget::Budget(0));
     assert_eq!((&none["thinking"], &none["max_tokens"]), (&json!({"type": "disabled"}), &json!(8_192)));
-    let most = body(Thinking::Budget(u32::MAX - 1));
+    let most = body(ThinkingBudget::Budget(u32::MAX - 1));
     assert_eq!(most["max_tokens"], u32::MAX);
 }
 
 #[test]
 fn an_option_that_a_provider_cannot_honour_is_refused() {
     use Provider::{Anthropic, Gemini, OpenAiChat, OpenAiResponses};
-    let budget = |tokens| RequestOptions { thinking: Thinking::Budget(tokens), ..options() };
+    let budget = |tokens| RequestOptions { thinking: ThinkingBudget::Budget(tokens), ..options() };
     let limit = |tokens| RequestOptions { max_output_tokens: Some(tokens), ..options() };
     let cases = [
         (OpenAiChat, budget(2_000), Some("thinking")),
@@ -367,7 +367,7 @@ fn what_an_assistant_said_has_a_published_form_in_responses() {
     let others = [
         talk(Provider::Anthropic).render(Provider::OpenAiResponses, &options()),
         talk(Provider::OpenAiResponses)
-            .render_for(&Target::new(Provider::OpenAiResponses, "another"), &options()),
+            .render_for(&ModelTarget::new(Provider::OpenAiResponses, "another"), &options()),
         Talk::new()
             .user("Hello")
             .answer(Answer::text("Checking."))

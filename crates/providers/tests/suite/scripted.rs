@@ -10,8 +10,8 @@ use backstitch_core::ports::{Answer, Delta, Deltas, Finish, Policy, PolicyError,
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::validate::validate;
 use backstitch_providers::{
-    ErrorKind, Failure, Provider, Reply, RequestOptions, Script, ScriptError, ScriptFormat, ScriptedCall,
-    ScriptedPolicy,
+    ErrorKind, Provider, RequestOptions, Script, ScriptError, ScriptFormat, ScriptedCall, ScriptedFailure,
+    ScriptedPolicy, ScriptedReply,
 };
 use backstitch_runtime::{Agent, ResumeOptions, Runtime, SessionOptions, Tools};
 use backstitch_store::MemoryStore;
@@ -99,7 +99,8 @@ fn a_reply_ends_for_the_reason_that_any_provider_has_a_word_for() {
             arguments_text: Some(arguments.into()),
             ..ScriptedCall::default()
         };
-        let reply = Reply { finish_reason: Some(reason.into()), ..Reply::text("x").call(call) };
+        let reply =
+            ScriptedReply { finish_reason: Some(reason.into()), ..ScriptedReply::text("x").call(call) };
         let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies: vec![reply] });
         let answer = ask(&policy, Talk::new().question()).unwrap();
         (answer.finish, answer.calls[0].cut_off)
@@ -135,7 +136,9 @@ fn a_reply_fails_as_often_as_it_says_and_is_then_given() {
 #[test]
 fn which_reply_is_next_follows_from_the_question() {
     let mut talk = Talk::new().user("Look");
-    let script = Script { replies: vec![Reply::text("one"), Reply::text("two"), Reply::text("three")] };
+    let script = Script {
+        replies: vec![ScriptedReply::text("one"), ScriptedReply::text("two"), ScriptedReply::text("three")],
+    };
     for word in ["one", "two", "three"] {
         // Each is asked by a policy that has answered nothing yet, and twice.
         for _ in 0..2 {
@@ -168,7 +171,7 @@ fn every_kind_of_error_can_be_scripted() {
 #[test]
 fn requests_can_be_made_as_if_they_were_sent() {
     let video = MediaPart::new(Modality::Video, MediaUrl::new("https://example.org/sewing.mp4").unwrap());
-    let script = Script { replies: vec![Reply::text("Done.")] };
+    let script = Script { replies: vec![ScriptedReply::text("Done.")] };
     for provider in Provider::ALL {
         let policy = policy(script.clone()).rendered_for(provider, RequestOptions::default());
         let question = Talk::new().system("Be brief.").user("Look").question();
@@ -191,8 +194,11 @@ fn scripts_are_written_as_they_are_read() {
     let script = Script::parse(RICH, ScriptFormat::Toml, "rich.toml").unwrap();
     let text = serde_json::to_string(&script).unwrap();
     assert_eq!(Script::parse(&text, ScriptFormat::Json, "rich.json").unwrap(), script);
-    let failing = Reply::text("x").fail(Failure::new(ErrorKind::Network).times(3));
-    assert_eq!(serde_json::from_value::<Reply>(serde_json::to_value(&failing).unwrap()).unwrap(), failing);
+    let failing = ScriptedReply::text("x").fail(ScriptedFailure::new(ErrorKind::Network).times(3));
+    assert_eq!(
+        serde_json::from_value::<ScriptedReply>(serde_json::to_value(&failing).unwrap()).unwrap(),
+        failing
+    );
 }
 
 #[test]
@@ -244,11 +250,16 @@ async fn another_process_goes_on_with_the_reply_that_was_not_recorded() {
         arguments_text: text.map(str::to_owned),
         ..ScriptedCall::new("look", serde_json::Map::new())
     };
-    let again = |kind| Failure { retry_after_ms: Some(0), said: Some("I l".into()), ..Failure::new(kind) };
-    let first = Reply::text("I look.").call(call("call_1", None)).call(call("call_2", Some("{\"torn\": ")));
+    let again = |kind| ScriptedFailure {
+        retry_after_ms: Some(0),
+        said: Some("I l".into()),
+        ..ScriptedFailure::new(kind)
+    };
+    let first =
+        ScriptedReply::text("I look.").call(call("call_1", None)).call(call("call_2", Some("{\"torn\": ")));
     let first = first.fail(again(ErrorKind::CutStream).times(2)).fail(again(ErrorKind::Overloaded));
-    let last = Reply::text("A seam.");
-    let broken = last.clone().fail(Failure::new(ErrorKind::Auth).times(9));
+    let last = ScriptedReply::text("A seam.");
+    let broken = last.clone().fail(ScriptedFailure::new(ErrorKind::Auth).times(9));
 
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let script = Script { replies: vec![first.clone(), broken] };
@@ -258,7 +269,7 @@ async fn another_process_goes_on_with_the_reply_that_was_not_recorded() {
     driver.session().release().await.unwrap();
 
     // The first reply would fail more often than anybody asks again, and is not asked for.
-    let never = first.fail(Failure::new(ErrorKind::Server).times(99));
+    let never = first.fail(ScriptedFailure::new(ErrorKind::Server).times(99));
     let script = Script { replies: vec![never, last] };
     let driver = runtime.open(session, agent(script), SessionOptions::default()).await.unwrap();
     let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::ports::Store;
-use backstitch_providers::{Provider, ProviderError, RequestOptions, Target, Thinking};
+use backstitch_providers::{ModelTarget, Provider, ProviderError, RequestOptions, ThinkingBudget};
 use backstitch_runtime::{Agent, LiveKind, Runtime, SessionOptions};
 use backstitch_store::SqliteStore;
 use serde_json::json;
@@ -187,8 +187,10 @@ fn an_answer_that_repeated_the_key_is_replayed_by_its_words_and_calls() {
                 let sidecar = answer.provider.clone().unwrap();
                 assert!(sidecar.payload.is_none() && sidecar.payload_redacted, "{provider}");
                 let talk = Talk::new().user("Look").answer(answer).result(0, Ok(json!("a seam")));
-                let target = Target::new(provider, MODEL).at(server.address());
-                for thinking in [Thinking::Default, Thinking::Adaptive, Thinking::Budget(2_000)] {
+                let target = ModelTarget::new(provider, MODEL).at(server.address());
+                for thinking in
+                    [ThinkingBudget::Default, ThinkingBudget::Adaptive, ThinkingBudget::Budget(2_000)]
+                {
                     let options = RequestOptions { thinking, ..RequestOptions::default() };
                     if options.check(provider).is_err() {
                         continue;
@@ -211,7 +213,7 @@ fn words_that_are_too_short_to_be_keys_are_not_taken_out_of_answers() {
     use backstitch_providers::{ApiKey, Http, ModelPolicy};
     let provider = Provider::OpenAiChat;
     let server = Server::with(vec![Served::stream(&Spoken::text("none of it").streamed(provider), 1)]);
-    let target = Target::new(provider, "m").at(server.address());
+    let target = ModelTarget::new(provider, "m").at(server.address());
     let name = PolicyName::new("model").unwrap();
     let policy = ModelPolicy::new(name, target, Some(ApiKey::new("none")), Arc::new(Http::new().unwrap()));
     let (answer, _) = ask(&policy);

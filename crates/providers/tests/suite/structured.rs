@@ -7,7 +7,7 @@ use backstitch_core::message::{MediaPart, MediaUrl, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Policy, PolicyError, Question};
 use backstitch_providers::{
-    Departure, Provider, RequestLimits, RequestOptions, StructuredOutput, Target, Unsent,
+    Departure, ModelTarget, Provider, RequestLimits, RequestOptions, SendError, StructuredOutput,
 };
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ fn older_geminis_and_plain_servers_are_told() {
     let question = asking(&schema);
     let nobody = || Arc::new(backstitch_providers::Http::new().unwrap());
     let name = || backstitch_core::message::PolicyName::new("model").unwrap();
-    let old = Target::new(Provider::Gemini, "gemini-2.5-flash");
+    let old = ModelTarget::new(Provider::Gemini, "gemini-2.5-flash");
     let old = backstitch_providers::ModelPolicy::new(name(), old, None, nobody());
     let body = old.request(&question).unwrap().body;
     assert_eq!(body.get("generationConfig"), None);
@@ -169,7 +169,7 @@ fn media_that_the_store_holds_is_sent_as_bytes() {
     let mut question = talk.question();
     for provider in Provider::ALL {
         let refused = model(provider, "http://127.0.0.1:9").request(&question).unwrap_err();
-        assert!(matches!(refused, Unsent::Render(_)), "{refused}");
+        assert!(matches!(refused, SendError::Render(_)), "{refused}");
     }
     question.media = Arc::new(held);
     for provider in Provider::ALL {

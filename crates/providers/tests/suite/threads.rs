@@ -8,7 +8,7 @@ use backstitch_core::message::{Arguments, Part, PolicyName, RoleHint};
 use backstitch_core::ports::{Answer, AnsweredCall};
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::view::{ConversationMessage, ConversationState, Transcript};
-use backstitch_providers::{Entry, ModelPolicy, Provider, RequestOptions, Thread, render};
+use backstitch_providers::{ModelPolicy, Provider, RequestOptions, Thread, ThreadEntry, render};
 use backstitch_testkit::{fold, sample};
 use proptest::prelude::*;
 use serde_json::json;
@@ -118,8 +118,8 @@ fn viewed(state: &ConversationState) -> Vec<Step> {
 fn threaded(thread: &Thread<'_>) -> Vec<Step> {
     let owned = |parts: &[&Part]| parts.iter().copied().cloned().collect();
     let steps = thread.entries.iter().map(|entry| match entry {
-        Entry::Said(said) => Step::Said(owned(&said.parts)),
-        Entry::Turn(turn) => Step::Turn {
+        ThreadEntry::Said(said) => Step::Said(owned(&said.parts)),
+        ThreadEntry::Turn(turn) => Step::Turn {
             number: turn.number,
             parts: owned(&turn.parts),
             calls: turn.calls.iter().map(|call| call.call.invocation_id).collect(),
@@ -132,7 +132,7 @@ fn threaded(thread: &Thread<'_>) -> Vec<Step> {
 /// Each call of the thread stands beside the first result that was recorded for it.
 fn check_results(thread: &Thread<'_>, messages: &[Arc<InnerMessage>]) {
     for entry in &thread.entries {
-        let Entry::Turn(turn) = entry else { continue };
+        let ThreadEntry::Turn(turn) = entry else { continue };
         for call in &turn.calls {
             let mut results = messages.iter().filter_map(|message| message.message.option_result());
             let first = results.find(|result| result.invocation_id == call.call.invocation_id);

@@ -16,8 +16,8 @@ use backstitch_core::machine::{Action, Wanted};
 use backstitch_core::message::{Arguments, OptionResult};
 use backstitch_core::storable::check_object;
 use backstitch_lisp::{
-    CallPath, Error, ErrorKind, Finished, Inputs, Machine, Memory, Outcome, Request, TaskRecord, ToolCall,
-    Value, from_json, store_value, to_edn_within, to_json,
+    CallPath, Error, ErrorKind, Inputs, Machine, MachineOutcome, Memory, ProgramResult, Request, TaskRecord,
+    ToolCall, Value, from_json, store_value, to_edn_within, to_json,
 };
 use serde_json::{Map as Object, Value as Json};
 
@@ -54,7 +54,7 @@ pub(crate) enum Step {
     /// This has to be done first.
     Act(Action),
     /// It is done.
-    Finished(Box<Finished>),
+    Finished(Box<ProgramResult>),
     /// It does not do what it did before.
     Diverged(Diverged),
     /// It was stopped from outside.
@@ -133,9 +133,9 @@ impl Run {
                 }
                 // A bug of the interpreter must not make a session that nobody can open again.
                 match catch_unwind(AssertUnwindSafe(|| machine.run())) {
-                    Ok(Outcome::Finished(finished)) if is_stopped(&finished) => return Step::Stopped,
-                    Ok(Outcome::Finished(finished)) => return self.finished(finished),
-                    Ok(Outcome::Suspended(requests)) => self.wave = requests,
+                    Ok(MachineOutcome::Finished(finished)) if is_stopped(&finished) => return Step::Stopped,
+                    Ok(MachineOutcome::Finished(finished)) => return self.finished(finished),
+                    Ok(MachineOutcome::Suspended(requests)) => self.wave = requests,
                     Err(_) => return Step::Finished(broken("the interpreter has failed")),
                 }
             }
@@ -316,7 +316,7 @@ impl Run {
     }
 
     /// A program that ends without having come to all that it did before is not the same.
-    fn finished(&mut self, finished: Box<Finished>) -> Step {
+    fn finished(&mut self, finished: Box<ProgramResult>) -> Step {
         match self.calls.iter().find(|made| !made.is_reached) {
             Some(made) => Step::Diverged(Diverged {
                 what: format!("at {} it called {}, and now it ends without", made.path, made.name),
@@ -363,12 +363,12 @@ fn declares_sentence(prepared: &Prepared, tool: &str) -> bool {
 }
 
 /// Whether a program was stopped from outside.
-fn is_stopped(finished: &Finished) -> bool {
+fn is_stopped(finished: &ProgramResult) -> bool {
     finished.result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Stopped)
 }
 
-fn broken(what: &str) -> Box<Finished> {
-    Box::new(Finished {
+fn broken(what: &str) -> Box<ProgramResult> {
+    Box::new(ProgramResult {
         result: Err(Error::new(ErrorKind::Internal, what)),
         signal: None,
         prints: Vec::new(),

@@ -6,8 +6,8 @@ use backstitch_core::machine::Ending;
 use backstitch_core::message::OptionResult;
 use backstitch_core::storable;
 use backstitch_lisp::{
-    Error, Finished, Inputs, Memory, Signal, Truncation, Value, from_json, restore_changes, store_changes,
-    to_clojure_without_hidden, to_json,
+    Error, Inputs, Memory, ProgramResult, Signal, Truncation, Value, from_json, restore_changes,
+    store_changes, to_clojure_without_hidden, to_json,
 };
 use serde_json::Value as Json;
 
@@ -26,8 +26,8 @@ const INVALID_ANSWER: &str = "invalid_answer";
 
 impl LispMachine {
     /// A program has ended.
-    pub(super) fn settle(&mut self, run: Run, finished: Finished) {
-        let Finished { result, signal, prints, memory, defined, .. } = finished;
+    pub(super) fn settle(&mut self, run: Run, finished: ProgramResult) {
+        let ProgramResult { result, signal, prints, memory, defined, .. } = finished;
         let value = match result {
             Ok(value) => value,
             Err(error) => return self.settle_error(run, &error, prints),

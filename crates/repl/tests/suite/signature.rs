@@ -153,7 +153,7 @@ proptest! {
         let engine = backstitch_lisp::Engine::new();
         let inputs = backstitch_lisp::Inputs::default();
         let program = engine.compile(&output.example(), &inputs).unwrap();
-        let backstitch_lisp::Outcome::Finished(finished) = engine.start(&program, inputs).run() else { panic!() };
+        let backstitch_lisp::MachineOutcome::Finished(finished) = engine.start(&program, inputs).run() else { panic!() };
         let json = backstitch_lisp::to_json(&finished.result.unwrap(), Some(&output.to_schema())).unwrap();
         prop_assert_eq!(mismatches(&json, &output), vec![]);
     }

@@ -6,7 +6,7 @@ use backstitch_core::id::CallId;
 use backstitch_core::journal::Role;
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_lisp::{
-    Engine, Inputs, Limits, Map, Outcome, Request, Tools, Truncation, Value, from_json, to_json,
+    Engine, Inputs, Limits, MachineOutcome, Map, Request, Tools, Truncation, Value, from_json, to_json,
 };
 use backstitch_repl::compression::{Compression, History, Rendered, Scene, SingleUserCoalesced};
 use backstitch_repl::{CallOutcome, Excerpt, MemoryChange, Turn, TurnCall, TurnError};
@@ -78,8 +78,8 @@ impl Agent {
                 let mut machine = engine().start(&program, self.inputs.clone());
                 let finished = loop {
                     match machine.run() {
-                        Outcome::Finished(finished) => break finished,
-                        Outcome::Suspended(requests) => {
+                        MachineOutcome::Finished(finished) => break finished,
+                        MachineOutcome::Suspended(requests) => {
                             for request in requests {
                                 let answer = self.answer(&request, &mut turn);
                                 machine.resume(request.path(), answer);

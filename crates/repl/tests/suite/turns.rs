@@ -1,6 +1,6 @@
 //! The record of a turn: plain JSON, as large as what the turn did.
 
-use backstitch_lisp::{Engine, Inputs, Memory, Outcome, Truncation, Value};
+use backstitch_lisp::{Engine, Inputs, MachineOutcome, Memory, Truncation, Value};
 use backstitch_repl::{
     CallOutcome, Defined, DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnError, TurnSignal,
 };
@@ -9,7 +9,9 @@ use serde_json::json;
 fn defined(source: &str) -> Vec<Defined> {
     let (engine, inputs) = (Engine::new(), Inputs::default());
     let program = engine.compile(source, &inputs).unwrap();
-    let Outcome::Finished(finished) = engine.start(&program, inputs).run() else { panic!("{source} waits") };
+    let MachineOutcome::Finished(finished) = engine.start(&program, inputs).run() else {
+        panic!("{source} waits")
+    };
     finished.result.unwrap();
     MemoryChange::between(&Memory::new(), &finished.memory, &[], Truncation::SAMPLE).defined
 }

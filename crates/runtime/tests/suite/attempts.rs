@@ -13,7 +13,7 @@ use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo, Store};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::view::{Driver as Presence, SessionStatus};
-use backstitch_providers::Reply;
+use backstitch_providers::ScriptedReply;
 use backstitch_runtime::{Agent, Backoff, Ended, ResumeOptions, Runtime, RuntimeError, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -215,7 +215,7 @@ async fn recording_costs_no_batch_of_its_own_unless_something_failed() {
 
 #[tokio::test]
 async fn a_session_that_is_released_in_the_middle_says_so_and_one_that_is_killed_does_not() {
-    let slow = Reply { delay_ms: Some(60_000), ..reply("done", &[]) };
+    let slow = ScriptedReply { delay_ms: Some(60_000), ..reply("done", &[]) };
     for is_released in [true, false] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let runtime = Runtime::new(store.clone());

@@ -9,7 +9,7 @@ use backstitch_core::ports::{Answer, Question};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::validate::{validate, validate_form};
 use backstitch_providers::{
-    HttpRequest, HttpResponse, ModelPolicy, Provider, Target, Transport, TransportError,
+    HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, Transport, TransportError,
 };
 use backstitch_repl::LispAgent;
 use backstitch_repl::transcript::{Trim, TrimOptions};
@@ -100,7 +100,7 @@ fn last_shown(asked: &Asked) -> Vec<String> {
 fn check_requests(asked: &Asked) {
     for provider in Provider::ALL {
         let name = PolicyName::new("model").unwrap();
-        let policy = ModelPolicy::new(name, Target::new(provider, "model-1"), None, Arc::new(Nobody));
+        let policy = ModelPolicy::new(name, ModelTarget::new(provider, "model-1"), None, Arc::new(Nobody));
         for question in asked.lock().unwrap().iter() {
             let body = policy.request(question).unwrap().body;
             validate(provider, &body).unwrap_or_else(|error| panic!("{provider}: {error}\n{body:#}"));

@@ -9,7 +9,7 @@ use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, Question};
 use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::{CallStatus, ConversationState, Driver as Presence, SessionStatus, Transcript};
-use backstitch_providers::{Reply, Script, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_repl::LispAgent;
 use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::transcript::{Trim, TrimOptions};
@@ -41,9 +41,10 @@ pub(crate) fn twice(effect: Effect, ran: Arc<AtomicUsize>) -> Tool {
 }
 
 pub(crate) fn answers(programs: &[&str]) -> Arc<ScriptedPolicy> {
-    let replies = programs
-        .iter()
-        .map(|program| Reply { text: Some(format!("```clojure\n{program}\n```")), ..Reply::default() });
+    let replies = programs.iter().map(|program| ScriptedReply {
+        text: Some(format!("```clojure\n{program}\n```")),
+        ..ScriptedReply::default()
+    });
     Arc::new(ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies: replies.collect() }))
 }
 

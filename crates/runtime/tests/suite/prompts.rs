@@ -11,7 +11,7 @@ use backstitch_core::prompt::{
 use backstitch_core::slices::{PromptExecuted, PromptRendered, Visibility, VisibilityOverrides};
 use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::JournalView;
-use backstitch_providers::{Reply, Script, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{
     Agent, Ended, Evaluator, Fidelity, FunctionPolicy, LiveSession, ResumeOptions, Runtime, RuntimeError,
     SessionOptions, Tools,
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::findings::Finding;
 use crate::tailor::{self, reply, scripted, started, with_approval};
 
-pub(crate) fn evaluator(replies: Vec<Reply>) -> Evaluator {
+pub(crate) fn evaluator(replies: Vec<ScriptedReply>) -> Evaluator {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
     Evaluator::new(Arc::new(policy))
 }

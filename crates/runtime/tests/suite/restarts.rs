@@ -90,7 +90,7 @@ async fn files_that_changed_across_a_restart_are_asked_about() {
 #[tokio::test]
 async fn going_back_to_files_that_were_given_up_is_refused_and_nothing_is_lost() {
     use backstitch_core::ports::StoreError;
-    use backstitch_store::{Collect, Retention, SqliteStore};
+    use backstitch_store::{GcMode, Retention, SqliteStore};
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(directory.path().join("store.db")).unwrap());
     let runtime = Runtime::new(store.clone());
@@ -103,7 +103,7 @@ async fn going_back_to_files_that_were_given_up_is_refused_and_nothing_is_lost()
     let session = driver.session().id();
     let checkpoints = runtime.checkpoints(session).await.unwrap();
     assert_eq!(checkpoints.len(), 3);
-    store.gc(Retention::keep_all().keep_boundaries(1), Collect::Now).unwrap();
+    store.gc(Retention::keep_all().keep_boundaries(1), GcMode::Now).unwrap();
     let error = driver.session().rewind(&before(checkpoints[1].call_id), None).await.unwrap_err();
     assert!(matches!(error, RuntimeError::Store(StoreError::Pruned { .. })), "{error}");
     // The session is where it was, and can be gone on with.

@@ -9,7 +9,7 @@ use backstitch_core::ports::Answer;
 use backstitch_core::prompt::{BoundPrompt, Output, Prompt, Section};
 use backstitch_core::session::{BoxError, Slice};
 use backstitch_core::slices::PromptExecuted;
-use backstitch_providers::{Reply, Script, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{
     Agent, Contract, Ended, Evaluator, FunctionPolicy, LiveSession, Runtime, SessionOptions, Tools,
 };
@@ -47,7 +47,7 @@ pub(crate) fn hem() -> Tear {
 
 pub(crate) const HEM: &str = "Here it is:\n```json\n{\"place\": \"hem\", \"length\": 3}\n```\nGood luck.";
 
-async fn evaluated(output: Output, replies: Vec<Reply>) -> (Runtime, Arc<LiveSession>, Ended) {
+async fn evaluated(output: Output, replies: Vec<ScriptedReply>) -> (Runtime, Arc<LiveSession>, Ended) {
     let evaluator = evaluator(replies);
     let (runtime, session) = begin(&evaluator).await;
     let ended = evaluator.evaluate(&asking(output), &session, false).await.unwrap();

@@ -8,7 +8,7 @@ use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{CallStarted, Effect, IdempotencyKey};
 use backstitch_core::message::PolicyName;
 use backstitch_core::tool::{Approval, Tool, ToolError, ToolResult, WorkspaceUse};
-use backstitch_providers::{Reply, Script, ScriptedCall, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{Agent, Driver, Ended, Runtime, RuntimeError, Tools};
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -16,15 +16,15 @@ use tokio::task::JoinHandle;
 use crate::findings::Finding;
 
 /// An answer with a text and calls.
-pub(crate) fn reply(text: &str, calls: &[(&str, Value)]) -> Reply {
+pub(crate) fn reply(text: &str, calls: &[(&str, Value)]) -> ScriptedReply {
     let calls = calls
         .iter()
         .map(|(name, arguments)| ScriptedCall::new(*name, arguments.as_object().cloned().unwrap()));
-    Reply { text: Some(text.to_owned()), calls: calls.collect(), ..Reply::default() }
+    ScriptedReply { text: Some(text.to_owned()), calls: calls.collect(), ..ScriptedReply::default() }
 }
 
 /// An agent that answers as it is told here.
-pub(crate) fn scripted(replies: Vec<Reply>) -> Agent {
+pub(crate) fn scripted(replies: Vec<ScriptedReply>) -> Agent {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
     Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew.")
 }

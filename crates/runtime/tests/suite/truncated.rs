@@ -8,7 +8,7 @@ use backstitch_core::ports::{Answer, Question};
 use backstitch_core::prompt::Output;
 use backstitch_core::rng::Seed;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
-use backstitch_providers::{Reply, Script, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_repl::LispAgent;
 use backstitch_runtime::{
     Agent, Contract, Ended, FunctionPolicy, OnTruncation, ResumeOptions, Runtime, RuntimeError,
@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use crate::tailor::{reply, scripted};
 
 /// An answer that ended for a reason.
-fn ended_by(text: &str, reason: &str) -> Reply {
-    Reply { finish_reason: Some(reason.to_owned()), ..reply(text, &[]) }
+fn ended_by(text: &str, reason: &str) -> ScriptedReply {
+    ScriptedReply { finish_reason: Some(reason.to_owned()), ..reply(text, &[]) }
 }
 
 async fn driver(agent: Agent) -> (Runtime, backstitch_runtime::Driver) {
@@ -236,8 +236,8 @@ async fn a_typed_answer_that_was_cut_off_is_continued_to_its_end() {
     assert_eq!(answered.output, Some(json!({"centimetres": 12})));
 }
 
-fn program(text: &str, reason: Option<&str>) -> Reply {
-    Reply { finish_reason: reason.map(str::to_owned), ..reply(text, &[]) }
+fn program(text: &str, reason: Option<&str>) -> ScriptedReply {
+    ScriptedReply { finish_reason: reason.map(str::to_owned), ..reply(text, &[]) }
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::chain::Checksum;
 use super::error::Failure;
-use super::objects::{Packed, Packer, Presence, presence};
+use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::reach;
 use super::{gc, inbox};
 
@@ -52,14 +52,14 @@ pub(super) fn position_of(key: i64) -> Position {
 }
 
 /// A batch, ready to be written.
-pub(super) struct Prepared {
+pub(super) struct PreparedBatch {
     session: SessionId,
     /// The session's id as it is stored.
     name: String,
     expected: Position,
     fence: Fence,
     texts: Vec<String>,
-    objects: Vec<Packed>,
+    objects: Vec<CompressedObject>,
     /// The objects that are written ahead, as many together as a transaction holds. They stand before the others.
     ahead: Vec<Range<usize>>,
     /// Objects that records refer to and that the batch does not bring along.
@@ -71,7 +71,7 @@ pub(super) struct Prepared {
     generation: Option<i64>,
 }
 
-impl Prepared {
+impl PreparedBatch {
     /// Prepares a batch. `generation` says how often garbage had been collected when the session was claimed.
     pub(super) fn new(
         packer: &Packer,
@@ -104,8 +104,8 @@ impl Prepared {
         }
         let mut unique = HashSet::new();
         let objects = objects.into_iter().filter(|object| unique.insert(object.id()));
-        let objects: Vec<Packed> =
-            objects.map(|object| Packed::new(packer, object)).collect::<Result<_, _>>()?;
+        let objects: Vec<CompressedObject> =
+            objects.map(|object| CompressedObject::new(packer, object)).collect::<Result<_, _>>()?;
         let name = session.to_string();
         Ok(Self {
             session,
@@ -135,7 +135,7 @@ impl Prepared {
 
     /// How many bytes a part has.
     pub(super) fn bytes_of(&self, part: &Range<usize>) -> u64 {
-        self.objects[part.clone()].iter().map(Packed::stored_bytes).sum()
+        self.objects[part.clone()].iter().map(CompressedObject::stored_bytes).sum()
     }
 
     /// How many bytes are left for the batch itself.
@@ -236,12 +236,12 @@ impl Prepared {
 }
 
 /// Puts plain content first, and says which of it is to be written ahead so that at most `limit` bytes are left.
-fn divide(objects: &mut [Packed], manifests: &HashSet<ObjectId>, limit: u64) -> Vec<Range<usize>> {
-    let mut left: u64 = objects.iter().map(Packed::stored_bytes).sum();
+fn divide(objects: &mut [CompressedObject], manifests: &HashSet<ObjectId>, limit: u64) -> Vec<Range<usize>> {
+    let mut left: u64 = objects.iter().map(CompressedObject::stored_bytes).sum();
     if left <= limit {
         return Vec::new();
     }
-    let is_plain = |packed: &Packed| {
+    let is_plain = |packed: &CompressedObject| {
         packed.object.kind() == ObjectKind::Blob && !manifests.contains(&packed.object.id())
     };
     objects.sort_by_key(|packed| !is_plain(packed));

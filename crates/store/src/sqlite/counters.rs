@@ -16,13 +16,13 @@ pub struct Counters {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counting {
+pub(super) struct AtomicCounters {
     pub(super) appends: AtomicU64,
     pub(super) commits: AtomicU64,
     pub(super) checkpoints: AtomicU64,
 }
 
-impl Counting {
+impl AtomicCounters {
     pub(super) fn read(&self) -> Counters {
         Counters {
             appends: self.appends.load(Ordering::Relaxed),

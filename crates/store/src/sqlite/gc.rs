@@ -23,7 +23,7 @@ use rusqlite::types::ValueRef;
 
 use super::error::Failure;
 use super::objects::{self, PRUNED};
-use super::reach::{Named, Walk, below};
+use super::reach::{References, Walk, below};
 use super::read::session_in;
 use super::retention::{Files, Retention};
 use super::writer::transaction;
@@ -31,7 +31,7 @@ use super::{SqliteStore, inbox};
 
 /// Whether garbage is collected or only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Collect {
+pub enum GcMode {
     /// Only say what would go.
     DryRun,
     /// Throw it away.
@@ -42,7 +42,7 @@ pub enum Collect {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GcReport {
     /// What goes, by session and kind.
-    pub freed: Vec<Freed>,
+    pub freed: Vec<FreedSpace>,
     /// How many objects stay.
     pub kept_objects: u64,
     /// How many bytes they take.
@@ -60,7 +60,7 @@ impl GcReport {
 
 /// A part of what a collection throws away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Freed {
+pub struct FreedSpace {
     /// The session whose old boundaries needed it, or `None` for what nobody needed. What several sessions needed counts for
     /// the first of them.
     pub session: Option<SessionId>,
@@ -83,7 +83,7 @@ impl SqliteStore {
     /// disk. A store with damage is refused, because what is needed cannot be told: see [`verify`](Self::verify).
     ///
     /// This blocks. Other processes can write between the transactions in which it deletes, each of which is short.
-    pub fn gc(&self, retention: Retention, collect: Collect) -> Result<GcReport, StoreError> {
+    pub fn gc(&self, retention: Retention, collect: GcMode) -> Result<GcReport, StoreError> {
         let (mut sessions, seen) = self.readers.at_once(|connection| {
             let mut walk = Walk::new(connection);
             let mut sessions = Sessions::default();
@@ -92,7 +92,7 @@ impl SqliteStore {
             Ok((sessions, walk.seen))
         })?;
         crash_point!("gc.marked");
-        if collect == Collect::DryRun {
+        if collect == GcMode::DryRun {
             return self.readers.at_once(|connection| {
                 let walk = Walk::resume(connection, seen);
                 let sweep = sessions.sweep(connection, &walk)?;
@@ -180,7 +180,7 @@ impl Sessions {
             })?;
         }
         for text in inbox::texts(connection)? {
-            let named = Named::in_text(&text);
+            let named = References::in_text(&text);
             named.objects.into_iter().try_for_each(|id| walk.add(id))?;
             named.roots.into_iter().try_for_each(|root| walk.add_root(root))?;
         }
@@ -223,7 +223,7 @@ impl Sessions {
             if seen.contains(&id) {
                 sweep.kept = (sweep.kept.0 + 1, sweep.kept.1 + bytes);
             } else {
-                sweep.going.push(Going { id, kind, bytes, session: needed.get(&id).copied() });
+                sweep.going.push(Garbage { id, kind, bytes, session: needed.get(&id).copied() });
             }
         }
         sweep.put_in_order(connection)?;
@@ -232,7 +232,7 @@ impl Sessions {
 }
 
 /// An object that goes.
-struct Going {
+struct Garbage {
     id: ObjectId,
     kind: ObjectKind,
     bytes: u64,
@@ -247,7 +247,7 @@ struct Sweep {
     /// The names that records hold. They leave a mark.
     roots: HashSet<ObjectId>,
     pruned_roots: u64,
-    going: Vec<Going>,
+    going: Vec<Garbage>,
     /// How many of them are dealt with.
     done: usize,
     /// How many objects stay, and how many bytes they take.
@@ -329,7 +329,8 @@ impl Sweep {
             *count = (count.0 + 1, count.1 + one.bytes);
         }
         let freed = freed.into_iter();
-        let freed = freed.map(|((session, kind), (objects, bytes))| Freed { session, kind, objects, bytes });
+        let freed =
+            freed.map(|((session, kind), (objects, bytes))| FreedSpace { session, kind, objects, bytes });
         GcReport {
             freed: freed.collect(),
             kept_objects: self.kept.0,

@@ -30,18 +30,18 @@ const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
 /// The locks of a store, and those of them that this value holds.
 pub(super) struct Locks {
     directory: PathBuf,
-    held: Mutex<HashMap<(SessionId, u64), Held>>,
+    held: Mutex<HashMap<(SessionId, u64), ClaimGuard>>,
 }
 
 /// A claim that is held, with what was so when it was made.
-pub(super) struct Held {
+pub(super) struct ClaimGuard {
     file: File,
     path: PathBuf,
     /// How often garbage had been collected.
     generation: i64,
 }
 
-impl Drop for Held {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
         // Closing is not enough: a child that is just being started has the file too, until it runs its program. The name
         // is this claim's alone, so removing it removes nobody else's.
@@ -69,12 +69,12 @@ impl Locks {
         self.directory.join("new")
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<(SessionId, u64), Held>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<(SessionId, u64), ClaimGuard>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a claim until it is given back.
-    pub(super) fn keep(&self, lease: &Lease, held: Held) {
+    pub(super) fn keep(&self, lease: &Lease, held: ClaimGuard) {
         self.held().insert((lease.session, lease.fence.0), held);
     }
 
@@ -121,7 +121,7 @@ impl Locks {
         Ok(true)
     }
 
-    fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<Held, Failure> {
+    fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<ClaimGuard, Failure> {
         let path = self.path(session, fence);
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
@@ -134,7 +134,7 @@ impl Locks {
         };
         let file = open(&self.directory, &path).map_err(refused)?;
         match file.try_lock() {
-            Ok(()) => Ok(Held { file, path, generation }),
+            Ok(()) => Ok(ClaimGuard { file, path, generation }),
             // Nobody knows this claim yet, so nobody else can have locked its file.
             Err(error) => Err(StoreError::Backend(error.into()).into()),
         }
@@ -194,7 +194,7 @@ pub(super) fn claim(
     session: SessionId,
     owner: &Owner,
     claim: Claim,
-) -> Result<(Lease, Held), Failure> {
+) -> Result<(Lease, ClaimGuard), Failure> {
     let before = latest(connection, session)?;
     let mut fence = 1;
     if let Some(before) = before {

@@ -59,12 +59,12 @@ use backstitch_core::time::Timestamp;
 
 pub use counters::Counters;
 pub use error::OpenError;
-pub use gc::{Collect, Freed, GcReport};
+pub use gc::{FreedSpace, GcMode, GcReport};
 pub use options::SqliteOptions;
 pub use retention::Retention;
 pub use salvage::{LostTail, SalvageReport, SalvagedSession};
 pub use size::{ObjectsSize, SessionSize, StoreSize};
-pub use verify::{Finding, Place, VerifyReport};
+pub use verify::{Finding, StoreLocation, VerifyReport};
 
 use leases::Locks;
 use objects::{Packer, Presence};
@@ -158,7 +158,7 @@ impl SqliteStore {
     ) -> Result<Position, StoreError> {
         let writer = self.writer()?;
         let generation = self.locks.generation(session, fence);
-        let prepared = append::Prepared::new(&self.packer, session, expected, fence, batch, generation)?
+        let prepared = append::PreparedBatch::new(&self.packer, session, expected, fence, batch, generation)?
             .divided(self.options.transaction_bytes);
         let prepared = Arc::new(prepared);
         for part in prepared.parts_ahead() {
@@ -276,7 +276,7 @@ impl Store for SqliteStore {
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let snapshot = snapshots::Prepared::new(&self.packer, session, fence, position, &bytes)?;
+            let snapshot = snapshots::PreparedSnapshot::new(&self.packer, session, fence, position, &bytes)?;
             let saved = self.writer()?.submit(session, move |connection| snapshot.write(connection)).await;
             saved.map_err(|error| self.explain(error))
         })

@@ -53,13 +53,13 @@ impl Packer {
 }
 
 /// An object as it is stored.
-pub(super) struct Packed {
+pub(super) struct CompressedObject {
     pub(super) object: Object,
     /// The compressed content, where that is smaller.
     zstd: Option<Vec<u8>>,
 }
 
-impl Packed {
+impl CompressedObject {
     pub(super) fn new(packer: &Packer, object: Object) -> Result<Self, Failure> {
         let bytes = object.bytes();
         let zstd = match bytes.len() < WORTH_PACKING {

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::{Failure, OpenError};
 use super::leases::Locks;
 use super::options::SqliteOptions;
-use super::schema::{self, Found, VERSION};
+use super::schema::{self, SchemaState, VERSION};
 use super::watch::WatchedFiles;
 use super::{now, private, writer};
 
@@ -39,7 +39,7 @@ pub(super) fn for_writing(
         private::set_mode(path, 0o600).map_err(io)?;
     }
     connection.busy_timeout(options.busy_timeout)?;
-    if schema::inspect(&connection)? != Found::Version(VERSION) {
+    if schema::inspect(&connection)? != SchemaState::Version(VERSION) {
         let opening = locks.for_opening().map_err(io)?;
         bring_up(&connection)?;
         crash_point!("store.create.done");
@@ -137,11 +137,11 @@ pub(super) fn for_salvage(path: &Path) -> Result<Connection, OpenError> {
     }
 }
 
-fn known(found: Found, connection: Connection) -> Result<Reading, OpenError> {
+fn known(found: SchemaState, connection: Connection) -> Result<Reading, OpenError> {
     match found {
-        Found::Version(VERSION) => Ok(Reading { connection, is_stand_in: false }),
-        Found::Version(found) => Err(OpenError::Older { found, known: VERSION }),
-        Found::Empty => Ok(Reading { connection: empty()?, is_stand_in: true }),
+        SchemaState::Version(VERSION) => Ok(Reading { connection, is_stand_in: false }),
+        SchemaState::Version(found) => Err(OpenError::Older { found, known: VERSION }),
+        SchemaState::Empty => Ok(Reading { connection: empty()?, is_stand_in: true }),
     }
 }
 
@@ -210,7 +210,7 @@ fn may_write(_: &Path) -> io::Result<()> {
 
 /// Creates the tables, or brings them to the newest version. Whoever calls this holds the lock for opening.
 fn bring_up(connection: &Connection) -> Result<(), OpenError> {
-    if schema::inspect(connection)? == Found::Empty {
+    if schema::inspect(connection)? == SchemaState::Empty {
         // Both have to be chosen before the first table exists. Space that garbage leaves can then be given back.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -220,7 +220,7 @@ fn bring_up(connection: &Connection) -> Result<(), OpenError> {
     let mut refused = None;
     let result = writer::transaction(connection, || {
         let brought = schema::inspect(connection).and_then(|found| match found {
-            Found::Version(VERSION) => Ok(()),
+            SchemaState::Version(VERSION) => Ok(()),
             found => schema::migrate(connection, found, now()),
         });
         brought.map_err(|error| match error {

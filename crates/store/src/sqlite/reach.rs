@@ -19,12 +19,12 @@ use super::objects::{self, Presence, presence};
 
 /// What a text of JSON names.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(super) struct References {
     pub(super) roots: Vec<WorkspaceRoot>,
     pub(super) objects: Vec<ObjectId>,
 }
 
-impl Named {
+impl References {
     /// What a record names. A text that is no JSON names nothing.
     pub(super) fn in_text(text: &str) -> Self {
         let mut named = Self::default();
@@ -73,7 +73,7 @@ pub(super) fn manifests_of(body: &RecordBody) -> impl Iterator<Item = ObjectId> 
 
 /// Everything in a manifest that is the name of an object.
 pub(super) fn named_in_manifest(bytes: &[u8]) -> Option<Vec<ObjectId>> {
-    let mut named = Named::default();
+    let mut named = References::default();
     named.look(&serde_json::from_slice(bytes).ok()?);
     let roots = named.roots.into_iter().flat_map(|root| [root.tree, root.manifest]);
     Some(roots.chain(named.objects).collect())

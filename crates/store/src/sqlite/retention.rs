@@ -17,7 +17,7 @@ use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
 
 use super::error::Failure;
-use super::reach::Named;
+use super::reach::References;
 use super::read::texts;
 
 /// How long the files of tool boundaries are kept. A boundary stays if any of the rules keeps it; without a rule all stay.
@@ -84,20 +84,20 @@ impl Files {
         connection: &Connection,
         session: SessionId,
         number: i64,
-        mut each: impl FnMut(&Named) -> Result<(), Failure>,
+        mut each: impl FnMut(&References) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let from = self.head;
         texts(connection, session, number, from, usize::MAX, |position, text| {
             let record = Record::decode(position, text)
                 .map_err(|source| StoreError::BrokenRecord { session, source })?;
-            let named = Named::in_text(text);
+            let named = References::in_text(text);
             each(&named)?;
             self.add(&record, named);
             Ok(())
         })
     }
 
-    fn add(&mut self, record: &Record, named: Named) {
+    fn add(&mut self, record: &Record, named: References) {
         let position = record.position;
         self.head = position.next();
         let mut settles = false;

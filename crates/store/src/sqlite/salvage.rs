@@ -16,8 +16,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::append::{first_key, last_key};
 use super::chain::Checksum;
 use super::error::{Failure, OpenError};
-use super::objects::{self, LOST, PRUNED, Packed, Packer, Presence, presence};
-use super::reach::{Named, below, named_in_manifest};
+use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, presence};
+use super::reach::{References, below, named_in_manifest};
 use super::read::texts;
 use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
@@ -150,7 +150,7 @@ impl<'a> Salvage<'a> {
                 return Err(StoreError::EmptyBatch.into());
             }
             kept += 1;
-            named.push((Named::in_text(text), record.body.object_refs()));
+            named.push((References::in_text(text), record.body.object_refs()));
             Ok(())
         });
         wrote?;
@@ -158,15 +158,15 @@ impl<'a> Salvage<'a> {
         for (named, needed) in named {
             let roots = named.roots.iter();
             for root in roots {
-                self.objects(root.manifest, Below::Manifest)?;
-                self.objects(root.tree, Below::Object)?;
+                self.objects(root.manifest, ReferenceForm::Manifest)?;
+                self.objects(root.tree, ReferenceForm::Object)?;
             }
             for id in needed {
-                self.objects(id, Below::Object)?;
+                self.objects(id, ReferenceForm::Object)?;
             }
             for id in named.objects {
                 if matches!(presence(old, id), Ok(Presence::Stored)) {
-                    self.objects(id, Below::Object)?;
+                    self.objects(id, ReferenceForm::Object)?;
                 }
             }
         }
@@ -190,12 +190,12 @@ impl<'a> Salvage<'a> {
     }
 
     /// Saves an object with everything below it, or marks it as lost.
-    fn objects(&mut self, id: ObjectId, what: Below) -> Result<(), Failure> {
+    fn objects(&mut self, id: ObjectId, what: ReferenceForm) -> Result<(), Failure> {
         let mut open = vec![(id, what)];
         while let Some((id, what)) = open.pop() {
             let known = presence(self.new, id)?;
             // A file may be saved before it turns out to be a manifest, too.
-            if known != Presence::Absent && !(known == Presence::Stored && what == Below::Manifest) {
+            if known != Presence::Absent && !(known == Presence::Stored && what == ReferenceForm::Manifest) {
                 continue;
             }
             let found = objects::get(self.old, id);
@@ -212,12 +212,12 @@ impl<'a> Salvage<'a> {
                 }
             };
             let named = match what {
-                Below::Manifest => named_in_manifest(object.bytes()).unwrap_or_default(),
-                Below::Object => below(&object).unwrap_or_default(),
+                ReferenceForm::Manifest => named_in_manifest(object.bytes()).unwrap_or_default(),
+                ReferenceForm::Object => below(&object).unwrap_or_default(),
             };
-            open.extend(named.into_iter().map(|id| (id, Below::Object)));
+            open.extend(named.into_iter().map(|id| (id, ReferenceForm::Object)));
             if known == Presence::Absent {
-                Packed::new(&self.packer, object)?.insert(self.new)?;
+                CompressedObject::new(&self.packer, object)?.insert(self.new)?;
                 self.report.objects += 1;
             }
         }
@@ -256,7 +256,7 @@ impl<'a> Salvage<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Below {
+enum ReferenceForm {
     /// The object is a manifest, and names objects in its own way.
     Manifest,
     /// The object says itself what it names.

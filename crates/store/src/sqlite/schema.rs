@@ -37,7 +37,7 @@ impl Migration {
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SchemaState {
     /// Nothing is in it yet.
     Empty,
     /// It is a store of this version.
@@ -45,7 +45,7 @@ pub(super) enum Found {
 }
 
 /// Looks at a file without changing it, and refuses what is not a store that is understood here.
-pub(super) fn inspect(connection: &Connection) -> Result<Found, OpenError> {
+pub(super) fn inspect(connection: &Connection) -> Result<SchemaState, OpenError> {
     if !connection.is_autocommit() {
         return look(connection);
     }
@@ -56,16 +56,16 @@ pub(super) fn inspect(connection: &Connection) -> Result<Found, OpenError> {
     found
 }
 
-fn look(connection: &Connection) -> Result<Found, OpenError> {
+fn look(connection: &Connection) -> Result<SchemaState, OpenError> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (application, u32::try_from(version)) {
-        (0, Ok(0)) if tables == 0 => Ok(Found::Empty),
+        (0, Ok(0)) if tables == 0 => Ok(SchemaState::Empty),
         (APPLICATION_ID, Ok(found)) if found > VERSION => Err(OpenError::Newer { found, known: VERSION }),
         (APPLICATION_ID, Ok(found)) if found > 0 => {
             check(connection, found)?;
-            Ok(Found::Version(found))
+            Ok(SchemaState::Version(found))
         }
         _ => Err(OpenError::NotAStore),
     }
@@ -84,9 +84,9 @@ fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
 }
 
 /// Applies all migrations that a file does not have yet, inside of a transaction of the caller's.
-pub(super) fn migrate(connection: &Connection, found: Found, now: Timestamp) -> Result<(), OpenError> {
+pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestamp) -> Result<(), OpenError> {
     let from = match found {
-        Found::Empty => {
+        SchemaState::Empty => {
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             connection.execute_batch(
                 "CREATE TABLE migrations (
@@ -98,7 +98,7 @@ pub(super) fn migrate(connection: &Connection, found: Found, now: Timestamp) -> 
             )?;
             0
         }
-        Found::Version(version) => version,
+        SchemaState::Version(version) => version,
     };
     for migration in MIGRATIONS.iter().filter(|migration| migration.number > from) {
         connection.execute_batch(migration.sql)?;

@@ -14,7 +14,7 @@ use super::objects::{Packer, unpack};
 const MOST: u64 = 999_000_000;
 
 /// A snapshot, ready to be written.
-pub(super) struct Prepared {
+pub(super) struct PreparedSnapshot {
     session: SessionId,
     name: String,
     fence: Fence,
@@ -24,7 +24,7 @@ pub(super) struct Prepared {
     packed: Vec<u8>,
 }
 
-impl Prepared {
+impl PreparedSnapshot {
     pub(super) fn new(
         packer: &Packer,
         session: SessionId,
@@ -71,7 +71,7 @@ pub(super) fn put(
     number: i64,
     saved: &SavedSnapshot,
 ) -> Result<(), Failure> {
-    Prepared::new(packer, session, Fence(0), saved.position, &saved.bytes)?.insert(connection, number)
+    PreparedSnapshot::new(packer, session, Fence(0), saved.position, &saved.bytes)?.insert(connection, number)
 }
 
 /// The snapshot of a session.

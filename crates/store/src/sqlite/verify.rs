@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use super::error::Failure;
 use super::gc::id_in;
 use super::objects::{self, Presence, presence};
-use super::reach::{Named, Walk};
+use super::reach::{References, Walk};
 use super::read::{session_in, texts};
 use super::{SqliteStore, inbox, snapshots};
 
@@ -45,7 +45,7 @@ impl VerifyReport {
         self.findings.is_empty()
     }
 
-    fn find(&mut self, place: Place, problem: impl fmt::Display) {
+    fn find(&mut self, place: StoreLocation, problem: impl fmt::Display) {
         self.findings.push(Finding { place, problem: problem.to_string() });
     }
 }
@@ -54,7 +54,7 @@ impl VerifyReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Where.
-    pub place: Place,
+    pub place: StoreLocation,
     /// What, for a person.
     pub problem: String,
 }
@@ -67,7 +67,7 @@ impl fmt::Display for Finding {
 
 /// A place in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     /// The file.
     File,
     /// A session.
@@ -78,7 +78,7 @@ pub enum Place {
     Object(ObjectId),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => formatter.write_str("the file"),
@@ -104,7 +104,7 @@ impl SqliteStore {
                     }
                     check_strays(connection, &sessions, &mut report);
                 }
-                Err(error) => report.find(Place::File, chain_of(&error.0)),
+                Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
             }
             check_objects(connection, &mut report);
             check_roots(connection, roots, &mut report);
@@ -133,10 +133,10 @@ fn check_file(connection: &Connection, report: &mut VerifyReport) {
     match complaints() {
         Ok(complaints) => {
             for complaint in complaints.iter().filter(|complaint| *complaint != "ok") {
-                report.find(Place::File, complaint);
+                report.find(StoreLocation::File, complaint);
             }
         }
-        Err(error) => report.find(Place::File, error),
+        Err(error) => report.find(StoreLocation::File, error),
     }
 }
 
@@ -173,7 +173,7 @@ fn check_session(
                 // A record before the first one was named already; its checksum is no use for going on.
                 let known = position < from;
                 if !known {
-                    report.find(Place::Record(session, position), &damage);
+                    report.find(StoreLocation::Record(session, position), &damage);
                 }
                 // Behind a bad record the chain can be taken up again; behind a gap it cannot.
                 if damage == Damage::Gap {
@@ -182,23 +182,23 @@ fn check_session(
                 from = if known { from.next() } else { position.next() };
             }
             Err(error) => {
-                report.find(Place::Session(session), chain_of(&error.0));
+                report.find(StoreLocation::Session(session), chain_of(&error.0));
                 break;
             }
         }
     }
     if from == Position::START {
-        report.find(Place::Session(session), "it has no record that can be read");
+        report.find(StoreLocation::Session(session), "it has no record that can be read");
     }
     match snapshots::get(connection, session) {
         Ok(Some(snapshot)) if snapshot.position > from => {
-            report.find(Place::Session(session), "its snapshot lies beyond the end of its journal");
+            report.find(StoreLocation::Session(session), "its snapshot lies beyond the end of its journal");
         }
         Ok(_) => {}
-        Err(error) => report.find(Place::Session(session), chain_of(&error.0)),
+        Err(error) => report.find(StoreLocation::Session(session), chain_of(&error.0)),
     }
     if let Err(error) = inbox::list(connection, session) {
-        report.find(Place::Session(session), format!("its inbox: {}", chain_of(&error.0)));
+        report.find(StoreLocation::Session(session), format!("its inbox: {}", chain_of(&error.0)));
     }
 }
 
@@ -210,7 +210,7 @@ fn check_record(
     roots: &mut BTreeSet<(ObjectId, ObjectId)>,
     report: &mut VerifyReport,
 ) -> Result<(), Failure> {
-    let place = Place::Record(session, position);
+    let place = StoreLocation::Record(session, position);
     let record = match Record::decode(position, text) {
         Ok(record) => record,
         Err(error) => {
@@ -218,7 +218,7 @@ fn check_record(
             return Ok(());
         }
     };
-    let named = Named::in_text(text).roots;
+    let named = References::in_text(text).roots;
     let of_roots: HashSet<ObjectId> = named.iter().flat_map(|root| [root.tree, root.manifest]).collect();
     roots.extend(named.iter().map(|root| (root.tree, root.manifest)));
     for id in record.body.object_refs() {
@@ -240,12 +240,12 @@ fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: 
             let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).collect();
             for number in found.into_iter().filter(|number| !known.contains(number)) {
                 report.find(
-                    Place::File,
+                    StoreLocation::File,
                     format!("there are records of session number {number}, which does not exist"),
                 );
             }
         }
-        Err(error) => report.find(Place::File, chain_of(&error.0)),
+        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
     }
 }
 
@@ -281,12 +281,12 @@ fn check_objects(connection: &Connection, report: &mut VerifyReport) {
                 report.objects += 1;
                 match objects::get(connection, id) {
                     Ok(Some(_)) => {}
-                    Ok(None) => report.find(Place::Object(id), "it cannot be found under its name"),
-                    Err(error) => report.find(Place::Object(id), chain_of(&error.0)),
+                    Ok(None) => report.find(StoreLocation::Object(id), "it cannot be found under its name"),
+                    Err(error) => report.find(StoreLocation::Object(id), chain_of(&error.0)),
                 }
             }
         }
-        Err(error) => report.find(Place::File, chain_of(&error.0)),
+        Err(error) => report.find(StoreLocation::File, chain_of(&error.0)),
     }
 }
 
@@ -300,11 +300,11 @@ fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, r
             continue;
         }
         if let Err(error) = walk.add_root(WorkspaceRoot { tree, manifest }) {
-            report.find(Place::Object(tree), format!("below it: {}", chain_of(&error.0)));
+            report.find(StoreLocation::Object(tree), format!("below it: {}", chain_of(&error.0)));
         }
     }
     report.lost.append(&mut walk.lost);
     for id in std::mem::take(&mut walk.missing) {
-        report.find(Place::Object(id), "a workspace root needs it, and it is not stored");
+        report.find(StoreLocation::Object(id), "a workspace root needs it, and it is not stored");
     }
 }

@@ -26,10 +26,10 @@ use backstitch_core::id::SessionId;
 use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 
-use super::counters::Counting;
+use super::counters::AtomicCounters;
 use super::error::Failure;
 use super::options::SqliteOptions;
-use super::slot::{Outcome, Slot};
+use super::slot::{Slot, SlotOutcome};
 use super::watch::WatchedFiles;
 
 /// Writes, for all of a process that has the store open.
@@ -41,7 +41,7 @@ pub(super) struct Writer {
     pages: Arc<AtomicU32>,
     checkpoint_pages: u32,
     transaction_bytes: u64,
-    counting: Counting,
+    counting: AtomicCounters,
 }
 
 #[derive(Default)]
@@ -151,16 +151,16 @@ impl Writer {
             pages,
             checkpoint_pages: options.checkpoint_pages,
             transaction_bytes: options.transaction_bytes,
-            counting: Counting::default(),
+            counting: AtomicCounters::default(),
         })
     }
 
-    pub(super) fn counting(&self) -> &Counting {
+    pub(super) fn counting(&self) -> &AtomicCounters {
         &self.counting
     }
 
     /// Does some work, together with what else there is to do. The work may be run twice, and counts once.
-    pub(super) fn submit<T, F>(&self, session: SessionId, run: F) -> Submitted<'_, T>
+    pub(super) fn submit<T, F>(&self, session: SessionId, run: F) -> SubmitFuture<'_, T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -169,14 +169,14 @@ impl Writer {
     }
 
     /// The same for work that writes about so many bytes. One transaction does as much work as its limit allows.
-    pub(super) fn submit_bytes<T, F>(&self, session: SessionId, bytes: u64, run: F) -> Submitted<'_, T>
+    pub(super) fn submit_bytes<T, F>(&self, session: SessionId, bytes: u64, run: F) -> SubmitFuture<'_, T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
     {
         let slot = Arc::new(Slot::new());
         let work = Box::new(Piece { run, bytes, outcome: None, slot: Arc::clone(&slot), settled: false });
-        Submitted { writer: self, slot, session, stage: Stage::New(work) }
+        SubmitFuture { writer: self, slot, session, stage: Stage::New(work) }
     }
 
     /// Works with the connection while nobody else writes in this process. For what is rare and may take long.
@@ -230,7 +230,7 @@ impl Writer {
 
     /// Takes what waits and commits it. On the way out somebody else leads, if anybody waits.
     fn lead(&self) {
-        let _leading = Leading(self);
+        let _leading = LeaderGuard(self);
         let mut taken = self.take();
         let connection = self.connection();
         let together = self.in_place(&connection, || {
@@ -309,16 +309,16 @@ pub(super) fn transaction<T>(
 }
 
 /// While this exists, its thread leads.
-struct Leading<'a>(&'a Writer);
+struct LeaderGuard<'a>(&'a Writer);
 
-impl Drop for Leading<'_> {
+impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
         self.0.hand_over(self.0.queue());
     }
 }
 
 /// Work that was handed in, as a future of what comes of it.
-pub(super) struct Submitted<'a, T> {
+pub(super) struct SubmitFuture<'a, T> {
     writer: &'a Writer,
     slot: Arc<Slot<T>>,
     session: SessionId,
@@ -335,7 +335,7 @@ enum Stage {
     Over,
 }
 
-impl<T> Submitted<'_, T> {
+impl<T> SubmitFuture<'_, T> {
     /// Queues the work. Whether its owner leads, and should let others run first.
     fn enter(&mut self, work: Box<dyn Work>) -> (Stage, bool) {
         let mut queue = self.writer.queue();
@@ -348,7 +348,7 @@ impl<T> Submitted<'_, T> {
     }
 }
 
-impl<T> Future for Submitted<'_, T> {
+impl<T> Future for SubmitFuture<'_, T> {
     type Output = Result<T, StoreError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -369,8 +369,8 @@ impl<T> Future for Submitted<'_, T> {
                     this.writer.lead();
                 }
                 Stage::Waiting => match this.slot.poll(context) {
-                    Poll::Ready(Outcome::Lead) => this.stage = Stage::Leading,
-                    Poll::Ready(Outcome::Done(outcome)) => return Poll::Ready(outcome),
+                    Poll::Ready(SlotOutcome::Lead) => this.stage = Stage::Leading,
+                    Poll::Ready(SlotOutcome::Done(outcome)) => return Poll::Ready(outcome),
                     Poll::Pending => {
                         this.stage = Stage::Waiting;
                         return Poll::Pending;
@@ -382,7 +382,7 @@ impl<T> Future for Submitted<'_, T> {
     }
 }
 
-impl<T> Drop for Submitted<'_, T> {
+impl<T> Drop for SubmitFuture<'_, T> {
     fn drop(&mut self) {
         let leading = match self.stage {
             Stage::New(_) | Stage::Over => return,

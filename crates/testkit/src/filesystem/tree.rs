@@ -6,7 +6,7 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{ChangeKind, FileKind, Filesystem, PathChange};
 use backstitch_filesystem::FilePath;
-use backstitch_filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, git_refuses, tree_object};
+use backstitch_filesystem::format::{Manifest, RefusedEntry, TreeEntry, TreeMode, git_refuses, tree_object};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -109,7 +109,7 @@ pub fn root_of(tree: &Tree) -> WorkspaceRoot {
         tree,
         "",
         Some(&mut |path, mode, object| {
-            manifest.refused.insert(path.as_bytes().to_vec(), Refused { mode, object });
+            manifest.refused.insert(path.as_bytes().to_vec(), RefusedEntry { mode, object });
         }),
     );
     WorkspaceRoot { tree: id.unwrap_or(empty), manifest: manifest.to_object().id() }

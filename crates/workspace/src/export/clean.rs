@@ -14,7 +14,7 @@ use backstitch_filesystem::format::{
     is_attributes, is_modules, load_tree,
 };
 
-use super::{LeftOut, LeftOutReason};
+use super::{LeftOutReason, OmittedEntry};
 
 /// An object of a repository: one that is stored, or one that was made for it.
 pub(super) enum Content {
@@ -72,10 +72,10 @@ impl<'a> Clean<'a> {
         id
     }
 
-    pub(super) fn finish(self) -> (Vec<Content>, Vec<LeftOut>) {
+    pub(super) fn finish(self) -> (Vec<Content>, Vec<OmittedEntry>) {
         let left_out = self.left_out.into_iter();
         let left_out =
-            left_out.map(|((path, reason), commit)| LeftOut { path: shown(&path), reason, commit });
+            left_out.map(|((path, reason), commit)| OmittedEntry { path: shown(&path), reason, commit });
         (self.contents, left_out.collect())
     }
 

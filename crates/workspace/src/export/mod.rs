@@ -49,18 +49,18 @@ impl Default for Author {
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportReport {
     /// The commits, in the order in which they were given.
     pub commits: Vec<ObjectId>,
     /// How many objects the repository holds.
     pub objects: usize,
     /// What git does not hold of the roots, each path once for each reason.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedEntry>,
 }
 
 /// Something that a root holds and the repository does not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LeftOut {
+pub struct OmittedEntry {
     /// Where it is.
     pub path: String,
     /// Why it is left out.
@@ -127,7 +127,7 @@ pub fn git(
     commits: &[ExportCommit],
     repository: &Path,
     branch: &str,
-) -> Result<Exported, ExportError> {
+) -> Result<ExportReport, ExportError> {
     if !commit::is_branch(branch) {
         return Err(ExportError::Branch { branch: branch.to_owned() });
     }
@@ -143,5 +143,5 @@ pub fn git(
     }
     let (contents, left_out) = clean.finish();
     repository::write(objects, &contents, repository, branch, ids.last().copied())?;
-    Ok(Exported { commits: ids, objects: contents.len(), left_out })
+    Ok(ExportReport { commits: ids, objects: contents.len(), left_out })
 }

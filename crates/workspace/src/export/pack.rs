@@ -12,7 +12,7 @@ use sha1_checked::{Digest as _, Sha1};
 
 /// A pack that is being written.
 pub(super) struct PackWriter<W> {
-    output: Hashed<W>,
+    output: HashingWriter<W>,
     entries: Vec<(ObjectId, u32, u64)>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct PackIndex {
 impl<W: Write> PackWriter<W> {
     /// Begins a pack of so many objects.
     pub(super) fn new(output: W, count: u32) -> io::Result<Self> {
-        let mut output = Hashed { output, hasher: Sha1::new(), written: 0, crc: Crc::new() };
+        let mut output = HashingWriter { output, hasher: Sha1::new(), written: 0, crc: Crc::new() };
         output.write_all(b"PACK")?;
         output.write_all(&2_u32.to_be_bytes())?;
         output.write_all(&count.to_be_bytes())?;
@@ -110,14 +110,14 @@ impl PackIndex {
 }
 
 /// Hashes and counts what is written.
-struct Hashed<W> {
+struct HashingWriter<W> {
     output: W,
     hasher: Sha1,
     crc: Crc,
     written: u64,
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.output.write(bytes)?;
         self.hasher.update(&bytes[..count]);

@@ -14,7 +14,7 @@ use std::path::Path;
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
 
-use super::index::{Entry, Leaf, LeafFlags, Node, NodeFlags, Omitted};
+use super::index::{DirIndex, Entry, Leaf, LeafFlags, NodeFlags, OmittedPath};
 use super::sys::Stamp;
 
 const MAGIC: &[u8; 16] = b"backstitch-stat1";
@@ -35,7 +35,7 @@ pub(crate) fn boot_id() -> Option<String> {
 }
 
 /// Writes a cache in one step.
-pub(crate) fn save(path: &Path, owner: &Owner, root: &Node) -> io::Result<()> {
+pub(crate) fn save(path: &Path, owner: &Owner, root: &DirIndex) -> io::Result<()> {
     let mut body = Writer(Vec::with_capacity(64 * 1024));
     body.bytes(owner.boot.as_bytes());
     body.number(owner.device);
@@ -51,7 +51,7 @@ pub(crate) fn save(path: &Path, owner: &Owner, root: &Node) -> io::Result<()> {
 }
 
 /// Reads a cache, if there is one that can be trusted.
-pub(crate) fn load(path: &Path, owner: &Owner) -> Option<Node> {
+pub(crate) fn load(path: &Path, owner: &Owner) -> Option<DirIndex> {
     let bytes = fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?;
     let (digest, body) = rest.split_first_chunk::<32>()?;
@@ -104,7 +104,7 @@ impl Writer {
         self.0.extend(id.iter().flat_map(|id| id.as_bytes()));
     }
 
-    fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &DirIndex) {
         self.stamp(&node.stamp);
         self.small(node.mode);
         self.id(node.tree);
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn node(&mut self, depth: usize) -> Option<Node> {
+    fn node(&mut self, depth: usize) -> Option<DirIndex> {
         if depth > MAX_DEPTH {
             return None;
         }
@@ -189,14 +189,14 @@ impl<'a> Reader<'a> {
         let (tree, modes) = (self.id()?, self.id()?);
         let [sealed, exceptional, refused, attributes, racy] = unbits(self.byte()?);
         let flags = NodeFlags { sealed, exceptional, refused, attributes, racy, ..NodeFlags::default() };
-        let mut node = Node { stamp, mode, tree, modes, flags, entries: Vec::new() };
+        let mut node = DirIndex { stamp, mode, tree, modes, flags, entries: Vec::new() };
         for _ in 0..self.small()? {
             let name = self.bytes()?.into();
             let entry = match self.byte()? {
                 0 => Entry::File(self.leaf()?),
                 1 => Entry::Link(self.leaf()?),
                 2 => Entry::Directory(Box::new(self.node(depth + 1)?)),
-                _ => Entry::Uncovered(Omitted { reason: reason(self.byte()?), bytes: None }),
+                _ => Entry::Uncovered(OmittedPath { reason: reason(self.byte()?), bytes: None }),
             };
             node.entries.push((name, entry));
         }

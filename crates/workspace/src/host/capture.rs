@@ -12,7 +12,7 @@ use backstitch_filesystem::format::empty_tree;
 use super::restore::{Attempt, Progress, Restore};
 use super::scan::{Purpose, Scan, ScanLimits, manifest_of, report};
 use super::sys;
-use super::workspace::{HostWorkspace, State};
+use super::workspace::{CaptureMemo, HostWorkspace};
 use crate::coverage::Coverage;
 
 /// How often a restore is tried that other processes interfere with. The last attempt leaves alone what they keep changing.
@@ -54,7 +54,7 @@ impl HostWorkspace {
 
     fn scan(
         &self,
-        state: &mut State,
+        state: &mut CaptureMemo,
         fixed: &Coverage,
         limits: ScanLimits,
     ) -> Result<(Captured, Coverage), WorkspaceError> {

@@ -13,7 +13,7 @@ use super::sys::Stamp;
 
 /// A directory as it was found.
 #[derive(Debug, Default)]
-pub(crate) struct Node {
+pub(crate) struct DirIndex {
     pub(crate) stamp: Stamp,
     /// Its permissions.
     pub(crate) mode: u32,
@@ -49,9 +49,9 @@ pub(crate) struct NodeFlags {
 pub(crate) enum Entry {
     File(Leaf),
     Link(Leaf),
-    Directory(Box<Node>),
+    Directory(Box<DirIndex>),
     /// It is not captured.
-    Uncovered(Omitted),
+    Uncovered(OmittedPath),
 }
 
 /// A file or a link, with its content.
@@ -77,7 +77,7 @@ pub(crate) struct LeafFlags {
 
 /// Something that is not captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Omitted {
+pub(crate) struct OmittedPath {
     /// Why; none if it was not looked at.
     pub(crate) reason: Option<UncoveredReason>,
     pub(crate) bytes: Option<u64>,
@@ -104,7 +104,7 @@ impl Entry {
     }
 }
 
-impl Node {
+impl DirIndex {
     /// The entry of a name.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|(other, _)| (**other).cmp(name)).ok()?;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd as _;
 
-use super::sys::{self, Found, Kind};
+use super::sys::{self, EntryStat, Kind};
 
 /// The files that processes outside of a call write, by device and inode. They are looked for when they are first asked about.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct OpenFiles {
 
 impl OpenFiles {
     /// Whether somebody else is writing a file.
-    pub(crate) fn is_written(&mut self, found: &Found) -> bool {
+    pub(crate) fn is_written(&mut self, found: &EntryStat) -> bool {
         let written = self.written.get_or_insert_with(|| {
             let mut written = own_output();
             written.extend(system::written_by_others());

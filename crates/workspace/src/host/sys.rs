@@ -23,7 +23,7 @@ pub(crate) struct Stamp {
 
 /// What there is at a name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct EntryStat {
     pub(crate) kind: Kind,
     pub(crate) stamp: Stamp,
     /// Permissions, with the set-id and sticky bits.
@@ -46,14 +46,14 @@ pub(crate) enum Kind {
     clippy::cast_lossless,
     reason = "the widths of these fields differ between systems"
 )]
-fn found(stat: &Stat) -> Found {
+fn found(stat: &Stat) -> EntryStat {
     let kind = match FileType::from_raw_mode(stat.st_mode as _) {
         FileType::RegularFile => Kind::File,
         FileType::Directory => Kind::Directory,
         FileType::Symlink => Kind::Link,
         _ => Kind::Special,
     };
-    Found {
+    EntryStat {
         kind,
         stamp: Stamp {
             device: stat.st_dev as u64,
@@ -69,7 +69,7 @@ fn found(stat: &Stat) -> Found {
 }
 
 /// What there is at a name; none if nothing.
-pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<Option<Found>> {
+pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<Option<EntryStat>> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(found(&stat))),
         Err(rustix::io::Errno::NOENT) => Ok(None),
@@ -78,7 +78,7 @@ pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> i
 }
 
 /// What an open file is.
-pub(crate) fn look_at(file: impl AsFd) -> io::Result<Found> {
+pub(crate) fn look_at(file: impl AsFd) -> io::Result<EntryStat> {
     Ok(found(&fstat(file)?))
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn set_mode(file: impl AsFd, mode: u32) -> io::Result<()> {
 pub(crate) fn open_file(
     parent: BorrowedFd<'_>,
     name: impl rustix::path::Arg,
-) -> io::Result<(OwnedFd, Found)> {
+) -> io::Result<(OwnedFd, EntryStat)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(parent, name, flags, Mode::empty())?;
     let found = look_at(&file)?;

@@ -19,7 +19,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::cache::{self, Owner};
 use super::filesystem::HostFilesystem;
-use super::index::Node;
+use super::index::DirIndex;
 use super::lock::{self, Lock};
 use super::restore::Progress;
 use super::rules::{Ignores, Rules};
@@ -38,7 +38,7 @@ pub struct HostWorkspace {
     pub(super) limits: ScanLimits,
     access: Access,
     filesystem: Arc<HostFilesystem>,
-    state: Mutex<State>,
+    state: Mutex<CaptureMemo>,
     cache: Option<(PathBuf, Owner)>,
     coverage_path: PathBuf,
     _lock: Lock,
@@ -46,8 +46,8 @@ pub struct HostWorkspace {
 
 /// What is remembered between captures.
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) index: Option<Node>,
+pub(super) struct CaptureMemo {
+    pub(super) index: Option<DirIndex>,
     pub(super) ignores: Ignores,
     /// What the last capture covered.
     pub(super) coverage: Coverage,
@@ -97,10 +97,10 @@ impl HostWorkspace {
         let cache = cache::boot_id().map(|boot| (cache_path, owner(boot)));
         let coverage_path = states.join(format!("{name}.coverage"));
         let coverage = fs::read(&coverage_path).ok().and_then(|bytes| Coverage::from_json(&bytes).ok());
-        let state = State {
+        let state = CaptureMemo {
             index: cache.as_ref().and_then(|(path, owner)| cache::load(path, owner)),
             coverage: coverage.unwrap_or_default(),
-            ..State::default()
+            ..CaptureMemo::default()
         };
         if options.access == Access::ReadWrite {
             sweep::sweep(root.as_fd(), &rules, &state.coverage);
@@ -182,19 +182,19 @@ impl HostWorkspace {
         self.save(&mut self.state())
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, CaptureMemo> {
         // While a scan runs the index is taken out, so a panic leaves none, and the next scan reads all.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the cache if there is enough to write it for. It is only a cache: a failure costs time, not content.
-    pub(super) fn save_if_worth(&self, state: &mut State) {
+    pub(super) fn save_if_worth(&self, state: &mut CaptureMemo) {
         if state.unsaved >= WORTH_SAVING {
             let _ = self.save(state);
         }
     }
 
-    fn save(&self, state: &mut State) -> io::Result<()> {
+    fn save(&self, state: &mut CaptureMemo) -> io::Result<()> {
         if let (Some((path, owner)), Some(index)) = (&self.cache, &state.index) {
             cache::save(path, owner, index)?;
             state.unsaved = 0;
@@ -203,7 +203,11 @@ impl HostWorkspace {
     }
 
     /// Keeps what a capture covered for the process that has to undo a call after this one was killed.
-    pub(super) fn keep_coverage(&self, state: &mut State, coverage: Coverage) -> Result<(), WorkspaceError> {
+    pub(super) fn keep_coverage(
+        &self,
+        state: &mut CaptureMemo,
+        coverage: Coverage,
+    ) -> Result<(), WorkspaceError> {
         if state.coverage != coverage || !state.captured {
             let failed = |error| sys::io_error(self.coverage_path.as_os_str().as_bytes(), error);
             let known = fs::read(&self.coverage_path).ok();

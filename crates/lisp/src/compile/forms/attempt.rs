@@ -2,13 +2,13 @@
 
 use super::{internal, invalid};
 use crate::compile::analyse::Analyser;
-use crate::compile::node::{Node, NodeKind};
+use crate::compile::node::{Expr, NodeKind};
 use crate::error::Result;
 use crate::reader::{Form, FormKind, Span};
 use crate::value::Value;
 
 impl Analyser<'_> {
-    pub(super) fn form_try(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_try(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let clause = |form: &Form, name: &str| {
             form.as_list().is_some_and(|items| items.first().is_some_and(|head| head.is_symbol(name)))
         };
@@ -23,7 +23,7 @@ impl Analyser<'_> {
         result
     }
 
-    fn try_parts(&mut self, body: &[Form], clauses: &[Form], span: Span) -> Result<Node> {
+    fn try_parts(&mut self, body: &[Form], clauses: &[Form], span: Span) -> Result<Expr> {
         let body = self.body(body, span, false)?;
         let slot = self.level().reserve(1)?;
         let mut catches = Vec::new();
@@ -54,10 +54,10 @@ impl Analyser<'_> {
                 _ => return Err(expected()),
             }
         }
-        Ok(Node::new(NodeKind::Try { body: Box::new(body), catches, finally }, span))
+        Ok(Expr::new(NodeKind::Try { body: Box::new(body), catches, finally }, span))
     }
 
-    pub(super) fn form_assert(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_assert(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let (test, message) = match arguments {
             [test] => (test, None),
             [test, message] => (test, Some(message)),
@@ -68,6 +68,6 @@ impl Analyser<'_> {
         let fail = internal("assertion-failed*", std::iter::once(text).chain(message.cloned()), span);
         let test = self.form(test, false)?;
         let fail = self.form(&fail, false)?;
-        Ok(Node::new(NodeKind::If(Box::new([test, Node::constant(Value::Nil, span), fail])), span))
+        Ok(Expr::new(NodeKind::If(Box::new([test, Expr::constant(Value::Nil, span), fail])), span))
     }
 }

@@ -2,15 +2,15 @@
 
 use super::{Test, invalid};
 use crate::compile::analyse::Analyser;
-use crate::compile::functions::Written;
-use crate::compile::node::{Binding, Node, NodeKind};
+use crate::compile::functions::FunctionForm;
+use crate::compile::node::{Binding, Expr, NodeKind};
 use crate::compile::scope::Target;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, Span};
 use crate::value::Value;
 
 impl Analyser<'_> {
-    pub(super) fn form_let(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_let(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let [bindings, body @ ..] = arguments else { return Err(invalid("(let [name value ...] body...)")) };
         let pairs = self.pairs("let", bindings)?;
         let mark = self.level().mark();
@@ -21,7 +21,7 @@ impl Analyser<'_> {
         }
         let body = self.body(body, span, tail)?;
         self.level().reset(mark);
-        Ok(Node::new(NodeKind::Let(compiled, Box::new(body)), span))
+        Ok(Expr::new(NodeKind::Let(compiled, Box::new(body)), span))
     }
 
     /// The pairs of a binding vector.
@@ -38,7 +38,7 @@ impl Analyser<'_> {
         }
     }
 
-    pub(super) fn form_letfn(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_letfn(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let [specifications, body @ ..] = arguments else {
             return Err(invalid("(letfn [(name [x] body...) ...] body...)"));
         };
@@ -53,7 +53,7 @@ impl Analyser<'_> {
             };
             let name = name.ok_or_else(|| invalid("(name [x] body...) for each function of letfn"))?.clone();
             names.push(name.clone());
-            written.push(Written::parse(Some(name), rest, specification.span)?);
+            written.push(FunctionForm::parse(Some(name), rest, specification.span)?);
         }
         let count = names.len() as u16;
         let functions = self.group(names.clone(), written)?;
@@ -64,10 +64,10 @@ impl Analyser<'_> {
         }
         let body = Box::new(self.body(body, span, tail)?);
         self.level().reset(mark);
-        Ok(Node::new(NodeKind::Group { functions, first, count, body }, span))
+        Ok(Expr::new(NodeKind::Group { functions, first, count, body }, span))
     }
 
-    pub(super) fn form_fn(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_fn(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let (name, rest) = match arguments {
             [name, rest @ ..] if name.as_symbol().is_some() => (name.as_symbol().cloned(), rest),
             rest => (None, rest),
@@ -81,12 +81,12 @@ impl Analyser<'_> {
             }
             rest => rest,
         };
-        let written = Written::parse(name, rest, span)?;
+        let written = FunctionForm::parse(name, rest, span)?;
         let function = self.function(written)?;
-        Ok(Node::new(NodeKind::Function(function), span))
+        Ok(Expr::new(NodeKind::Function(function), span))
     }
 
-    pub(super) fn form_loop(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_loop(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [bindings, body @ ..] = arguments else { return Err(invalid("(loop [name value ...] body...)")) };
         let pairs = self.pairs("loop", bindings)?;
         let count = pairs.len() / 2;
@@ -118,13 +118,13 @@ impl Analyser<'_> {
         level.reset(mark);
         let mut body = body?;
         if !inner.is_empty() {
-            body = Node::new(NodeKind::Let(inner, Box::new(body)), span);
+            body = Expr::new(NodeKind::Let(inner, Box::new(body)), span);
         }
-        let node = Node::new(NodeKind::Loop { first, initial, body: Box::new(body) }, span);
-        Ok(Node::new(NodeKind::Let(outer, Box::new(node)), span))
+        let node = Expr::new(NodeKind::Loop { first, initial, body: Box::new(body) }, span);
+        Ok(Expr::new(NodeKind::Let(outer, Box::new(node)), span))
     }
 
-    pub(super) fn form_recur(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_recur(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let error = |message: String| Error::new(ErrorKind::InvalidRecur, message).at(span);
         let level = self.level();
         let inside_try = level.inside_try;
@@ -143,7 +143,7 @@ impl Analyser<'_> {
             return Err(error(format!("recur takes {wanted} arguments here, got {given}")));
         }
         let arguments = self.forms(arguments)?;
-        Ok(Node::new(NodeKind::Recur { first: target.first, arguments, of_loop: target.of_loop }, span))
+        Ok(Expr::new(NodeKind::Recur { first: target.first, arguments, of_loop: target.of_loop }, span))
     }
 
     pub(super) fn form_if_binding(
@@ -152,7 +152,7 @@ impl Analyser<'_> {
         span: Span,
         tail: bool,
         test: Test,
-    ) -> Result<Node> {
+    ) -> Result<Expr> {
         let (bindings, then, otherwise) = match arguments {
             [bindings, then] => (bindings, then, None),
             [bindings, then, otherwise] => (bindings, then, Some(otherwise)),
@@ -167,7 +167,7 @@ impl Analyser<'_> {
         span: Span,
         tail: bool,
         test: Test,
-    ) -> Result<Node> {
+    ) -> Result<Expr> {
         let [bindings, body @ ..] = arguments else { return Err(invalid("(when-let [name value] body...)")) };
         self.branch_binding(bindings, body, None, span, tail, test)
     }
@@ -180,7 +180,7 @@ impl Analyser<'_> {
         span: Span,
         tail: bool,
         test: Test,
-    ) -> Result<Node> {
+    ) -> Result<Expr> {
         let Some([pattern, value]) = bindings.as_vector() else {
             return Err(invalid("a vector of one name and one value").at(bindings.span));
         };
@@ -199,14 +199,14 @@ impl Analyser<'_> {
         let mut then = self.body(then, span, tail)?;
         self.level().reset(mark);
         if !inner.is_empty() {
-            then = Node::new(NodeKind::Let(inner, Box::new(then)), span);
+            then = Expr::new(NodeKind::Let(inner, Box::new(then)), span);
         }
         let otherwise = self.optional(otherwise, span, tail)?;
-        let branch = Node::new(NodeKind::If(Box::new([condition, then, otherwise])), span);
-        Ok(Node::new(NodeKind::Let(vec![Binding::One(slot, value)], Box::new(branch)), span))
+        let branch = Expr::new(NodeKind::If(Box::new([condition, then, otherwise])), span);
+        Ok(Expr::new(NodeKind::Let(vec![Binding::One(slot, value)], Box::new(branch)), span))
     }
 
-    pub(super) fn form_when_first(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_when_first(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let [bindings, body @ ..] = arguments else {
             return Err(invalid("(when-first [name sequence] body...)"));
         };
@@ -222,9 +222,9 @@ impl Analyser<'_> {
         self.bind(pattern, first, &mut inner)?;
         let body = self.body(body, span, tail)?;
         self.level().reset(mark);
-        let then = Node::new(NodeKind::Let(inner, Box::new(body)), span);
-        let parts = [Self::local(slot, span), then, Node::constant(Value::Nil, span)];
-        let branch = Node::new(NodeKind::If(Box::new(parts)), span);
-        Ok(Node::new(NodeKind::Let(vec![Binding::One(slot, sequence)], Box::new(branch)), span))
+        let then = Expr::new(NodeKind::Let(inner, Box::new(body)), span);
+        let parts = [Self::local(slot, span), then, Expr::constant(Value::Nil, span)];
+        let branch = Expr::new(NodeKind::If(Box::new(parts)), span);
+        Ok(Expr::new(NodeKind::Let(vec![Binding::One(slot, sequence)], Box::new(branch)), span))
     }
 }

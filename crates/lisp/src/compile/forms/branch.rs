@@ -2,14 +2,14 @@
 
 use super::{internal, invalid, list};
 use crate::compile::analyse::Analyser;
-use crate::compile::node::{Node, NodeKind};
+use crate::compile::node::{Expr, NodeKind};
 use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Span};
 use crate::value::{Set, Value};
 
 impl Analyser<'_> {
-    pub(super) fn form_if(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_if(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let (test, then, otherwise) = match arguments {
             [test, then] => (test, then, None),
             [test, then, otherwise] => (test, then, Some(otherwise)),
@@ -18,14 +18,14 @@ impl Analyser<'_> {
         let test = self.form(test, false)?;
         let then = self.form(then, tail)?;
         let otherwise = self.optional(otherwise, span, tail)?;
-        Ok(Node::new(NodeKind::If(Box::new([test, then, otherwise])), span))
+        Ok(Expr::new(NodeKind::If(Box::new([test, then, otherwise])), span))
     }
 
-    pub(super) fn optional(&mut self, form: Option<&Form>, span: Span, tail: bool) -> Result<Node> {
-        form.map_or_else(|| Ok(Node::constant(Value::Nil, span)), |form| self.form(form, tail))
+    pub(super) fn optional(&mut self, form: Option<&Form>, span: Span, tail: bool) -> Result<Expr> {
+        form.map_or_else(|| Ok(Expr::constant(Value::Nil, span)), |form| self.form(form, tail))
     }
 
-    pub(super) fn form_if_not(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_if_not(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let (test, then, otherwise) = match arguments {
             [test, then] => (test, then, None),
             [test, then, otherwise] => (test, then, Some(otherwise)),
@@ -34,7 +34,7 @@ impl Analyser<'_> {
         let test = self.form(test, false)?;
         let then = self.form(then, tail)?;
         let otherwise = self.optional(otherwise, span, tail)?;
-        Ok(Node::new(NodeKind::If(Box::new([test, otherwise, then])), span))
+        Ok(Expr::new(NodeKind::If(Box::new([test, otherwise, then])), span))
     }
 
     pub(super) fn form_when(
@@ -43,18 +43,18 @@ impl Analyser<'_> {
         span: Span,
         tail: bool,
         negated: bool,
-    ) -> Result<Node> {
+    ) -> Result<Expr> {
         let [test, body @ ..] = arguments else {
             return Err(invalid(if negated { "(when-not test body...)" } else { "(when test body...)" }));
         };
         let test = self.form(test, false)?;
         let body = self.body(body, span, tail)?;
-        let nothing = Node::constant(Value::Nil, span);
+        let nothing = Expr::constant(Value::Nil, span);
         let parts = if negated { [test, nothing, body] } else { [test, body, nothing] };
-        Ok(Node::new(NodeKind::If(Box::new(parts)), span))
+        Ok(Expr::new(NodeKind::If(Box::new(parts)), span))
     }
 
-    pub(super) fn form_cond(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_cond(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         if !arguments.len().is_multiple_of(2) {
             return Err(Error::new(ErrorKind::InvalidForm, "cond requires an even number of forms"));
         }
@@ -64,11 +64,11 @@ impl Analyser<'_> {
             let test = self.form(&clause[0], false)?;
             clauses.push((test, self.form(&clause[1], tail)?));
         }
-        let otherwise = Node::constant(Value::Nil, span);
-        Ok(Node::new(NodeKind::Cond(clauses, Box::new(otherwise)), span))
+        let otherwise = Expr::constant(Value::Nil, span);
+        Ok(Expr::new(NodeKind::Cond(clauses, Box::new(otherwise)), span))
     }
 
-    pub(super) fn form_condp(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_condp(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let [predicate, value, clauses @ ..] = arguments else {
             return Err(invalid("(condp predicate value test result... default?)"));
         };
@@ -110,13 +110,13 @@ impl Analyser<'_> {
         self.form(&list("clojure.core/let", [bindings, form], span), tail)
     }
 
-    pub(super) fn form_case(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_case(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let [value, clauses @ ..] = arguments else {
             return Err(invalid("(case value constant result... default?)"));
         };
         let value = self.form(value, false)?;
         let slot = self.level().reserve(1)?;
-        let mut compiled: Vec<(Vec<Value>, Node)> = Vec::new();
+        let mut compiled: Vec<(Vec<Value>, Expr)> = Vec::new();
         let mut seen = Set::new();
         let pairs = clauses.chunks_exact(2);
         let default = pairs.remainder().first();
@@ -147,29 +147,29 @@ impl Analyser<'_> {
             otherwise: Box::new(otherwise),
         };
         let bindings = vec![crate::compile::node::Binding::One(slot, value)];
-        Ok(Node::new(NodeKind::Let(bindings, Box::new(Node::new(case, span))), span))
+        Ok(Expr::new(NodeKind::Let(bindings, Box::new(Expr::new(case, span))), span))
     }
 
-    pub(super) fn form_and(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_and(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         match arguments {
-            [] => Ok(Node::constant(Value::Boolean(true), span)),
+            [] => Ok(Expr::constant(Value::Boolean(true), span)),
             [only] => self.form(only, tail),
             [first @ .., last] => {
                 let mut nodes = self.forms(first)?;
                 nodes.push(self.form(last, tail)?);
-                Ok(Node::new(NodeKind::And(nodes), span))
+                Ok(Expr::new(NodeKind::And(nodes), span))
             }
         }
     }
 
-    pub(super) fn form_or(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_or(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         match arguments {
-            [] => Ok(Node::constant(Value::Nil, span)),
+            [] => Ok(Expr::constant(Value::Nil, span)),
             [only] => self.form(only, tail),
             [first @ .., last] => {
                 let mut nodes = self.forms(first)?;
                 nodes.push(self.form(last, tail)?);
-                Ok(Node::new(NodeKind::Or(nodes), span))
+                Ok(Expr::new(NodeKind::Or(nodes), span))
             }
         }
     }

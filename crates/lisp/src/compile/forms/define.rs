@@ -2,8 +2,8 @@
 
 use super::invalid;
 use crate::compile::analyse::Analyser;
-use crate::compile::functions::Written;
-use crate::compile::node::{Node, NodeKind};
+use crate::compile::functions::FunctionForm;
+use crate::compile::node::{Expr, NodeKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::{Symbol, Value};
@@ -23,7 +23,7 @@ impl Analyser<'_> {
         }
     }
 
-    pub(super) fn form_def(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_def(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let (name, doc, value) = match arguments {
             [name] => (name, None, None),
             [name, value] => (name, None, Some(value)),
@@ -39,25 +39,25 @@ impl Analyser<'_> {
         let value = value.map(|value| self.form(value, false)).transpose()?.map(Box::new);
         if value.is_none() {
             let nodes = vec![
-                Node::new(NodeKind::Define { global, doc, value: None }, span),
-                Node::constant(Value::Var(Symbol::new(short)), span),
+                Expr::new(NodeKind::Define { global, doc, value: None }, span),
+                Expr::constant(Value::Var(Symbol::new(short)), span),
             ];
-            return Ok(Node::new(NodeKind::Do(nodes), span));
+            return Ok(Expr::new(NodeKind::Do(nodes), span));
         }
-        Ok(Node::new(NodeKind::Define { global, doc, value }, span))
+        Ok(Expr::new(NodeKind::Define { global, doc, value }, span))
     }
 
-    pub(super) fn form_defonce(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_defonce(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let Some(name) = arguments.first() else { return Err(invalid("(defonce name value)")) };
         let short = self.defined(name)?.name().to_owned();
         let global = self.names.globals.number_or_add(&short);
         // Whether it is defined shows only when the program gets there.
         let define = self.form_def(arguments, span)?;
-        let is_defined = Node::new(NodeKind::IsDefined(global), span);
-        Ok(Node::new(NodeKind::If(Box::new([is_defined, Node::constant(Value::Nil, span), define])), span))
+        let is_defined = Expr::new(NodeKind::IsDefined(global), span);
+        Ok(Expr::new(NodeKind::If(Box::new([is_defined, Expr::constant(Value::Nil, span), define])), span))
     }
 
-    pub(super) fn form_defn(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_defn(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [name, rest @ ..] = arguments else {
             return Err(invalid("(defn name docstring? [parameters] body...)"));
         };
@@ -77,28 +77,28 @@ impl Analyser<'_> {
         let in_library = self.source.is_none();
         let short = if in_library { symbol.full() } else { symbol.name() }.to_owned();
         let global = if in_library { 0 } else { self.names.globals.number_or_add(&short) };
-        let mut written = Written::parse(Some(Name::new(short.as_str())), rest, span)?;
+        let mut written = FunctionForm::parse(Some(Name::new(short.as_str())), rest, span)?;
         written.span = span;
         // A definition refers to itself through its global, so that redefining it reaches every caller; the library,
         // which cannot be redefined, refers to itself directly.
         let function =
             if in_library { self.function(written)? } else { self.group(Vec::new(), vec![written])? };
-        let value = Node::new(NodeKind::Function(function), span);
+        let value = Expr::new(NodeKind::Function(function), span);
         if in_library {
             return Ok(value);
         }
-        Ok(Node::new(NodeKind::Define { global, doc, value: Some(Box::new(value)) }, span))
+        Ok(Expr::new(NodeKind::Define { global, doc, value: Some(Box::new(value)) }, span))
     }
 
-    pub(super) fn form_declare(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_declare(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         for name in arguments {
             let short = self.defined(name)?.name().to_owned();
             self.names.globals.number_or_add(&short);
         }
-        Ok(Node::constant(Value::Nil, span))
+        Ok(Expr::constant(Value::Nil, span))
     }
 
-    pub(super) fn form_var(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_var(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [form] = arguments else { return Err(invalid("(var name)")) };
         let name = form.as_symbol().ok_or_else(|| invalid("(var name)"))?;
         let short = match name.namespace() {
@@ -106,14 +106,14 @@ impl Analyser<'_> {
             Some(_) => name.full(),
         };
         if self.names.globals.number(short).is_some() {
-            return Ok(Node::constant(Value::Var(Symbol::new(short)), span));
+            return Ok(Expr::constant(Value::Var(Symbol::new(short)), span));
         }
         // A var of the library is as good as the function itself.
         self.form(form, false)
     }
 
     /// `(require '[clojure.string :as s])` and `(ns name (:require ...))`: only names are taken from them.
-    pub(super) fn form_require(&mut self, form: &str, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_require(&mut self, form: &str, arguments: &[Form], span: Span) -> Result<Expr> {
         let specifications: Vec<Form> = if form == "ns" {
             arguments
                 .iter()
@@ -159,6 +159,6 @@ impl Analyser<'_> {
                 }
             }
         }
-        Ok(Node::constant(Value::Nil, span))
+        Ok(Expr::constant(Value::Nil, span))
     }
 }

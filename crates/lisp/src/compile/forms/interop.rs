@@ -2,13 +2,13 @@
 
 use super::{invalid, list};
 use crate::compile::analyse::{Analyser, call, with_hint};
-use crate::compile::node::Node;
+use crate::compile::node::Expr;
 use crate::error::{Error, ErrorKind, Result, did_you_mean};
 use crate::reader::{Form, Name, Span};
 
 impl Analyser<'_> {
     /// Compiles `.method` and `Class.` in call position; nothing for any other name.
-    pub(crate) fn interop(&mut self, name: &Name, items: &[Form], span: Span) -> Result<Option<Node>> {
+    pub(crate) fn interop(&mut self, name: &Name, items: &[Form], span: Span) -> Result<Option<Expr>> {
         let text = name.full();
         let is_method = text.len() > 1 && text.starts_with('.') && text != "..";
         let is_constructor = text.len() > 1 && text.ends_with('.') && !text.starts_with('.');
@@ -22,16 +22,16 @@ impl Analyser<'_> {
             return Err(with_hint(error, did_you_mean(text, known)));
         };
         let arguments = self.forms(&items[1..])?;
-        Ok(Some(call(Node::constant(function, span), arguments, span)))
+        Ok(Some(call(Expr::constant(function, span), arguments, span)))
     }
 
-    pub(super) fn form_new(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_new(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [class, rest @ ..] = arguments else { return Err(invalid("(new Class argument...)")) };
         let class = class.as_symbol().ok_or_else(|| invalid("(new Class argument...)"))?;
         self.form(&list(&format!("{}.", class.full()), rest.iter().cloned(), span), false)
     }
 
-    pub(super) fn form_dot(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_dot(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let expected = || invalid("(. object method argument...)");
         let [object, rest @ ..] = arguments else { return Err(expected()) };
         let (method, rest) = match rest {

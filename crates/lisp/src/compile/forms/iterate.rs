@@ -2,8 +2,8 @@
 
 use super::{internal, invalid, list};
 use crate::compile::analyse::Analyser;
-use crate::compile::functions::Written;
-use crate::compile::node::{Node, NodeKind};
+use crate::compile::functions::FunctionForm;
+use crate::compile::node::{Expr, NodeKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Span};
 
@@ -48,7 +48,7 @@ fn parts<'f>(form: &str, bindings: &'f Form) -> Result<Vec<Part<'f>>> {
 }
 
 impl Analyser<'_> {
-    pub(super) fn form_for(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_for(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [bindings, body] = arguments else { return Err(invalid("(for [name sequence ...] body)")) };
         let parts = parts("for", bindings)?;
         if parts.is_empty() {
@@ -58,7 +58,7 @@ impl Analyser<'_> {
         self.form(&form, false)
     }
 
-    pub(super) fn form_doseq(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_doseq(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [bindings, body @ ..] = arguments else {
             return Err(invalid("(doseq [name sequence ...] body...)"));
         };
@@ -100,7 +100,7 @@ impl Analyser<'_> {
         }
     }
 
-    pub(super) fn form_dotimes(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_dotimes(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [bindings, body @ ..] = arguments else { return Err(invalid("(dotimes [name count] body...)")) };
         let Some([name, count]) = bindings.as_vector() else {
             return Err(invalid("(dotimes [name count] body...)"));
@@ -116,7 +116,7 @@ impl Analyser<'_> {
         self.form(&list("clojure.core/let", [bound, looped], span), false)
     }
 
-    pub(super) fn form_while(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_while(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [test, body @ ..] = arguments else { return Err(invalid("(while test body...)")) };
         let again = list("recur", [], span);
         let steps = list(
@@ -127,15 +127,15 @@ impl Analyser<'_> {
         self.form(&list("clojure.core/loop", [Form::vector(Vec::new(), span), steps], span), false)
     }
 
-    pub(super) fn form_lazy_seq(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_lazy_seq(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let parameters = Form::vector(Vec::new(), span);
         let forms: Vec<Form> = std::iter::once(parameters).chain(arguments.iter().cloned()).collect();
-        let written = Written::parse(None, &forms, span)?;
+        let written = FunctionForm::parse(None, &forms, span)?;
         let function = self.function(written)?;
-        Ok(Node::new(NodeKind::Lazy(function), span))
+        Ok(Expr::new(NodeKind::Lazy(function), span))
     }
 
-    pub(super) fn form_lazy_cat(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_lazy_cat(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let parts = arguments.iter().map(|form| list("clojure.core/lazy-seq", [form.clone()], form.span));
         self.form(&list("clojure.core/concat", parts, span), false)
     }

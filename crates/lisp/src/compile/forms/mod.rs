@@ -13,7 +13,7 @@ mod thread;
 
 use super::analyse::Analyser;
 use super::builtins::INTERNAL;
-use super::node::{Node, NodeKind};
+use super::node::{Expr, NodeKind};
 use super::scope::is_local;
 use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
@@ -69,7 +69,7 @@ impl Analyser<'_> {
         items: &[Form],
         span: Span,
         tail: bool,
-    ) -> Result<Option<Node>> {
+    ) -> Result<Option<Expr>> {
         let (name, qualified) = match name.namespace() {
             None => (name.full(), false),
             Some("clojure.core" | "core") => (name.name(), true),
@@ -84,11 +84,11 @@ impl Analyser<'_> {
         let arguments = &items[1..];
         Ok(Some(match name {
             "quote" => match arguments {
-                [form] => Node::constant(form_to_value(form)?, span),
+                [form] => Expr::constant(form_to_value(form)?, span),
                 _ => return Err(invalid("(quote form)")),
             },
             "do" => self.body(arguments, span, tail)?,
-            "comment" => Node::constant(crate::value::Value::Nil, span),
+            "comment" => Expr::constant(crate::value::Value::Nil, span),
             "if" => self.form_if(arguments, span, tail)?,
             "if-not" => self.form_if_not(arguments, span, tail)?,
             "when" => self.form_when(arguments, span, tail, false)?,
@@ -114,12 +114,12 @@ impl Analyser<'_> {
             "declare" => self.form_declare(arguments, span)?,
             "var" => self.form_var(arguments, span)?,
             "ns" | "in-ns" | "require" | "use" | "refer" => self.form_require(name, arguments, span)?,
-            "->" => self.form_thread(arguments, tail, thread::Place::First)?,
-            "->>" => self.form_thread(arguments, tail, thread::Place::Last)?,
-            "some->" => self.form_some_thread(arguments, span, thread::Place::First)?,
-            "some->>" => self.form_some_thread(arguments, span, thread::Place::Last)?,
-            "cond->" => self.form_cond_thread(arguments, span, thread::Place::First)?,
-            "cond->>" => self.form_cond_thread(arguments, span, thread::Place::Last)?,
+            "->" => self.form_thread(arguments, tail, thread::ThreadPosition::First)?,
+            "->>" => self.form_thread(arguments, tail, thread::ThreadPosition::Last)?,
+            "some->" => self.form_some_thread(arguments, span, thread::ThreadPosition::First)?,
+            "some->>" => self.form_some_thread(arguments, span, thread::ThreadPosition::Last)?,
+            "cond->" => self.form_cond_thread(arguments, span, thread::ThreadPosition::First)?,
+            "cond->>" => self.form_cond_thread(arguments, span, thread::ThreadPosition::Last)?,
             "as->" => self.form_as_thread(arguments, span, tail)?,
             "doto" => self.form_doto(arguments, span)?,
             ".." => self.form_dot_dot(arguments, tail)?,
@@ -144,11 +144,11 @@ impl Analyser<'_> {
         }))
     }
 
-    fn form_task(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    fn form_task(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [id, body @ ..] = arguments else { return Err(invalid("(task \"id\" body...)")) };
         let id = self.form(id, false)?;
         let body = self.body(body, span, false)?;
-        Ok(Node::new(NodeKind::Task(Box::new(id), Box::new(body)), span))
+        Ok(Expr::new(NodeKind::Task(Box::new(id), Box::new(body)), span))
     }
 }
 

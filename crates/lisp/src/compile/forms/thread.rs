@@ -2,25 +2,25 @@
 
 use super::{invalid, list};
 use crate::compile::analyse::Analyser;
-use crate::compile::node::Node;
+use crate::compile::node::Expr;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Name, Span};
 
 /// Where the threaded value goes in each step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ThreadPosition {
     First,
     Last,
 }
 
 /// A step with the value in its place.
-fn insert(value: Form, step: &Form, place: Place) -> Form {
+fn insert(value: Form, step: &Form, place: ThreadPosition) -> Form {
     match &step.kind {
         FormKind::List(items) if !items.is_empty() => {
             let mut forms: Vec<Form> = items.to_vec();
             let at = match place {
-                Place::First => 1,
-                Place::Last => forms.len(),
+                ThreadPosition::First => 1,
+                ThreadPosition::Last => forms.len(),
             };
             forms.insert(at, value);
             Form::list(forms, step.span)
@@ -34,13 +34,23 @@ fn symbol(name: &Name, span: Span) -> Form {
 }
 
 impl Analyser<'_> {
-    pub(super) fn form_thread(&mut self, arguments: &[Form], tail: bool, place: Place) -> Result<Node> {
+    pub(super) fn form_thread(
+        &mut self,
+        arguments: &[Form],
+        tail: bool,
+        place: ThreadPosition,
+    ) -> Result<Expr> {
         let [value, steps @ ..] = arguments else { return Err(invalid("(-> value step...)")) };
         let threaded = steps.iter().fold(value.clone(), |value, step| insert(value, step, place));
         self.form(&threaded, tail)
     }
 
-    pub(super) fn form_some_thread(&mut self, arguments: &[Form], span: Span, place: Place) -> Result<Node> {
+    pub(super) fn form_some_thread(
+        &mut self,
+        arguments: &[Form],
+        span: Span,
+        place: ThreadPosition,
+    ) -> Result<Expr> {
         let [value, steps @ ..] = arguments else { return Err(invalid("(some-> value step...)")) };
         let name = self.fresh("some");
         let mut bindings = vec![symbol(&name, span), value.clone()];
@@ -53,7 +63,12 @@ impl Analyser<'_> {
         self.form(&list("clojure.core/let", [Form::vector(bindings, span), symbol(&name, span)], span), false)
     }
 
-    pub(super) fn form_cond_thread(&mut self, arguments: &[Form], span: Span, place: Place) -> Result<Node> {
+    pub(super) fn form_cond_thread(
+        &mut self,
+        arguments: &[Form],
+        span: Span,
+        place: ThreadPosition,
+    ) -> Result<Expr> {
         let [value, clauses @ ..] = arguments else { return Err(invalid("(cond-> value test step...)")) };
         if clauses.len() % 2 != 0 {
             return Err(Error::new(ErrorKind::InvalidForm, "cond-> requires pairs of test and step"));
@@ -69,7 +84,7 @@ impl Analyser<'_> {
         self.form(&list("clojure.core/let", [Form::vector(bindings, span), symbol(&name, span)], span), false)
     }
 
-    pub(super) fn form_as_thread(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Node> {
+    pub(super) fn form_as_thread(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
         let [value, name, steps @ ..] = arguments else { return Err(invalid("(as-> value name step...)")) };
         let mut bindings = vec![name.clone(), value.clone()];
         for step in steps {
@@ -78,16 +93,16 @@ impl Analyser<'_> {
         self.form(&list("clojure.core/let", [Form::vector(bindings, span), name.clone()], span), tail)
     }
 
-    pub(super) fn form_doto(&mut self, arguments: &[Form], span: Span) -> Result<Node> {
+    pub(super) fn form_doto(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {
         let [value, steps @ ..] = arguments else { return Err(invalid("(doto value step...)")) };
         let name = self.fresh("doto");
         let bindings = Form::vector([symbol(&name, span), value.clone()], span);
-        let steps = steps.iter().map(|step| insert(symbol(&name, step.span), step, Place::First));
+        let steps = steps.iter().map(|step| insert(symbol(&name, step.span), step, ThreadPosition::First));
         let body: Vec<Form> = std::iter::once(bindings).chain(steps).chain([symbol(&name, span)]).collect();
         self.form(&list("clojure.core/let", body, span), false)
     }
 
-    pub(super) fn form_dot_dot(&mut self, arguments: &[Form], tail: bool) -> Result<Node> {
+    pub(super) fn form_dot_dot(&mut self, arguments: &[Form], tail: bool) -> Result<Expr> {
         let [value, steps @ ..] = arguments else { return Err(invalid("(.. value step...)")) };
         let threaded = steps.iter().fold(value.clone(), |value, step| {
             let items = match step.as_list() {

@@ -4,7 +4,7 @@ use super::{NEXT, NOT, SPINE};
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
-use crate::value::{Cursor, List, Next, Sequence, Value};
+use crate::value::{Cursor, CursorStep, List, Sequence, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("seq", Arity::exactly(1), NEXT, |c, a| seq(c, "seq", &a[0])),
@@ -92,7 +92,7 @@ pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) ->
         context.collection(left)?;
     }
     let mut items = Vec::new();
-    while let Next::Item(item) = cursor.next() {
+    while let CursorStep::Item(item) = cursor.next() {
         items.push(item);
         if items.len() % 1024 == 0 {
             context.limits().check_collection(items.len())?;
@@ -216,7 +216,7 @@ pub(crate) fn count(context: &mut CallContext<'_>, value: &Value) -> Result<usiz
                     break count + left;
                 }
                 match cursor.next() {
-                    Next::Item(_) => count += 1,
+                    CursorStep::Item(_) => count += 1,
                     _ => break count,
                 }
                 if count % 64 == 0 {
@@ -238,7 +238,7 @@ fn last(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
                 return Err(type_error("last", "a sequence", value));
             };
             let mut last = Value::Nil;
-            while let Next::Item(item) = cursor.next() {
+            while let CursorStep::Item(item) = cursor.next() {
                 context.work(1)?;
                 last = item;
             }
@@ -321,8 +321,8 @@ fn flatten(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
             return Err(effort::given_up());
         }
         match cursor.next() {
-            Next::Item(item) if is_sequential(&item) => stack.extend(Cursor::new(&item)),
-            Next::Item(item) => {
+            CursorStep::Item(item) if is_sequential(&item) => stack.extend(Cursor::new(&item)),
+            CursorStep::Item(item) => {
                 flat.push(item);
                 context.limits().check_collection(flat.len())?;
             }

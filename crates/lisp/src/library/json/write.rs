@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::json::key_name;
 use crate::printer::temporal_text;
 use crate::value::integers::count_digits;
-use crate::value::{Cursor, Next, Value};
+use crate::value::{Cursor, CursorStep, Value};
 
 pub(super) struct JsonWriter {
     out: String,
@@ -66,7 +66,7 @@ impl JsonWriter {
                 self.out.push('[');
                 let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
                 let mut count = 0;
-                while let Next::Item(item) = cursor.next() {
+                while let CursorStep::Item(item) = cursor.next() {
                     self.item(count, depth + 1);
                     self.value(&item, depth + 1)?;
                     count += 1;

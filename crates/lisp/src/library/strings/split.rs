@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::library::regex::next_match;
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::printer::{Style, print};
-use crate::value::{Cursor, Next, Pattern, Value};
+use crate::value::{Cursor, CursorStep, Pattern, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.string/split", Arity::between(2, 3), &[], split),
@@ -94,7 +94,7 @@ pub(super) fn join(context: &mut CallContext<'_>, function: &str, arguments: &[V
     let most = context.limits().string_bytes;
     let mut text = String::new();
     let mut first = true;
-    while let Next::Item(item) = cursor.next() {
+    while let CursorStep::Item(item) = cursor.next() {
         context.work(1)?;
         if !std::mem::take(&mut first) {
             text.push_str(&separator);

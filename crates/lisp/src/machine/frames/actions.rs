@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::super::work::{Host, Signal, Step, Work};
-use super::Given;
+use super::ArgumentReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, Effects, Native, Realise, Run, items, print_all, type_error};
 use crate::printer::Style;
-use crate::value::{AtomRef, Cursor, Next, Value};
+use crate::value::{AtomRef, Cursor, CursorStep, Value};
 
 const DEEP: &[Realise] = &[Realise::Deep];
 
@@ -17,7 +17,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::frame("volatile!", Arity::exactly(1), &[], Effects::Acts, atom),
     Native::frame("deref", Arity::exactly(1), &[], Effects::Acts, deref),
     Native::frame("reset!", Arity::exactly(2), &[], Effects::Acts, |host, a| {
-        let mut a = Given::new(a);
+        let mut a = ArgumentReader::new(a);
         let atom = changeable(host, "reset!", &a.take())?;
         let value = a.take();
         set(host, &atom, value.clone());
@@ -34,12 +34,12 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::frame("newline", Arity::exactly(0), &[], Effects::Acts, |h, a| print(h, a, Style::Raw)),
     Native::frame("flush", Arity::exactly(0), &[], Effects::Acts, |_, _| Ok(Step::Return(Value::Nil))),
     Native::frame("throw", Arity::exactly(1), &[], Effects::Calls, |_, a| {
-        Ok(Step::Throw(Given::new(a).take()))
+        Ok(Step::Throw(ArgumentReader::new(a).take()))
     }),
     Native::frame("return", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Return)),
     Native::frame("fail", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Fail)),
     Native::frame("reduced", Arity::exactly(1), &[], Effects::Pure, |_, a| {
-        Ok(Step::Return(Value::Reduced(Arc::new(Given::new(a).take()))))
+        Ok(Step::Return(Value::Reduced(Arc::new(ArgumentReader::new(a).take()))))
     }),
     Native::frame("rand", Arity::between(0, 1), &[], Effects::Acts, |host, a| {
         let most = match a.first() {
@@ -90,7 +90,7 @@ impl Work for Apply {
     fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
         loop {
             match self.rest.next() {
-                Next::Item(item) => {
+                CursorStep::Item(item) => {
                     host.shared.meter.work(1)?;
                     self.arguments.push(item);
                     if self.arguments.len() > MOST_ARGUMENTS {
@@ -101,11 +101,11 @@ impl Work for Apply {
                         .hint("use `reduce`"));
                     }
                 }
-                Next::End => {
+                CursorStep::End => {
                     let arguments = std::mem::take(&mut self.arguments);
                     return Ok(Step::Become(self.function.clone(), arguments));
                 }
-                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
             }
         }
     }
@@ -130,7 +130,7 @@ fn allowed(host: &Host<'_>, name: &str) -> Result<()> {
 }
 
 fn atom(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
-    let value = Given::new(arguments).take();
+    let value = ArgumentReader::new(arguments).take();
     let number = host.strand.stamp().0;
     let atom = AtomRef::new(number);
     host.shared.meter.note(160);
@@ -309,5 +309,5 @@ fn end(host: &mut Host<'_>, arguments: Vec<Value>, signal: Signal) -> Result<Ste
         )
         .hint("return from the branch by giving its value"));
     }
-    Ok(Step::End(signal, Given::new(arguments).take()))
+    Ok(Step::End(signal, ArgumentReader::new(arguments).take()))
 }

@@ -1,10 +1,10 @@
 //! Functions that give lazy sequences.
 
 use super::super::work::{Host, Step, Work};
-use super::{Given, cursor, prelude};
+use super::{ArgumentReader, cursor, prelude};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise};
-use crate::value::{Cursor, List, Next, Thunk, Value, Vector};
+use crate::value::{Cursor, CursorStep, List, Thunk, Value, Vector};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("map", Arity::at_least(1), &[], Effects::Calls, map),
@@ -21,7 +21,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::frame("take", Arity::between(1, 2), &[], Effects::Pure, take),
     Native::frame("iterate", Arity::exactly(2), &[], Effects::Calls, |h, a| {
-        let mut a = Given::new(a);
+        let mut a = ArgumentReader::new(a);
         let (function, value) = (a.take(), a.take());
         let rest = cell(h, Thunk::Iterate { function, value: value.clone() });
         Ok(Step::Return(Value::List(List::cons(value, rest))))
@@ -75,13 +75,13 @@ fn map(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
         1 => prelude(host, "map-transducer*", arguments),
         2 => {
             let source = cursor("map", &arguments[1])?;
-            let function = Given::new(arguments).take();
+            let function = ArgumentReader::new(arguments).take();
             lazy(host, Thunk::Map { function, source })
         }
         _ => {
             let sources =
                 arguments[1..].iter().map(|value| cursor("map", value)).collect::<Result<Vec<_>>>()?;
-            let function = Given::new(arguments).take();
+            let function = ArgumentReader::new(arguments).take();
             lazy(host, Thunk::MapMany { function, sources })
         }
     }
@@ -92,7 +92,7 @@ fn map_indexed(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
         return prelude(host, "map-indexed-transducer*", arguments);
     }
     let source = cursor("map-indexed", &arguments[1])?;
-    let function = Given::new(arguments).take();
+    let function = ArgumentReader::new(arguments).take();
     lazy(host, Thunk::MapIndexed { function, index: 0, source })
 }
 
@@ -102,7 +102,7 @@ fn filter(host: &mut Host<'_>, arguments: Vec<Value>, wanted: bool) -> Result<St
         return prelude(host, &format!("{name}-transducer*"), arguments);
     }
     let source = cursor(name, &arguments[1])?;
-    let predicate = Given::new(arguments).take();
+    let predicate = ArgumentReader::new(arguments).take();
     lazy(host, Thunk::Filter { predicate, wanted, source })
 }
 
@@ -111,7 +111,7 @@ fn keep(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
         return prelude(host, "keep-transducer*", arguments);
     }
     let source = cursor("keep", &arguments[1])?;
-    let function = Given::new(arguments).take();
+    let function = ArgumentReader::new(arguments).take();
     lazy(host, Thunk::Keep { function, source })
 }
 
@@ -120,7 +120,7 @@ fn take_while(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
         return prelude(host, "take-while-transducer*", arguments);
     }
     let source = cursor("take-while", &arguments[1])?;
-    let predicate = Given::new(arguments).take();
+    let predicate = ArgumentReader::new(arguments).take();
     lazy(host, Thunk::TakeWhile { predicate, source })
 }
 
@@ -173,12 +173,12 @@ impl Work for Skip {
         }
         while self.left > 0 {
             match self.cursor.next() {
-                Next::Item(_) => {
+                CursorStep::Item(_) => {
                     host.shared.meter.work(1)?;
                     self.left -= 1;
                 }
-                Next::End => self.left = 0,
-                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                CursorStep::End => self.left = 0,
+                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
             }
         }
         let rest = std::mem::replace(&mut self.cursor, Cursor::End).into_value();
@@ -227,19 +227,19 @@ impl Work for Nth {
     fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
         loop {
             match self.cursor.next() {
-                Next::Item(item) if self.left == 0 => return Ok(Step::Return(item)),
-                Next::Item(_) => {
+                CursorStep::Item(item) if self.left == 0 => return Ok(Step::Return(item)),
+                CursorStep::Item(_) => {
                     host.shared.meter.work(1)?;
                     self.left -= 1;
                 }
-                Next::End => {
+                CursorStep::End => {
                     return self
                         .default
                         .take()
                         .map(Step::Return)
                         .ok_or_else(|| crate::library::out_of_bounds(self.index));
                 }
-                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
+                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
             }
         }
     }

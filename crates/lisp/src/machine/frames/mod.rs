@@ -30,9 +30,9 @@ fn prelude(host: &Host<'_>, name: &str, arguments: Vec<Value>) -> Result<Step> {
 }
 
 /// Takes arguments off a list whose length the arity has made sure of.
-struct Given(std::vec::IntoIter<Value>);
+struct ArgumentReader(std::vec::IntoIter<Value>);
 
-impl Given {
+impl ArgumentReader {
     fn new(arguments: Vec<Value>) -> Self {
         Self(arguments.into_iter())
     }

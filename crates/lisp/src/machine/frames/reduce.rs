@@ -2,22 +2,22 @@
 
 use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
-use super::{Given, cursor};
+use super::{ArgumentReader, cursor};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise};
-use crate::value::{Cursor, Map, Next, Value};
+use crate::value::{Cursor, CursorStep, Map, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::frame("reduce", Arity::between(2, 3), &[], Effects::Calls, |_, a| {
         let with_initial = a.len() == 3;
-        let mut a = Given::new(a);
+        let mut a = ArgumentReader::new(a);
         let function = a.take();
         let total = with_initial.then(|| a.take());
         let source = cursor("reduce", &a.take())?;
         Ok(Step::Push(Box::new(Reduce { function, total, source, empty: !with_initial })))
     }),
     Native::frame("reduce-kv", Arity::exactly(3), &[], Effects::Calls, |_, a| {
-        let mut a = Given::new(a);
+        let mut a = ArgumentReader::new(a);
         let (function, total) = (a.take(), a.take());
         let source = match a.take() {
             Value::Vector(items) => {
@@ -37,7 +37,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::frame("run!*", Arity::exactly(2), &[], Effects::Calls, |_, a| collect("run!", a, Keep::Nothing)),
     Native::frame("group-by", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        let mut a = Given::new(a);
+        let mut a = ArgumentReader::new(a);
         let function = a.take();
         let source = cursor("group-by", &a.take())?;
         Ok(Step::Push(Box::new(Group {
@@ -70,9 +70,9 @@ impl Work for Reduce {
                 return Ok(Step::Pause);
             }
             let item = match self.source.next() {
-                Next::Item(item) => item,
-                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
-                Next::End => {
+                CursorStep::Item(item) => item,
+                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
+                CursorStep::End => {
                     return Ok(match self.total.take() {
                         Some(total) => Step::Return(total),
                         None => Step::Become(self.function.clone(), Vec::new()),
@@ -109,7 +109,7 @@ impl Work for Reduce {
         if wanted != 2 || matches!(result, Value::Reduced(_)) || !host.shared.meter.has_fuel(1) {
             return false;
         }
-        let Next::Item(item) = self.source.next() else { return false };
+        let CursorStep::Item(item) = self.source.next() else { return false };
         host.shared.meter.spend(1);
         host.stack.push(std::mem::take(result));
         host.stack.push(item);
@@ -143,14 +143,14 @@ impl Work for ReduceEntries {
             None => {}
         }
         Ok(match self.source.next() {
-            Next::Item(Value::Vector(entry)) => {
+            CursorStep::Item(Value::Vector(entry)) => {
                 let part = |index| entry.get(index).cloned().unwrap_or_default();
                 let total = std::mem::take(&mut self.total);
                 host.begin_call();
                 host.stack.extend([total, part(0), part(1)]);
                 Step::Repeat(3)
             }
-            Next::Blocked(cell) => Step::Realise(cell),
+            CursorStep::Blocked(cell) => Step::Realise(cell),
             _ => Step::Return(std::mem::take(&mut self.total)),
         })
     }
@@ -175,7 +175,7 @@ enum Keep {
 }
 
 fn collect(name: &'static str, arguments: Vec<Value>, keep: Keep) -> Result<Step> {
-    let mut a = Given::new(arguments);
+    let mut a = ArgumentReader::new(arguments);
     let function = a.take();
     let source = cursor(name, &a.take())?;
     let items = Vec::with_capacity(source.left().unwrap_or(0).min(1024));
@@ -217,10 +217,10 @@ impl Work for Collect {
                 return Ok(Step::Pause);
             }
             let item = match self.source.next() {
-                Next::Item(item) => item,
-                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
-                Next::End if self.keep == Keep::Nothing => return Ok(Step::Return(Value::Nil)),
-                Next::End => return Ok(Step::Return(Value::vector(std::mem::take(&mut self.items)))),
+                CursorStep::Item(item) => item,
+                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
+                CursorStep::End if self.keep == Keep::Nothing => return Ok(Step::Return(Value::Nil)),
+                CursorStep::End => return Ok(Step::Return(Value::vector(std::mem::take(&mut self.items)))),
             };
             if self.keep == Keep::Item {
                 self.current = item.clone();
@@ -243,7 +243,7 @@ impl Work for Collect {
         if !host.shared.meter.has_fuel(1) {
             return false;
         }
-        let Next::Item(item) = self.source.next() else { return false };
+        let CursorStep::Item(item) = self.source.next() else { return false };
         host.shared.meter.spend(1);
         host.shared.meter.note(32);
         match self.keep {
@@ -321,9 +321,9 @@ impl Work for Group {
                 return Ok(Step::Pause);
             }
             let item = match self.source.next() {
-                Next::Item(item) => item,
-                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
-                Next::End => return Ok(Step::Return(Value::Map(std::mem::take(&mut self.groups)))),
+                CursorStep::Item(item) => item,
+                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
+                CursorStep::End => return Ok(Step::Return(Value::Map(std::mem::take(&mut self.groups)))),
             };
             self.current = item.clone();
             match call_in_place(&self.function, std::slice::from_ref(&item), host) {

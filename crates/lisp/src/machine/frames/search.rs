@@ -2,33 +2,37 @@
 
 use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
-use super::{Given, cursor};
+use super::{ArgumentReader, cursor};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native};
-use crate::value::{Cursor, Next, Value};
+use crate::value::{Cursor, CursorStep, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::frame("some", Arity::exactly(2), &[], Effects::Calls, |_, a| search("some", a, Until::Truthy)),
-    Native::frame("every?", Arity::exactly(2), &[], Effects::Calls, |_, a| search("every?", a, Until::Falsy)),
+    Native::frame("some", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+        search("some", a, SearchEnd::Truthy)
+    }),
+    Native::frame("every?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
+        search("every?", a, SearchEnd::Falsy)
+    }),
     Native::frame("not-any?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        search("not-any?", a, Until::AnyTruthy)
+        search("not-any?", a, SearchEnd::AnyTruthy)
     }),
     Native::frame("not-every?", Arity::exactly(2), &[], Effects::Calls, |_, a| {
-        search("not-every?", a, Until::AnyFalsy)
+        search("not-every?", a, SearchEnd::AnyFalsy)
     }),
 ];
 
 /// What ends the search, and how it answers.
 #[derive(Clone, Copy)]
-enum Until {
+enum SearchEnd {
     Truthy,
     Falsy,
     AnyTruthy,
     AnyFalsy,
 }
 
-fn search(name: &'static str, arguments: Vec<Value>, until: Until) -> Result<Step> {
-    let mut a = Given::new(arguments);
+fn search(name: &'static str, arguments: Vec<Value>, until: SearchEnd) -> Result<Step> {
+    let mut a = ArgumentReader::new(arguments);
     let predicate = a.take();
     let source = cursor(name, &a.take())?;
     Ok(Step::Push(Box::new(Search { predicate, source, until })))
@@ -37,7 +41,7 @@ fn search(name: &'static str, arguments: Vec<Value>, until: Until) -> Result<Ste
 struct Search {
     predicate: Value,
     source: Cursor,
-    until: Until,
+    until: SearchEnd,
 }
 
 impl Work for Search {
@@ -45,22 +49,22 @@ impl Work for Search {
         loop {
             if let Some(answer) = incoming.take() {
                 match (self.until, answer.is_truthy()) {
-                    (Until::Truthy, true) => return Ok(Step::Return(answer)),
-                    (Until::Falsy, false) | (Until::AnyTruthy, true) => {
+                    (SearchEnd::Truthy, true) => return Ok(Step::Return(answer)),
+                    (SearchEnd::Falsy, false) | (SearchEnd::AnyTruthy, true) => {
                         return Ok(Step::Return(Value::Boolean(false)));
                     }
-                    (Until::AnyFalsy, false) => return Ok(Step::Return(Value::Boolean(true))),
+                    (SearchEnd::AnyFalsy, false) => return Ok(Step::Return(Value::Boolean(true))),
                     _ => {}
                 }
             }
             let item = match self.source.next() {
-                Next::Item(item) => item,
-                Next::Blocked(cell) => return Ok(Step::Realise(cell)),
-                Next::End => {
+                CursorStep::Item(item) => item,
+                CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
+                CursorStep::End => {
                     return Ok(Step::Return(match self.until {
-                        Until::Truthy => Value::Nil,
-                        Until::Falsy | Until::AnyTruthy => Value::Boolean(true),
-                        Until::AnyFalsy => Value::Boolean(false),
+                        SearchEnd::Truthy => Value::Nil,
+                        SearchEnd::Falsy | SearchEnd::AnyTruthy => Value::Boolean(true),
+                        SearchEnd::AnyFalsy => Value::Boolean(false),
                     }));
                 }
             };

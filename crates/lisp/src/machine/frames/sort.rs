@@ -1,7 +1,7 @@
 //! Sorting by a function of the program: a merge sort whose comparisons are calls.
 
 use super::super::work::{Host, Step, Work};
-use super::Given;
+use super::ArgumentReader;
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise, items, type_error};
 use crate::value::{Sequence, Value, number};
@@ -14,7 +14,7 @@ pub(crate) const NATIVES: &[Native] = &[
         &[Realise::Not, Realise::Spine],
         Effects::Calls,
         |host, a| {
-            let mut a = Given::new(a);
+            let mut a = ArgumentReader::new(a);
             let (comparator, values, keys) = (a.take(), a.take(), a.take());
             if !matches!(comparator, Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Var(_)) {
                 return Err(type_error("sort", "a function as comparator", &comparator));

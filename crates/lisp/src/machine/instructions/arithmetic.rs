@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use super::super::fiber::Fiber;
-use super::super::shared::Shared;
-use super::{Done, after};
+use super::super::shared::SharedState;
+use super::{InstructionResult, after};
 use crate::error::Result;
 use crate::library::Realise;
 use crate::value::{Value, number};
@@ -15,7 +15,7 @@ type Compute = fn(&Value, &Value, number::Overflow) -> Result<Value>;
 impl Fiber {
     /// Puts the result of the two values on top in their place.
     #[cold]
-    pub(super) fn compute(&mut self, compute: Compute, shared: &mut Shared) -> Result<()> {
+    pub(super) fn compute(&mut self, compute: Compute, shared: &mut SharedState) -> Result<()> {
         let top = self.stack.len() - 1;
         let result = compute(&self.stack[top - 1], &self.stack[top], number::Overflow::Fail);
         shared.meter.pay()?;
@@ -31,7 +31,7 @@ impl Fiber {
         &mut self,
         name: &str,
         holds: fn(Ordering) -> bool,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<()> {
         let top = self.stack.len() - 1;
         let order = number::compare_numbers(name, &self.stack[top - 1], &self.stack[top])?;
@@ -42,7 +42,7 @@ impl Fiber {
     }
 
     /// Puts whether the two values on top are equal in their place.
-    pub(super) fn equal(&mut self, shared: &mut Shared) -> Done {
+    pub(super) fn equal(&mut self, shared: &mut SharedState) -> InstructionResult {
         let top = self.stack.len() - 1;
         after(super::super::realise::pending(&self.stack[top - 1..], Realise::Deep, shared, false)?)?;
         let (a, b) = (&self.stack[top - 1], &self.stack[top]);
@@ -56,7 +56,7 @@ impl Fiber {
 }
 
 /// A number within its limit, accounted for.
-fn sized(value: Value, shared: &mut Shared) -> Result<Value> {
+fn sized(value: Value, shared: &mut SharedState) -> Result<Value> {
     let bits = number::bits(&value);
     if bits > 0 {
         shared.limits.check_number(bits)?;

@@ -2,16 +2,16 @@
 
 use super::super::execute::{context, unrealised};
 use super::super::fiber::Fiber;
-use super::super::shared::Shared;
+use super::super::shared::SharedState;
 use super::super::work::{Host, Step};
-use super::{Done, Next, Stop, after, put};
+use super::{FrameExit, InstructionResult, Stop, after, put};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Native, Run};
 use crate::value::Value;
 
 impl Fiber {
     /// Calls the keyword, map or set at a place of the stack with the arguments above it.
-    pub(super) fn call_data(&mut self, floor: usize, shared: &mut Shared) -> Result<()> {
+    pub(super) fn call_data(&mut self, floor: usize, shared: &mut SharedState) -> Result<()> {
         charge_keys(&self.stack[floor + 1..], shared)?;
         let value = super::super::invoke::call_data(&self.stack[floor..])?;
         shared.meter.pay()?;
@@ -22,7 +22,7 @@ impl Fiber {
 
     /// Puts what a keyword finds in the value on top in its place. This is two instructions in one: the keyword and the call.
     #[inline]
-    pub(super) fn look_up(&mut self, key: &Value, shared: &mut Shared) -> Result<()> {
+    pub(super) fn look_up(&mut self, key: &Value, shared: &mut SharedState) -> Result<()> {
         shared.meter.work(1)?;
         let Some(place) = self.stack.last_mut() else { return Ok(()) };
         let value = match &*place {
@@ -42,7 +42,12 @@ impl Fiber {
 
     /// Calls a function of the library with the arguments on top.
     #[inline]
-    pub(super) fn call_native(&mut self, native: &'static Native, count: usize, shared: &mut Shared) -> Done {
+    pub(super) fn call_native(
+        &mut self,
+        native: &'static Native,
+        count: usize,
+        shared: &mut SharedState,
+    ) -> InstructionResult {
         let floor = self.stack.len() - count;
         if !native.arity.accepts(count) {
             return Err(native.arity.mismatch(native.name, count).into());
@@ -53,7 +58,7 @@ impl Fiber {
             Run::Taking(run) => run(&mut context(shared, &mut self.strand), &mut self.stack[floor..]),
             Run::Frame(enter) => {
                 if shared.meter.is_pressed() {
-                    return Err(Stop::Retry(Next::Collect));
+                    return Err(Stop::Retry(FrameExit::Collect));
                 }
                 let arguments = self.stack.split_off(floor);
                 let mut host = Host { shared, strand: &mut self.strand, stack: &mut self.stack };
@@ -61,7 +66,7 @@ impl Fiber {
                 shared.meter.pay()?;
                 match step? {
                     Step::Return(value) => Ok(value),
-                    step => return Err(Stop::Then(Next::Step(Box::new(step)))),
+                    step => return Err(Stop::Then(FrameExit::Step(Box::new(step)))),
                 }
             }
         };
@@ -73,26 +78,26 @@ impl Fiber {
                 self.stack.push(value);
                 Ok(())
             }
-            Err(error) if is_pressure(&error, shared) => Err(Stop::Retry(Next::Collect)),
+            Err(error) if is_pressure(&error, shared) => Err(Stop::Retry(FrameExit::Collect)),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The frame that calls a tool with the arguments on top.
     #[cold]
-    pub(super) fn call_tool(&mut self, name: &Value, count: usize) -> Next {
+    pub(super) fn call_tool(&mut self, name: &Value, count: usize) -> FrameExit {
         let arguments = self.stack.split_off(self.stack.len() - count);
         let name = match name {
             Value::String(name) => name.as_str(),
             _ => "",
         };
-        Next::Work(Box::new(super::super::tools::CallTool::new(name, arguments)))
+        FrameExit::Work(Box::new(super::super::tools::CallTool::new(name, arguments)))
     }
 }
 
 /// Charges for values that are about to be compared with keys.
 #[inline]
-pub(in super::super) fn charge_keys(values: &[Value], shared: &mut Shared) -> Result<()> {
+pub(in super::super) fn charge_keys(values: &[Value], shared: &mut SharedState) -> Result<()> {
     for value in values {
         match value {
             Value::Map(_) | Value::Keyword(_) | Value::Integer(_) | Value::Nil => {}
@@ -104,6 +109,6 @@ pub(in super::super) fn charge_keys(values: &[Value], shared: &mut Shared) -> Re
 
 /// Whether an error only means that the meter wants to look what is alive.
 #[inline]
-fn is_pressure(error: &Error, shared: &Shared) -> bool {
+fn is_pressure(error: &Error, shared: &SharedState) -> bool {
     error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused()
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::super::fiber::{CodeFrame, Fiber};
-use super::super::shared::Shared;
+use super::super::shared::SharedState;
 use super::call::charge_keys;
-use super::{Done, after};
+use super::{InstructionResult, after};
 use crate::compile::{Capture, Proto};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Realise;
@@ -13,7 +13,7 @@ use crate::value::{Closure, Map, Set, Thunk, Value, Vector};
 
 impl Fiber {
     /// Pushes a function of the group that the running function belongs to.
-    pub(super) fn push_sibling(&mut self, frame: &CodeFrame, member: u32, shared: &mut Shared) {
+    pub(super) fn push_sibling(&mut self, frame: &CodeFrame, member: u32, shared: &mut SharedState) {
         let closure = if member as usize == frame.closure.member() {
             frame.closure.clone()
         } else {
@@ -27,7 +27,7 @@ impl Fiber {
         &mut self,
         frame: &CodeFrame,
         proto: &Proto,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<()> {
         let captured = capture(&mut self.stack, frame, &proto.captures);
         shared.meter.note(96 + 16 * captured.len());
@@ -43,7 +43,7 @@ impl Fiber {
         frame: &CodeFrame,
         proto: &Proto,
         first: u16,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<()> {
         let captured = capture(&mut self.stack, frame, &proto.captures);
         let closure = Closure::new(proto.code.clone(), 0, captured, self.strand.stamp());
@@ -59,7 +59,7 @@ impl Fiber {
         Ok(())
     }
 
-    pub(super) fn make_lazy(&mut self, frame: &CodeFrame, proto: &Proto, shared: &mut Shared) {
+    pub(super) fn make_lazy(&mut self, frame: &CodeFrame, proto: &Proto, shared: &mut SharedState) {
         let captured = capture(&mut self.stack, frame, &proto.captures);
         shared.meter.note(96 + 16 * captured.len());
         let closure = Closure::new(proto.code.clone(), 0, captured, self.strand.stamp());
@@ -67,7 +67,7 @@ impl Fiber {
         self.stack.push(shared.cell(thunk, self.strand.id));
     }
 
-    pub(super) fn make_vector(&mut self, count: usize, shared: &mut Shared) -> Result<()> {
+    pub(super) fn make_vector(&mut self, count: usize, shared: &mut SharedState) -> Result<()> {
         let items = self.stack.split_off(self.stack.len() - count);
         shared.meter.note(64 + 16 * items.len());
         let vector = Vector::from(items);
@@ -76,7 +76,7 @@ impl Fiber {
         Ok(())
     }
 
-    pub(super) fn make_map(&mut self, count: usize, shared: &mut Shared) -> Done {
+    pub(super) fn make_map(&mut self, count: usize, shared: &mut SharedState) -> InstructionResult {
         let floor = self.stack.len() - count;
         after(super::super::realise::pending(&self.stack[floor..], Realise::Deep, shared, true)?)?;
         charge_keys(&self.stack[floor..], shared)?;
@@ -98,7 +98,7 @@ impl Fiber {
         Ok(())
     }
 
-    pub(super) fn make_set(&mut self, count: usize, shared: &mut Shared) -> Done {
+    pub(super) fn make_set(&mut self, count: usize, shared: &mut SharedState) -> InstructionResult {
         let floor = self.stack.len() - count;
         after(super::super::realise::pending(&self.stack[floor..], Realise::Deep, shared, false)?)?;
         charge_keys(&self.stack[floor..], shared)?;

@@ -11,9 +11,9 @@ mod special;
 
 use std::cmp::Ordering;
 
-use super::fiber::{CodeFrame, Fiber, Handler, Raised};
+use super::fiber::{CodeFrame, Fiber, Handler, ThrownError};
 use super::request::TaskRecord;
-use super::shared::Shared;
+use super::shared::SharedState;
 use super::work::{Step, Work};
 use crate::compile::Op;
 use crate::error::Error;
@@ -22,13 +22,13 @@ use crate::value::{Value, number};
 pub(super) use call::charge_keys;
 
 /// What is to be done after some instructions of a frame.
-pub(super) enum Next {
+pub(super) enum FrameExit {
     /// Calls the closure below so many arguments.
     Enter(usize),
     /// Calls whatever lies below so many arguments.
     Invoke(usize),
     Return(Value),
-    Raise(Box<Raised>),
+    Raise(Box<ThrownError>),
     /// Runs a frame written in Rust.
     Work(Box<dyn Work>),
     Step(Box<Step>),
@@ -39,25 +39,25 @@ pub(super) enum Next {
 /// Why an instruction did not lead to the next one.
 enum Stop {
     /// It has done its work, and this is to be done before the next one.
-    Then(Next),
+    Then(FrameExit),
     /// It has not begun, and is executed again after this.
-    Retry(Next),
+    Retry(FrameExit),
 }
 
 impl From<Error> for Stop {
     #[cold]
     fn from(error: Error) -> Self {
-        Stop::Then(Next::Raise(Box::new(error.into())))
+        Stop::Then(FrameExit::Raise(Box::new(error.into())))
     }
 }
 
 /// What an instruction comes to that may not lead to the next one.
-type Done<T = ()> = std::result::Result<T, Stop>;
+type InstructionResult<T = ()> = std::result::Result<T, Stop>;
 
 /// Has a cell, or everything a value holds, realised before the instruction is executed again.
-fn after(work: Option<Box<dyn Work>>) -> Done {
+fn after(work: Option<Box<dyn Work>>) -> InstructionResult {
     match work {
-        Some(work) => Err(Stop::Retry(Next::Work(work))),
+        Some(work) => Err(Stop::Retry(FrameExit::Work(work))),
         None => Ok(()),
     }
 }
@@ -88,7 +88,7 @@ fn put(place: &mut Value, value: Value) {
 
 impl Fiber {
     /// Executes the instructions of one frame until something other than the next instruction is to be done.
-    pub(super) fn run_frame(&mut self, frame: &mut CodeFrame, shared: &mut Shared) -> Next {
+    pub(super) fn run_frame(&mut self, frame: &mut CodeFrame, shared: &mut SharedState) -> FrameExit {
         let body = frame.closure.body(frame.arity);
         let captured = frame.closure.captured();
         let base = frame.base;
@@ -100,7 +100,7 @@ impl Fiber {
                         Ok(value) => value,
                         Err(error) => {
                             let error: Error = error;
-                            break 'run Next::Raise(Box::new(error.into()));
+                            break 'run FrameExit::Raise(Box::new(error.into()));
                         }
                     }
                 };
@@ -121,7 +121,7 @@ impl Fiber {
                 () => {
                     if shared.meter.is_pressed() {
                         pc -= 1;
-                        break 'run Next::Collect;
+                        break 'run FrameExit::Collect;
                     }
                 };
             }
@@ -255,11 +255,11 @@ impl Fiber {
                         let count = usize::from(count);
                         let floor = self.stack.len() - count - 1;
                         match &self.stack[floor] {
-                            Value::Closure(_) => break 'run Next::Enter(count),
+                            Value::Closure(_) => break 'run FrameExit::Enter(count),
                             Value::Keyword(_) | Value::Map(_) | Value::Set(_) => {
                                 check!(self.call_data(floor, shared));
                             }
-                            _ => break 'run Next::Invoke(count),
+                            _ => break 'run FrameExit::Invoke(count),
                         }
                     }
                     Op::Lookup(key) => {
@@ -277,7 +277,7 @@ impl Fiber {
                         if body.source.is_some() {
                             frame.closure.note_returned(&value);
                         }
-                        break 'run Next::Return(value);
+                        break 'run FrameExit::Return(value);
                     }
                     Op::Closure(index) => {
                         check!(self.make_closure(frame, &body.protos[index as usize], shared))
@@ -359,7 +359,7 @@ impl Fiber {
                     }
                     Op::Rethrow(slot) => {
                         let exception = self.stack[base + usize::from(slot)].clone();
-                        break 'run Next::Raise(Box::new(super::unwind::raise(exception)));
+                        break 'run FrameExit::Raise(Box::new(super::unwind::raise(exception)));
                     }
                     Op::Define { global, doc } => {
                         check!(self.define(global, body.constants.get(doc as usize), shared))

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::super::fiber::Fiber;
 use super::super::request::TaskRecord;
-use super::super::shared::Shared;
+use super::super::shared::SharedState;
 use super::call::charge_keys;
-use super::{Done, Next, Stop, after};
+use super::{FrameExit, InstructionResult, Stop, after};
 use crate::compile::Case;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Realise;
@@ -14,7 +14,7 @@ use crate::value::{Symbol, Value};
 
 impl Fiber {
     /// Takes the sequence on top apart.
-    pub(super) fn spread(&mut self, count: usize, rest: bool, shared: &mut Shared) -> Done {
+    pub(super) fn spread(&mut self, count: usize, rest: bool, shared: &mut SharedState) -> InstructionResult {
         let top = self.stack.len() - 1;
         match super::super::invoke::spread(&self.stack[top], count, rest)? {
             Ok(items) => {
@@ -28,7 +28,7 @@ impl Fiber {
     }
 
     /// Takes the value on top and gives where its clause begins.
-    pub(super) fn choose(&mut self, case: &Case, shared: &mut Shared) -> Done<usize> {
+    pub(super) fn choose(&mut self, case: &Case, shared: &mut SharedState) -> InstructionResult<usize> {
         self.realise_top(shared)?;
         charge_keys(&self.stack[self.stack.len() - 1..], shared)?;
         let value = self.stack.pop().unwrap_or_default();
@@ -37,7 +37,12 @@ impl Fiber {
     }
 
     /// Defines the value on top under a name, and puts the var in its place.
-    pub(super) fn define(&mut self, global: u32, doc: Option<&Value>, shared: &mut Shared) -> Result<()> {
+    pub(super) fn define(
+        &mut self,
+        global: u32,
+        doc: Option<&Value>,
+        shared: &mut SharedState,
+    ) -> Result<()> {
         if self.strand.is_branch() {
             return Err(Error::new(
                 ErrorKind::ForbiddenEffect,
@@ -59,7 +64,7 @@ impl Fiber {
     }
 
     /// Looks whether the task whose id is on top has been done. If so, its value takes the place of the id.
-    pub(super) fn begin_task(&mut self, shared: &mut Shared) -> Done<bool> {
+    pub(super) fn begin_task(&mut self, shared: &mut SharedState) -> InstructionResult<bool> {
         self.realise_top(shared)?;
         let top = self.stack.len() - 1;
         let id = &self.stack[top];
@@ -75,7 +80,7 @@ impl Fiber {
     }
 
     /// Has the value on top recorded as that of the task whose id lies below it.
-    pub(super) fn end_task(&mut self, shared: &mut Shared) -> Done {
+    pub(super) fn end_task(&mut self, shared: &mut SharedState) -> InstructionResult {
         self.realise_top(shared)?;
         let top = self.stack.len() - 1;
         let value = super::super::finish::harden(&self.stack[top]);
@@ -83,10 +88,10 @@ impl Fiber {
         self.stack.truncate(top - 1);
         shared.journal.insert(id.clone(), value.clone());
         let record = TaskRecord { path: self.strand.path(), id, value: value.clone() };
-        Err(Stop::Then(Next::Record(Box::new(record), value)))
+        Err(Stop::Then(FrameExit::Record(Box::new(record), value)))
     }
 
-    fn realise_top(&self, shared: &mut Shared) -> Done {
+    fn realise_top(&self, shared: &mut SharedState) -> InstructionResult {
         let top = self.stack.len() - 1;
         after(super::super::realise::pending(&self.stack[top..], Realise::Deep, shared, false)?)
     }

@@ -14,7 +14,7 @@ use super::work::{Host, Step, Work};
 use crate::compile::Body;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Effects;
-use crate::value::{Cursor, LazyCell, List, Next, Sequence, Thunk, Value, Vector};
+use crate::value::{Cursor, CursorStep, LazyCell, List, Sequence, Thunk, Value, Vector};
 
 /// How many items are computed at once.
 const CHUNK: usize = 64;
@@ -199,7 +199,7 @@ impl Work for RunThunk {
             return false;
         }
         let kept = if keeps && is_filter { self.current.item(source) } else { Value::Nil };
-        let Next::Item(item) = source.next() else {
+        let CursorStep::Item(item) = source.next() else {
             // The cursor may have left the place behind which the item stood.
             if keeps && is_filter {
                 self.current = Current::Held(kept);

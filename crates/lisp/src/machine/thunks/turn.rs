@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::value::{Cursor, LazyCell, List, Next, Thunk, Value};
+use crate::value::{Cursor, CursorStep, LazyCell, List, Thunk, Value};
 
 /// Arguments of a call.
 pub(super) enum Arguments {
@@ -153,12 +153,12 @@ impl Thunk {
                     Turn::Item(value)
                 }
                 None => match source.next() {
-                    Next::Item(item) => {
+                    CursorStep::Item(item) => {
                         *current = Current::of(source, &item);
                         Turn::Call(Arguments::One(item))
                     }
-                    Next::End => Turn::End,
-                    Next::Blocked(cell) => Turn::Realise(cell),
+                    CursorStep::End => Turn::End,
+                    CursorStep::Blocked(cell) => Turn::Realise(cell),
                 },
             },
             Thunk::MapIndexed { index, source, .. } => match incoming {
@@ -167,13 +167,13 @@ impl Thunk {
                     Turn::Item(value)
                 }
                 None => match source.next() {
-                    Next::Item(item) => {
+                    CursorStep::Item(item) => {
                         *current = Current::of(source, &item);
                         *index += 1;
                         Turn::Call(Arguments::Two(Value::Integer(*index - 1), item))
                     }
-                    Next::End => Turn::End,
-                    Next::Blocked(cell) => Turn::Realise(cell),
+                    CursorStep::End => Turn::End,
+                    CursorStep::Blocked(cell) => Turn::Realise(cell),
                 },
             },
             Thunk::MapMany { sources, .. } => match incoming {
@@ -187,9 +187,9 @@ impl Thunk {
                     let mut items = Vec::with_capacity(moved.len());
                     for source in &mut moved {
                         match source.next() {
-                            Next::Item(item) => items.push(item),
-                            Next::End => return Ok(Turn::End),
-                            Next::Blocked(cell) => return Ok(Turn::Realise(cell)),
+                            CursorStep::Item(item) => items.push(item),
+                            CursorStep::End => return Ok(Turn::End),
+                            CursorStep::Blocked(cell) => return Ok(Turn::Realise(cell)),
                         }
                     }
                     *sources = moved;
@@ -203,12 +203,12 @@ impl Thunk {
                     if answer.is_truthy() == *wanted { Turn::Item(item) } else { Turn::Again }
                 }
                 None => match source.next() {
-                    Next::Item(item) => {
+                    CursorStep::Item(item) => {
                         *current = Current::of(source, &item);
                         Turn::Call(Arguments::One(item))
                     }
-                    Next::End => Turn::End,
-                    Next::Blocked(cell) => Turn::Realise(cell),
+                    CursorStep::End => Turn::End,
+                    CursorStep::Blocked(cell) => Turn::Realise(cell),
                 },
             },
             Thunk::Keep { source, .. } => match incoming {
@@ -217,12 +217,12 @@ impl Thunk {
                     if value.is_nil() { Turn::Again } else { Turn::Item(value) }
                 }
                 None => match source.next() {
-                    Next::Item(item) => {
+                    CursorStep::Item(item) => {
                         *current = Current::of(source, &item);
                         Turn::Call(Arguments::One(item))
                     }
-                    Next::End => Turn::End,
-                    Next::Blocked(cell) => Turn::Realise(cell),
+                    CursorStep::End => Turn::End,
+                    CursorStep::Blocked(cell) => Turn::Realise(cell),
                 },
             },
             Thunk::TakeWhile { source, .. } => match incoming {
@@ -236,12 +236,12 @@ impl Thunk {
                     }
                 }
                 None => match source.next() {
-                    Next::Item(item) => {
+                    CursorStep::Item(item) => {
                         *current = Current::of(source, &item);
                         Turn::Call(Arguments::One(item))
                     }
-                    Next::End => Turn::End,
-                    Next::Blocked(cell) => Turn::Realise(cell),
+                    CursorStep::End => Turn::End,
+                    CursorStep::Blocked(cell) => Turn::Realise(cell),
                 },
             },
             Thunk::Take { count, source } => {
@@ -249,21 +249,21 @@ impl Thunk {
                     return Ok(Turn::End);
                 }
                 match source.next() {
-                    Next::Item(item) => {
+                    CursorStep::Item(item) => {
                         *count -= 1;
                         Turn::Item(item)
                     }
-                    Next::End => Turn::End,
-                    Next::Blocked(cell) => Turn::Realise(cell),
+                    CursorStep::End => Turn::End,
+                    CursorStep::Blocked(cell) => Turn::Realise(cell),
                 }
             }
             Thunk::Concat { current: cursor, sources } => match cursor.next() {
-                Next::Item(item) => Turn::Item(item),
-                Next::Blocked(cell) => Turn::Realise(cell),
-                Next::End => match sources.next() {
-                    Next::End => Turn::End,
-                    Next::Blocked(cell) => Turn::Realise(cell),
-                    Next::Item(source) => match Cursor::new(&source) {
+                CursorStep::Item(item) => Turn::Item(item),
+                CursorStep::Blocked(cell) => Turn::Realise(cell),
+                CursorStep::End => match sources.next() {
+                    CursorStep::End => Turn::End,
+                    CursorStep::Blocked(cell) => Turn::Realise(cell),
+                    CursorStep::Item(source) => match Cursor::new(&source) {
                         Some(next) => {
                             *cursor = next;
                             Turn::Again
@@ -290,14 +290,14 @@ impl Thunk {
                 Turn::Item(value.clone())
             }
             Thunk::Cycle { all, source } => match source.next() {
-                Next::Item(item) => Turn::Item(item),
-                Next::Blocked(cell) => Turn::Realise(cell),
-                Next::End => {
+                CursorStep::Item(item) => Turn::Item(item),
+                CursorStep::Blocked(cell) => Turn::Realise(cell),
+                CursorStep::End => {
                     *source = Cursor::new(all).unwrap_or(Cursor::End);
                     match source.next() {
-                        Next::Item(item) => Turn::Item(item),
-                        Next::Blocked(cell) => Turn::Realise(cell),
-                        Next::End => Turn::End,
+                        CursorStep::Item(item) => Turn::Item(item),
+                        CursorStep::Blocked(cell) => Turn::Realise(cell),
+                        CursorStep::End => Turn::End,
                     }
                 }
             },

@@ -16,7 +16,7 @@ use backstitch_core::message::Modality;
 use super::{Address, Dialect};
 use crate::answer::UsageFields;
 use crate::request::{
-    IMAGES, MIB, MediaRules, MediaSupport, OptionProblem, PDF, RequestLimits, RequestOptions, Thinking,
+    IMAGES, MIB, MediaRules, MediaSupport, OptionProblem, PDF, RequestLimits, RequestOptions, ThinkingBudget,
 };
 
 /// The version of the API that is spoken here.
@@ -63,7 +63,7 @@ fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
     if let Some(problem) = options.refuse_limit_below(1) {
         return Some(problem);
     }
-    let Thinking::Budget(budget) = options.thinking else { return None };
+    let ThinkingBudget::Budget(budget) = options.thinking else { return None };
     let reason = match options.max_output_tokens {
         _ if (1..LEAST_THINKING).contains(&budget) => {
             format!("it takes at least {LEAST_THINKING} tokens, or 0 for none")

@@ -6,29 +6,29 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    CacheMarks, Departure, Media, OutputSchema, Piece, Planned, PlannedCall, PlannedTurn, RawCall,
-    RenderError, Report, RequestInput, RequestOptions, Sent, Thinking, legal, nudge, parameters, pieces,
-    plan, words,
+    CacheMarks, Departure, Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn,
+    RawCall, RenderError, RenderReport, RequestInput, RequestOptions, ThinkingBudget, legal, nudge,
+    parameters, pieces, plan, words,
 };
 
 /// What is asked for when nobody says how long an answer may be; a number has to be given.
 const MAX_TOKENS: u32 = 8192;
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
     let RequestInput { thread, tools, target, options, output, .. } = *input;
     let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut messages = Messages::default();
     let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
-            Planned::Said(said) => {
+            PlannedEntry::Said(said) => {
                 let mut blocks = blocks(said.parts.iter().copied(), &mut media, report)?;
                 if said.is_system && !blocks.is_empty() {
                     blocks.insert(0, text_block("System:"));
                 }
                 messages.user(blocks);
             }
-            Planned::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
+            PlannedEntry::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
         }
     }
     if messages.last_role() != Some("user") {
@@ -101,7 +101,7 @@ impl Messages {
         }
     }
 
-    fn assistant(&mut self, blocks: Vec<Value>, report: &mut Report) {
+    fn assistant(&mut self, blocks: Vec<Value>, report: &mut RenderReport) {
         if self.last_role() != Some("user") {
             self.user(vec![text_block(nudge(report))]);
         }
@@ -128,20 +128,20 @@ fn mark(block: Option<&mut Value>) {
 }
 
 /// How long an answer may be when nobody says: thinking counts as a part of it, and has room beside the rest.
-fn default_limit(thinking: Thinking) -> u32 {
+fn default_limit(thinking: ThinkingBudget) -> u32 {
     match thinking {
-        Thinking::Budget(budget) => MAX_TOKENS.saturating_add(budget),
-        Thinking::Default | Thinking::Adaptive => MAX_TOKENS,
+        ThinkingBudget::Budget(budget) => MAX_TOKENS.saturating_add(budget),
+        ThinkingBudget::Default | ThinkingBudget::Adaptive => MAX_TOKENS,
     }
 }
 
 /// What is said about thinking. Where the thoughts that led to the last calls are not there, a fixed budget is refused.
-fn thinking(options: &RequestOptions, messages: &[Value], report: &mut Report) -> Option<Value> {
+fn thinking(options: &RequestOptions, messages: &[Value], report: &mut RenderReport) -> Option<Value> {
     let budget = match options.thinking {
-        Thinking::Default => return None,
-        Thinking::Adaptive => return Some(json!({"type": "adaptive"})),
-        Thinking::Budget(0) => return Some(json!({"type": "disabled"})),
-        Thinking::Budget(budget) => budget,
+        ThinkingBudget::Default => return None,
+        ThinkingBudget::Adaptive => return Some(json!({"type": "adaptive"})),
+        ThinkingBudget::Budget(0) => return Some(json!({"type": "disabled"})),
+        ThinkingBudget::Budget(budget) => budget,
     };
     let is_result = |block: &Value| block["type"] == "tool_result";
     let is_thought = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
@@ -165,7 +165,7 @@ fn thinking(options: &RequestOptions, messages: &[Value], report: &mut Report) -
 fn blocks<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<Vec<Value>, RenderError> {
     Ok(pieces(parts, media, report)?.into_iter().map(block).collect())
 }
@@ -177,9 +177,9 @@ fn block(piece: Piece) -> Value {
     };
     let kind = if modality == Modality::Document { "document" } else { "image" };
     match sent {
-        Sent::Words(text) => text_block(text),
-        Sent::Url { url, .. } => json!({"type": kind, "source": {"type": "url", "url": url}}),
-        Sent::Bytes { mime, data } => {
+        MediaEncoding::Words(text) => text_block(text),
+        MediaEncoding::Url { url, .. } => json!({"type": kind, "source": {"type": "url", "url": url}}),
+        MediaEncoding::Bytes { mime, data } => {
             json!({"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}})
         }
     }
@@ -189,7 +189,7 @@ fn push_turn(
     turn: PlannedTurn<'_>,
     messages: &mut Messages,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     let content = match &turn.raw {
         Some(raw) => replayed(raw, &turn)?,
@@ -219,7 +219,11 @@ fn push_turn(
     Ok(())
 }
 
-fn result(call: &PlannedCall<'_>, media: &mut Media<'_>, report: &mut Report) -> Result<Value, RenderError> {
+fn result(
+    call: &PlannedCall<'_>,
+    media: &mut Media<'_>,
+    report: &mut RenderReport,
+) -> Result<Value, RenderError> {
     let mut content = blocks(call.parts, media, report)?;
     if !call.result.text.trim().is_empty() {
         content.insert(0, text_block(call.result.text.as_str()));

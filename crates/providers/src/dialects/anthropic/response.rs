@@ -12,7 +12,7 @@ use super::DIALECT;
 use crate::answer::FinishMeaning::{ContextFull, Length, Pause, Whole, Withheld};
 use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::ProviderError;
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// `stop_reason` of Messages.
 pub(super) const FINISH_REASONS: FinishReasons = &[
@@ -38,7 +38,7 @@ struct Body<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
     let Body { content, stop_reason, stop_details, usage } = body_of(body, target)?;
     let end = End { stop_reason, stop_details, usage };
     answer(&Payload::read(content.get(), target)?, &end, &BTreeMap::new(), target)
@@ -57,7 +57,7 @@ pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
     texts: &BTreeMap<usize, String>,
-    target: &Target,
+    target: &ModelTarget,
 ) -> Result<Answer, ProviderError> {
     let reason = end.stop_reason.as_deref();
     let finish =

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 use crate::request::{ANNOTATIONS, CONDITIONS, FORMATS, OutputSchema, SchemaDialect};
 
 const SCHEMA: SchemaDialect = SchemaDialect {
@@ -29,7 +29,7 @@ const SCHEMA: SchemaDialect = SchemaDialect {
 };
 
 /// A strict schema; none when it cannot be said as one.
-pub(super) fn output_schema(schema: &Value, _: &Target, _: bool) -> Option<OutputSchema> {
+pub(super) fn output_schema(schema: &Value, _: &ModelTarget, _: bool) -> Option<OutputSchema> {
     if is_recursive(schema) {
         return None;
     }

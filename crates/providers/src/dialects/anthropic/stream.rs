@@ -11,12 +11,12 @@ use super::DIALECT;
 use super::response::{End, answer};
 use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 use crate::request::legal;
 
 /// Reads the events of one answer.
 pub(super) struct MessagesStream {
-    target: Target,
+    target: ModelTarget,
     blocks: BTreeMap<u64, Value>,
     /// The arguments of calls as they came, by the index of the block.
     inputs: BTreeMap<u64, String>,
@@ -25,7 +25,7 @@ pub(super) struct MessagesStream {
 }
 
 impl MessagesStream {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: ModelTarget) -> Self {
         let (blocks, inputs, end) = (BTreeMap::new(), BTreeMap::new(), End::default());
         Self { target, blocks, inputs, end, is_done: false }
     }

@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use super::{Address, Dialect};
 use crate::answer::UsageFields;
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 use crate::request::{
-    MIB, MediaRules, MediaSupport, OptionProblem, OutputSchema, RequestLimits, RequestOptions, Thinking,
+    MIB, MediaRules, MediaSupport, OptionProblem, OutputSchema, RequestLimits, RequestOptions, ThinkingBudget,
 };
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -56,7 +56,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     form: &form::REQUEST,
 };
 
-fn path(target: &Target, stream: bool) -> String {
+fn path(target: &ModelTarget, stream: bool) -> String {
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
     format!("/v1beta/models/{}:{method}", escaped(&target.model))
 }
@@ -74,12 +74,12 @@ fn escaped(model: &str) -> String {
 }
 
 fn refused_option(options: &RequestOptions) -> Option<OptionProblem> {
-    let has_both = matches!(options.thinking, Thinking::Budget(_)) && options.effort.is_some();
+    let has_both = matches!(options.thinking, ThinkingBudget::Budget(_)) && options.effort.is_some();
     let both = || OptionProblem::new("thinking", "it takes a number of tokens or `effort`, and not both");
     options.refuse_limit_below(1).or_else(|| has_both.then(both))
 }
 
-fn output_schema(schema: &Value, target: &Target, has_tools: bool) -> Option<OutputSchema> {
+fn output_schema(schema: &Value, target: &ModelTarget, has_tools: bool) -> Option<OutputSchema> {
     // Models before the third generation take either tools or a schema.
     let name = target.model.rsplit('/').next().unwrap_or(&target.model);
     let is_old = name.starts_with("gemini-1") || name.starts_with("gemini-2");

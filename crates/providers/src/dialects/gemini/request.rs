@@ -6,28 +6,29 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    Media, OutputSchema, Piece, Planned, PlannedCall, PlannedTurn, RawCall, RenderError, Report,
-    RequestInput, RequestOptions, Sent, Thinking, legal, nudge, parameters, pieces, plan, words,
+    Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
+    RenderReport, RequestInput, RequestOptions, ThinkingBudget, legal, nudge, parameters, pieces, plan,
+    words,
 };
 
 /// Stands where Gemini wants a signature and it was not Gemini who made the call.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
     let RequestInput { thread, tools, target, options, output, .. } = *input;
     let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut contents: Vec<Value> = Vec::new();
     let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
-            Planned::Said(said) => {
+            PlannedEntry::Said(said) => {
                 let mut parts = parts_of(said.parts.iter().copied(), &mut media, report)?;
                 if said.is_system && !parts.is_empty() {
                     parts.insert(0, json!({"text": "System:"}));
                 }
                 push(&mut contents, "user", parts);
             }
-            Planned::Turn(turn) => push_turn(turn, &mut contents, &mut media, report)?,
+            PlannedEntry::Turn(turn) => push_turn(turn, &mut contents, &mut media, report)?,
         }
     }
     if last_role(&contents) != Some("user") {
@@ -61,11 +62,11 @@ fn config(options: &RequestOptions, output: Option<&OutputSchema>) -> Map<String
     }
     let mut thinking = Map::new();
     match options.thinking {
-        Thinking::Default => {}
-        Thinking::Adaptive => {
+        ThinkingBudget::Default => {}
+        ThinkingBudget::Adaptive => {
             thinking.insert("includeThoughts".into(), true.into());
         }
-        Thinking::Budget(budget) => {
+        ThinkingBudget::Budget(budget) => {
             thinking.insert("thinkingBudget".into(), budget.into());
         }
     }
@@ -99,18 +100,18 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
 fn parts_of<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<Vec<Value>, RenderError> {
     Ok(pieces(parts, media, report)?.into_iter().map(part).collect())
 }
 
 fn part(piece: Piece) -> Value {
     match piece {
-        Piece::Text(text) | Piece::Media { sent: Sent::Words(text), .. } => json!({"text": text}),
-        Piece::Media { sent: Sent::Url { url, mime }, .. } => {
+        Piece::Text(text) | Piece::Media { sent: MediaEncoding::Words(text), .. } => json!({"text": text}),
+        Piece::Media { sent: MediaEncoding::Url { url, mime }, .. } => {
             json!({"fileData": {"mimeType": mime, "fileUri": url}})
         }
-        Piece::Media { sent: Sent::Bytes { mime, data }, .. } => {
+        Piece::Media { sent: MediaEncoding::Bytes { mime, data }, .. } => {
             json!({"inlineData": {"mimeType": mime, "data": data}})
         }
     }
@@ -120,7 +121,7 @@ fn push_turn(
     turn: PlannedTurn<'_>,
     contents: &mut Vec<Value>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     let mut parts = match &turn.raw {
         Some(raw) => replayed(raw, &turn)?,
@@ -162,7 +163,7 @@ fn push_turn(
     Ok(())
 }
 
-fn response(call: &PlannedCall<'_>, report: &mut Report) -> Result<Value, RenderError> {
+fn response(call: &PlannedCall<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
     let key = if call.result.is_error { "error" } else { "output" };
     let spoken = words(call.parts.iter().filter(|part| part.as_text().is_some()), report)?;
     let mut text = call.result.text.clone();

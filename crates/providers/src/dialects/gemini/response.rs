@@ -10,7 +10,7 @@ use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Pause, Whole, Withheld};
 use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// `finishReason` of Gemini.
 pub(super) const FINISH_REASONS: FinishReasons = &[
@@ -65,7 +65,7 @@ struct Content<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
     let Body { candidates, prompt_feedback, usage_metadata } = body_of(body, target)?;
     let mut end = End { prompt_feedback, usage: usage_metadata, ..End::default() };
     let Some(candidate) = candidates.into_iter().next() else {
@@ -87,7 +87,11 @@ pub(super) struct End {
 }
 
 /// The answer that a list of parts is.
-pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn answer(
+    payload: &Payload<'_>,
+    end: &End,
+    target: &ModelTarget,
+) -> Result<Answer, ProviderError> {
     let refuse = |kind, text: &str| Err(ProviderError::new(target.provider, kind, text));
     if let Some(reason) = text_at(&end.prompt_feedback, "blockReason") {
         return refuse(ErrorKind::ContentFilter, &format!("the prompt was blocked: {reason}"));

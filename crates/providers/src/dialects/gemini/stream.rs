@@ -10,17 +10,17 @@ use super::DIALECT;
 use super::response::{End, answer};
 use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// Reads the events of one answer.
 pub(super) struct GeminiStream {
-    target: Target,
+    target: ModelTarget,
     parts: Vec<Value>,
     end: End,
 }
 
 impl GeminiStream {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: ModelTarget) -> Self {
         Self { target, parts: Vec::new(), end: End::default() }
     }
 

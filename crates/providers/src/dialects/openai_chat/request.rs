@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    Media, OutputSchema, Piece, Planned, PlannedTurn, RawCall, RenderError, Report, RequestInput, Sent,
-    legal, nudge, only_text, parameters, pieces, plan, words,
+    Media, MediaEncoding, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RenderError, RenderReport,
+    RequestInput, legal, nudge, only_text, parameters, pieces, plan, words,
 };
 
 /// What stands in answers and is refused, or at least useless, in requests.
 const ANSWER_ONLY: [&str; 4] = ["annotations", "audio", "refusal", "function_call"];
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
     let RequestInput { thread, tools, target, options, output, .. } = *input;
     let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut messages = Vec::new();
@@ -23,14 +23,16 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Va
     }
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
-            Planned::Said(said) if said.is_system => {
+            PlannedEntry::Said(said) if said.is_system => {
                 let text = words(said.parts.iter().copied(), report)?;
                 if !text.is_empty() {
                     messages.push(json!({"role": "system", "content": text}));
                 }
             }
-            Planned::Said(said) => messages.extend(user(said.parts.iter().copied(), &mut media, report)?),
-            Planned::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
+            PlannedEntry::Said(said) => {
+                messages.extend(user(said.parts.iter().copied(), &mut media, report)?)
+            }
+            PlannedEntry::Turn(turn) => push_turn(turn, &mut messages, &mut media, report)?,
         }
     }
     let role = |message: &Value| message["role"].as_str().map(str::to_owned);
@@ -78,7 +80,7 @@ fn declared(tool: &ToolSpec) -> Value {
 fn user<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<Option<Value>, RenderError> {
     let pieces = pieces(parts, media, report)?;
     if pieces.is_empty() {
@@ -97,19 +99,19 @@ fn content_part(piece: Piece) -> Value {
         Piece::Media { sent, modality } => (sent, modality),
     };
     match (sent, modality) {
-        (Sent::Words(text), _) => json!({"type": "text", "text": text}),
-        (Sent::Bytes { mime, data }, Modality::Audio) => {
+        (MediaEncoding::Words(text), _) => json!({"type": "text", "text": text}),
+        (MediaEncoding::Bytes { mime, data }, Modality::Audio) => {
             let format = if mime == "audio/wav" { "wav" } else { "mp3" };
             json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
         }
-        (Sent::Bytes { mime, data }, Modality::Document) => {
+        (MediaEncoding::Bytes { mime, data }, Modality::Document) => {
             let url = format!("data:{mime};base64,{data}");
             json!({"type": "file", "file": {"filename": "document.pdf", "file_data": url}})
         }
-        (Sent::Bytes { mime, data }, _) => {
+        (MediaEncoding::Bytes { mime, data }, _) => {
             json!({"type": "image_url", "image_url": {"url": format!("data:{mime};base64,{data}")}})
         }
-        (Sent::Url { url, .. }, _) => json!({"type": "image_url", "image_url": {"url": url}}),
+        (MediaEncoding::Url { url, .. }, _) => json!({"type": "image_url", "image_url": {"url": url}}),
     }
 }
 
@@ -117,7 +119,7 @@ fn push_turn(
     turn: PlannedTurn<'_>,
     messages: &mut Vec<Value>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     let message = match &turn.raw {
         Some(raw) => replayed(raw, &turn)?,
@@ -140,7 +142,7 @@ fn push_turn(
     Ok(())
 }
 
-fn said_anew(turn: &PlannedTurn<'_>, report: &mut Report) -> Result<Option<Value>, RenderError> {
+fn said_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Option<Value>, RenderError> {
     let text = words(turn.parts.iter().copied(), report)?;
     let mut calls = Vec::new();
     for call in &turn.calls {

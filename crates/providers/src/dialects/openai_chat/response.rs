@@ -10,7 +10,7 @@ use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Whole, Withheld};
 use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// `finish_reason` of Chat Completions. The last three are of servers that are compatible with it: Mistral has the first two, DeepSeek
 /// the third.
@@ -42,7 +42,7 @@ struct Choice<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
     let Body { choices, usage } = body_of(body, target)?;
     let Some(choice) = choices.first() else {
         return Err(ProviderError::malformed(target.provider, "the answer has no choices"));
@@ -55,7 +55,7 @@ pub(super) fn answer(
     payload: &Payload<'_>,
     finish_reason: Option<&str>,
     usage: &Value,
-    target: &Target,
+    target: &ModelTarget,
 ) -> Result<Answer, ProviderError> {
     let message = &payload.json;
     if let Some(refusal) = message["refusal"].as_str().filter(|text| !text.is_empty()) {

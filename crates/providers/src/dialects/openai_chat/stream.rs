@@ -9,7 +9,7 @@ use super::DIALECT;
 use super::response::answer;
 use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// Fields of a delta whose pieces are texts to be joined.
 const JOINED: [&str; 4] = ["content", "refusal", "reasoning_content", "reasoning"];
@@ -48,7 +48,7 @@ impl PartialCall {
 
 /// Reads the events of one answer.
 pub(super) struct ChatStream {
-    target: Target,
+    target: ModelTarget,
     message: Map<String, Value>,
     calls: Vec<PartialCall>,
     /// The call of the form that calls had before there were several in one answer.
@@ -59,7 +59,7 @@ pub(super) struct ChatStream {
 }
 
 impl ChatStream {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: ModelTarget) -> Self {
         Self {
             target,
             message: Map::from_iter([

@@ -6,25 +6,25 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    Media, OutputSchema, Piece, Planned, PlannedCall, PlannedTurn, RawCall, RenderError, Report,
-    RequestInput, Sent, legal, nudge, parameters, pieces, plan, words,
+    Media, MediaEncoding, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
+    RenderReport, RequestInput, legal, nudge, parameters, pieces, plan, words,
 };
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut Report) -> Result<Value, RenderError> {
+pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
     let RequestInput { thread, tools, target, options, output, .. } = *input;
     let mut media = Media::new(target.provider, DIALECT.media, options);
     let mut items = Vec::new();
     let system = words(input.system(), report)?;
     for planned in plan(thread, target, options, raw_calls, report)? {
         match planned {
-            Planned::Said(said) => {
+            PlannedEntry::Said(said) => {
                 let role = if said.is_system { "developer" } else { "user" };
                 let content = contents(said.parts.iter().copied(), &mut media, report)?;
                 if !content.is_empty() {
                     items.push(json!({"role": role, "content": content}));
                 }
             }
-            Planned::Turn(turn) => push_turn(turn, &mut items, &mut media, report)?,
+            PlannedEntry::Turn(turn) => push_turn(turn, &mut items, &mut media, report)?,
         }
     }
     let asks = |item: &Value| item["role"] == "user" || item["type"] == "function_call_output";
@@ -76,7 +76,7 @@ fn declared(tool: &ToolSpec) -> Value {
 fn contents<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<Vec<Value>, RenderError> {
     Ok(pieces(parts, media, report)?.into_iter().map(content).collect())
 }
@@ -87,14 +87,18 @@ fn content(piece: Piece) -> Value {
         Piece::Media { sent, modality } => (sent, modality),
     };
     match (sent, modality) {
-        (Sent::Words(text), _) => json!({"type": "input_text", "text": text}),
-        (Sent::Url { url, .. }, Modality::Document) => json!({"type": "input_file", "file_url": url}),
-        (Sent::Url { url, .. }, _) => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
-        (Sent::Bytes { mime, data }, Modality::Document) => {
+        (MediaEncoding::Words(text), _) => json!({"type": "input_text", "text": text}),
+        (MediaEncoding::Url { url, .. }, Modality::Document) => {
+            json!({"type": "input_file", "file_url": url})
+        }
+        (MediaEncoding::Url { url, .. }, _) => {
+            json!({"type": "input_image", "image_url": url, "detail": "auto"})
+        }
+        (MediaEncoding::Bytes { mime, data }, Modality::Document) => {
             let url = format!("data:{mime};base64,{data}");
             json!({"type": "input_file", "filename": "document.pdf", "file_data": url})
         }
-        (Sent::Bytes { mime, data }, _) => {
+        (MediaEncoding::Bytes { mime, data }, _) => {
             let url = format!("data:{mime};base64,{data}");
             json!({"type": "input_image", "image_url": url, "detail": "auto"})
         }
@@ -105,7 +109,7 @@ fn push_turn(
     turn: PlannedTurn<'_>,
     items: &mut Vec<Value>,
     media: &mut Media<'_>,
-    report: &mut Report,
+    report: &mut RenderReport,
 ) -> Result<(), RenderError> {
     match &turn.raw {
         Some(raw) => items.extend(replayed(raw, &turn)?),
@@ -130,7 +134,11 @@ fn push_turn(
     Ok(())
 }
 
-fn output(call: &PlannedCall<'_>, media: &mut Media<'_>, report: &mut Report) -> Result<Value, RenderError> {
+fn output(
+    call: &PlannedCall<'_>,
+    media: &mut Media<'_>,
+    report: &mut RenderReport,
+) -> Result<Value, RenderError> {
     let text = legal::marked(&call.result);
     let mut parts = contents(call.parts, media, report)?;
     let output = if parts.is_empty() {

@@ -10,7 +10,7 @@ use super::DIALECT;
 use crate::answer::FinishMeaning::{Length, Malformed, Other, Whole, Withheld};
 use crate::answer::{FinishReasons, Payload, body_of, finished, of_reason, text_at};
 use crate::error::{ErrorKind, ProviderError, of_event};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// `incomplete_details.reason` of Responses, or `status` where there is none.
 pub(super) const FINISH_REASONS: FinishReasons = &[
@@ -41,7 +41,7 @@ struct Body<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
     let Body { output, status, incomplete_details, error, usage } = body_of(body, target)?;
     let end = End { status, incomplete_details, error, usage };
     answer(&Payload::read(output.get(), target)?, &end, target)
@@ -57,7 +57,11 @@ pub(super) struct End {
 }
 
 /// The answer that a list of items is.
-pub(super) fn answer(payload: &Payload<'_>, end: &End, target: &Target) -> Result<Answer, ProviderError> {
+pub(super) fn answer(
+    payload: &Payload<'_>,
+    end: &End,
+    target: &ModelTarget,
+) -> Result<Answer, ProviderError> {
     if !end.error.is_null() || end.status.as_deref() == Some("failed") {
         return Err(of_event(target.provider, DIALECT.classify, &serde_json::json!({"error": end.error})));
     }

@@ -11,18 +11,18 @@ use super::DIALECT;
 use super::response::{End, answer};
 use crate::answer::{Delta, Payload, SseEvent, StreamReader, event_json, text_at};
 use crate::error::{ProviderError, of_event};
-use crate::provider::Target;
+use crate::provider::ModelTarget;
 
 /// Reads the events of one answer.
 pub(super) struct ResponsesStream {
-    target: Target,
+    target: ModelTarget,
     /// The items that are done, by their place.
     items: BTreeMap<u64, Value>,
     end: Option<End>,
 }
 
 impl ResponsesStream {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: ModelTarget) -> Self {
         Self { target, items: BTreeMap::new(), end: None }
     }
 }

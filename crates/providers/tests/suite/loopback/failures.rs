@@ -280,14 +280,14 @@ fn a_server_that_says_nothing_is_given_up_after_the_silence_that_was_set() {
     use std::time::Duration;
 
     use backstitch_core::message::PolicyName;
-    use backstitch_providers::{Http, ModelPolicy, Target};
+    use backstitch_providers::{Http, ModelPolicy, ModelTarget};
 
     // It takes connections and never reads or answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", silent.local_addr().unwrap());
     let http = Arc::new(Http::with_silence(Duration::from_millis(200)).unwrap());
     for provider in Provider::ALL {
-        let target = Target::new(provider, "m").at(&address);
+        let target = ModelTarget::new(provider, "m").at(&address);
         let policy = ModelPolicy::new(PolicyName::new("model").unwrap(), target, None, http.clone());
         let error = fails(ask(&policy).0, "network", true, "silence");
         assert!(error.message.contains("said nothing for 0.2 s"), "{error}");

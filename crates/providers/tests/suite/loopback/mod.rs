@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, Delta, Deltas, Policy, PolicyError};
-use backstitch_providers::{ApiKey, Http, ModelPolicy, Provider, RequestOptions, Target};
+use backstitch_providers::{ApiKey, Http, ModelPolicy, ModelTarget, Provider, RequestOptions};
 use tokio::runtime::Runtime;
 
 use super::support::server::{Served, Server};
@@ -28,7 +28,7 @@ static HTTP: LazyLock<Arc<Http>> = LazyLock::new(|| Arc::new(Http::new().unwrap(
 
 /// A model at an address.
 pub(crate) fn model(provider: Provider, address: &str) -> ModelPolicy {
-    let target = Target::new(provider, MODEL).at(address);
+    let target = ModelTarget::new(provider, MODEL).at(address);
     ModelPolicy::new(PolicyName::new("model").unwrap(), target, Some(ApiKey::new(KEY)), HTTP.clone())
 }
 

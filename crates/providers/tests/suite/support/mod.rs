@@ -22,8 +22,8 @@ use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_core::view::Transcript;
 use backstitch_providers::validate::{validate, validate_form};
 use backstitch_providers::{
-    HttpRequest, HttpResponse, Provider, Rendered, RequestOptions, Target, Thread, Transport, TransportError,
-    render,
+    HttpRequest, HttpResponse, ModelTarget, Provider, RenderedRequest, RequestOptions, Thread, Transport,
+    TransportError, render,
 };
 use backstitch_testkit::sample;
 use serde_json::{Value, json};
@@ -165,11 +165,11 @@ impl Talk {
     }
 
     /// The request for a provider, which its validator accepts.
-    pub(crate) fn render(&self, provider: Provider, options: &RequestOptions) -> Rendered {
-        self.render_for(&Target::new(provider, MODEL), options)
+    pub(crate) fn render(&self, provider: Provider, options: &RequestOptions) -> RenderedRequest {
+        self.render_for(&ModelTarget::new(provider, MODEL), options)
     }
 
-    pub(crate) fn render_for(&self, target: &Target, options: &RequestOptions) -> Rendered {
+    pub(crate) fn render_for(&self, target: &ModelTarget, options: &RequestOptions) -> RenderedRequest {
         let messages = self.messages();
         let rendered = render(&Thread::of(&messages), &tools(), target, options).unwrap();
         let valid = validate(target.provider, &rendered.body);
@@ -191,8 +191,8 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
     vec![weather, ToolSpec::new(ToolName::new("look").unwrap(), "Looks around")]
 }
 
-pub(crate) fn target(provider: Provider) -> Target {
-    Target::new(provider, MODEL)
+pub(crate) fn target(provider: Provider) -> ModelTarget {
+    ModelTarget::new(provider, MODEL)
 }
 
 /// An answer of a provider with thoughts, words and two calls, in one piece.

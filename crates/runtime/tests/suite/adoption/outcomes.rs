@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::message::PolicyName;
 use backstitch_core::session::Snapshot;
 use backstitch_core::view::ConversationState;
-use backstitch_providers::Reply;
+use backstitch_providers::ScriptedReply;
 use backstitch_runtime::{Agent, Ended, Evaluator, FunctionPolicy, ResumeOptions, Runtime, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -55,7 +55,7 @@ async fn an_evaluation_that_ended_elsewhere_has_ended() {
 
 #[tokio::test]
 async fn an_evaluation_that_was_superseded_elsewhere_is_followed_by_another() {
-    let replies: Vec<Reply> =
+    let replies: Vec<ScriptedReply> =
         vec![reply("", &[open(&["room"])]), reply("", &[("sew", json!({}))]), reply("done", &[])];
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let evaluator = Evaluator::of(nameless(replies.clone()));

@@ -8,7 +8,7 @@ use backstitch_core::prompt::{BoundPrompt, Prompt, Section};
 use backstitch_core::session::Snapshot;
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_core::view::{ConversationState, Transcript};
-use backstitch_providers::{Reply, Script, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{
     Agent, Ended, Evaluator, LiveSession, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
 };
@@ -97,12 +97,12 @@ pub(super) const PATHS: [Path; 4] = [Path::Store, Path::Snapshot, Path::BareSnap
 pub(super) const EFFECTS: [Effect; 4] =
     [Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External];
 
-pub(super) fn replies() -> Vec<Reply> {
+pub(super) fn replies() -> Vec<ScriptedReply> {
     vec![reply("paying", &[("pay", json!({}))]), reply("done", &[])]
 }
 
 /// An agent that answers as it is told here, without a prompt of its own.
-pub(super) fn nameless(replies: Vec<Reply>) -> Agent {
+pub(super) fn nameless(replies: Vec<ScriptedReply>) -> Agent {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), Script { replies });
     Agent::new("").policy(Arc::new(policy))
 }

@@ -1,6 +1,6 @@
 //! Killed while garbage is collected: a collection happens or it does not, and what a session needs stays either way.
 
-use backstitch_store::{Collect, Retention, SqliteStore};
+use backstitch_store::{GcMode, Retention, SqliteStore};
 use backstitch_testkit::crash::Crash;
 
 use super::child::{Death, Role};
@@ -16,7 +16,7 @@ fn retention() -> Retention {
 /// What a process does that collects garbage.
 pub(crate) fn collects(stage: &Stage) {
     let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
-    let report = store.gc(retention(), Collect::Now).unwrap();
+    let report = store.gc(retention(), GcMode::Now).unwrap();
     assert!(report.freed_bytes() > 0, "{report:?}");
 }
 
@@ -40,7 +40,7 @@ async fn killed_while_garbage_is_collected() {
             let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
             let report = store.verify().unwrap();
             assert!(report.is_sound(), "{what}: {report:?}");
-            let is_left = store.gc(retention(), Collect::DryRun).unwrap().freed_bytes() > 0;
+            let is_left = store.gc(retention(), GcMode::DryRun).unwrap().freed_bytes() > 0;
             // Opening a store may commit something too; the last commit is that of the collection.
             let is_done = point == "store.after_commit" && hit == reached;
             assert_eq!(is_left, !is_done, "{what}, of {reached}: all of it or nothing");

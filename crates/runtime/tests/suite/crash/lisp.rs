@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_core::message::PolicyName;
-use backstitch_providers::{Reply, Script, ScriptedPolicy};
+use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_repl::LispAgent;
 use backstitch_runtime::Agent;
 
@@ -34,7 +34,7 @@ const PROGRAMS: [&str; 4] = [
 pub(crate) fn agent(stage: &Stage) -> Agent {
     let reply = |program: &&str| {
         let text = format!("I try this:\n```clojure\n{program}\n```");
-        Reply { text: Some(text), ..Reply::default() }
+        ScriptedReply { text: Some(text), ..ScriptedReply::default() }
     };
     let script = Script { replies: PROGRAMS.iter().map(reply).collect() };
     let policy = ScriptedPolicy::new(PolicyName::new("tailor").unwrap(), script);

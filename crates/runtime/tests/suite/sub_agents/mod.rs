@@ -13,7 +13,7 @@ use backstitch_core::journal::Effect;
 use backstitch_core::ports::WriteMode;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_providers::Reply;
+use backstitch_providers::ScriptedReply;
 use backstitch_runtime::{Agent, Driver, Runtime, SessionOptions, SubAgent, Tools, read_records};
 use backstitch_store::MemoryStore;
 use schemars::JsonSchema;
@@ -76,7 +76,7 @@ impl Shop {
     }
 
     /// The agent that is called.
-    pub(super) fn tailor(&self, effect: Effect, replies: Vec<Reply>) -> Agent {
+    pub(super) fn tailor(&self, effect: Effect, replies: Vec<ScriptedReply>) -> Agent {
         let mut tailor = scripted(replies).tools(Tools::new([write(effect, &self.ran)]).unwrap());
         tailor.key = "helper".into();
         tailor
@@ -106,7 +106,7 @@ impl Shop {
 }
 
 /// A caller with an agent to call.
-pub(super) fn with_agent(caller: Vec<Reply>, agent: SubAgent) -> Agent {
+pub(super) fn with_agent(caller: Vec<ScriptedReply>, agent: SubAgent) -> Agent {
     scripted(caller).tools(Tools::new([agent.into_tool()]).unwrap())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstitch_core::execution::Resources;
 use backstitch_core::tool::ResourceUse;
-use backstitch_providers::Reply;
+use backstitch_providers::ScriptedReply;
 use backstitch_runtime::{Agent, Driver, Ended, Runtime, SessionOptions, Tools};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::tool::{Act, Counter, Outcome, Script, tools};
@@ -17,17 +17,17 @@ fn counts(by: u64) -> (&'static str, Value) {
     ("count", serde_json::to_value(Script::new([Act::Count(by)], Outcome::Success)).unwrap())
 }
 
-fn with_count(replies: Vec<Reply>) -> Agent {
+fn with_count(replies: Vec<ScriptedReply>) -> Agent {
     scripted(replies).tools(Tools::new(tools()).unwrap())
 }
 
-fn helper(replies: Vec<Reply>) -> Agent {
+fn helper(replies: Vec<ScriptedReply>) -> Agent {
     let mut agent = with_count(replies);
     agent.key = "helper".into();
     agent
 }
 
-fn caller(replies: Vec<Reply>, agent: backstitch_runtime::SubAgent) -> Agent {
+fn caller(replies: Vec<ScriptedReply>, agent: backstitch_runtime::SubAgent) -> Agent {
     let tools = tools().into_iter().chain([agent.into_tool()]);
     scripted(replies).tools(Tools::new(tools).unwrap())
 }

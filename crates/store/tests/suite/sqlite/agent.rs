@@ -9,7 +9,7 @@ use backstitch_core::journal::{
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{Claim, Lease, Objects as _, Store as _, StoreError};
 use backstitch_core::time::{Clock as _, Timestamp};
-use backstitch_filesystem::format::{Manifest, Refused, TreeEntry, TreeMode, tree_object};
+use backstitch_filesystem::format::{Manifest, RefusedEntry, TreeEntry, TreeMode, tree_object};
 use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 
@@ -68,7 +68,7 @@ impl<'a> Agent<'a> {
             let tree = tree_object(&[entry]).unwrap();
             match name.strip_suffix("/.git") {
                 Some(_) => {
-                    let refused = Refused { mode: TreeMode::Directory, object: tree.id() };
+                    let refused = RefusedEntry { mode: TreeMode::Directory, object: tree.id() };
                     manifest.refused.insert(name.as_bytes().to_vec(), refused);
                 }
                 None => entries.push(TreeEntry {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use backstitch_core::ports::{Store as _, StoreError};
-use backstitch_store::{Collect, Retention, SqliteStore};
+use backstitch_store::{GcMode, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -26,8 +26,8 @@ fn check_empty(path: &Path, what: &str) {
     assert_eq!(block_on(store.inbox(sample::session(1))).unwrap(), [], "{what}");
     assert!(store.verify().unwrap().is_sound(), "{what}");
     assert_eq!(store.size().unwrap().sessions.len(), 0, "{what}");
-    store.gc(Retention::keep_all(), Collect::DryRun).unwrap();
-    assert!(matches!(store.gc(Retention::keep_all(), Collect::Now), Err(StoreError::ReadOnly { .. })));
+    store.gc(Retention::keep_all(), GcMode::DryRun).unwrap();
+    assert!(matches!(store.gc(Retention::keep_all(), GcMode::Now), Err(StoreError::ReadOnly { .. })));
     let saved = TempDir::new().unwrap();
     let report = SqliteStore::salvage(path, saved.path().join("saved.db")).unwrap();
     assert!(report.is_complete() && report.sessions.is_empty(), "{what}: {report:?}");

@@ -4,7 +4,7 @@ use std::fs;
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{Claim, Damage, Store, StoreError};
-use backstitch_store::{Place, SqliteStore};
+use backstitch_store::{SqliteStore, StoreLocation};
 use backstitch_testkit::block_on;
 use backstitch_testkit::sample::{self, Journal};
 use rusqlite::{Connection, params};
@@ -89,7 +89,7 @@ fn a_changed_record_is_named() {
         let report = store.verify().unwrap();
         assert_eq!(
             report.findings[0].place,
-            Place::Record(session, Position::new(at)),
+            StoreLocation::Record(session, Position::new(at)),
             "{what}: {:?}",
             report.findings
         );
@@ -174,7 +174,7 @@ fn damaged_objects_and_snapshots_are_named() {
         assert!(matches!(error, StoreError::DamagedObject { .. }), "{change}: {error:?}");
         let report = store.verify().unwrap();
         assert!(
-            report.findings.iter().any(|finding| finding.place == Place::Object(object.id())),
+            report.findings.iter().any(|finding| finding.place == StoreLocation::Object(object.id())),
             "{change}"
         );
         // Put it right again.
@@ -252,7 +252,7 @@ fn random_damage_is_never_taken_for_data() {
             let _ = block_on(store.snapshot(*session));
         }
         let _ = store.size();
-        let _ = store.gc(backstitch_store::Retention::keep_all(), backstitch_store::Collect::DryRun);
+        let _ = store.gc(backstitch_store::Retention::keep_all(), backstitch_store::GcMode::DryRun);
         let report = store.verify();
         if is_wrong {
             wrong += 1;

@@ -10,7 +10,7 @@ use backstitch_core::journal::Position;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Claim, Store as _, StoreError};
 use backstitch_core::view::JournalView;
-use backstitch_store::{Collect, Retention, SqliteStore};
+use backstitch_store::{GcMode, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -42,7 +42,7 @@ fn make_a_fixture() {
     for index in 0..4 {
         agent.call(&[("file", &index.to_string()), ("same", "the same")]);
     }
-    store.gc(Retention::keep_all().keep_boundaries(1), Collect::Now).unwrap();
+    store.gc(Retention::keep_all().keep_boundaries(1), GcMode::Now).unwrap();
     let mut writer = Writer::create(&store, sample::session(60));
     writer.append(sample::notes(["one", "two"])).unwrap();
     let (session, fence) = (writer.session(), writer.lease.fence);

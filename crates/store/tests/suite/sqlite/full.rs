@@ -3,7 +3,7 @@
 use backstitch_core::journal::Position;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Claim, Store, StoreError};
-use backstitch_store::{Collect, Retention, SqliteOptions, SqliteStore};
+use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
@@ -100,7 +100,7 @@ fn garbage_makes_room() {
     batch.add_object(Object::blob(noise(7, 200_000).into_bytes()));
     writer.append(batch).unwrap();
     let (_, acknowledged) = fill(&mut writer);
-    let report = store.gc(Retention::keep_all(), Collect::Now).unwrap();
+    let report = store.gc(Retention::keep_all(), GcMode::Now).unwrap();
     assert!(report.freed_bytes() > 100_000, "{report:?}");
     let (_, more) = fill(&mut writer);
     assert!(more.len() > acknowledged.len() + 20, "{} and then {}", acknowledged.len(), more.len());

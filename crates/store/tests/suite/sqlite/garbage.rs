@@ -8,7 +8,7 @@ use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Claim, Objects as _, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
 use backstitch_filesystem::format::Manifest;
-use backstitch_store::{Collect, Retention, SqliteOptions, SqliteStore};
+use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -38,10 +38,10 @@ pub(super) fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
 }
 
 pub(super) fn gc(store: &SqliteStore, retention: Retention) -> backstitch_store::GcReport {
-    let announced = store.gc(retention, Collect::DryRun).unwrap();
-    let report = store.gc(retention, Collect::Now).unwrap();
+    let announced = store.gc(retention, GcMode::DryRun).unwrap();
+    let report = store.gc(retention, GcMode::Now).unwrap();
     assert_eq!(report, announced, "a dry run says what will happen");
-    let again = store.gc(retention, Collect::Now).unwrap();
+    let again = store.gc(retention, GcMode::Now).unwrap();
     assert_eq!(
         (again.freed.len(), again.kept_objects),
         (0, report.kept_objects),
@@ -213,7 +213,7 @@ fn a_root_below_which_something_was_collected_meanwhile_is_refused() {
     }
     assert!(!batch.objects().iter().any(|object| *object == Object::blob(*b"old")), "it is stored");
     let other = SqliteStore::open(store.path()).unwrap();
-    other.gc(Retention::keep_all().keep_boundaries(1), Collect::Now).unwrap();
+    other.gc(Retention::keep_all().keep_boundaries(1), GcMode::Now).unwrap();
     batch.push(succeeded(call, root));
     let error = agent.append(batch).unwrap_err();
     assert!(matches!(error, StoreError::MissingObject { .. }), "{error:?}");
@@ -251,9 +251,9 @@ fn a_damaged_store_is_not_collected() {
     let raw = Connection::open(store.path()).unwrap();
     let changed = raw.execute("UPDATE objects SET content = x'00' WHERE id = ?1", [&tree.as_bytes()[..]]);
     assert_eq!(changed.unwrap(), 1);
-    let error = store.gc(Retention::keep_all(), Collect::Now).unwrap_err();
+    let error = store.gc(Retention::keep_all(), GcMode::Now).unwrap_err();
     assert!(matches!(error, StoreError::DamagedObject { .. }), "{error:?}");
-    let error = store.gc(Retention::keep_all(), Collect::DryRun).unwrap_err();
+    let error = store.gc(Retention::keep_all(), GcMode::DryRun).unwrap_err();
     assert!(matches!(error, StoreError::DamagedObject { .. }), "{error:?}");
 }
 
@@ -273,7 +273,7 @@ fn an_interrupted_collection_leaves_everything_whole() {
         let whole = TempDir::new().unwrap();
         fs::copy(&path, whole.path().join("store.db")).unwrap();
         let store = SqliteStore::open(whole.path().join("store.db")).unwrap();
-        let report = store.gc(retention, Collect::Now).unwrap();
+        let report = store.gc(retention, GcMode::Now).unwrap();
         assert!(report.freed_bytes() > 0 && store.verify().unwrap().is_sound());
         (report, store.size().unwrap().objects)
     };
@@ -291,11 +291,11 @@ fn an_interrupted_collection_leaves_everything_whole() {
             ));
         }
         let store = SqliteStore::open_with(&copy, options()).unwrap();
-        let interrupted = store.gc(retention, Collect::Now).is_err();
+        let interrupted = store.gc(retention, GcMode::Now).is_err();
         stop("DROP TRIGGER stop_DELETE; DROP TRIGGER stop_UPDATE");
         let report = store.verify().unwrap();
         assert!(report.is_sound(), "after {transactions}: {:?}", report.findings);
-        store.gc(retention, Collect::Now).unwrap();
+        store.gc(retention, GcMode::Now).unwrap();
         assert!(store.verify().unwrap().is_sound(), "after {transactions}");
         assert_eq!(store.size().unwrap().objects, expected.1, "after {transactions}");
         if !interrupted {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use backstitch_core::ports::{Claim, Store as _, StoreError};
-use backstitch_store::{Collect, Retention, SqliteOptions, SqliteStore};
+use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
 
@@ -87,7 +87,7 @@ fn write_while(remove: Remove, checkpoint_pages: u32) -> (TempDir, StoreError) {
         block_on(store.send(writer.session(), sample::item("later"))).map(drop),
         claim(&store, sample::session(2), Claim::IfFree).map(drop),
         block_on(store.release(writer.lease.clone())),
-        store.gc(Retention::keep_all(), Collect::Now).map(drop),
+        store.gc(Retention::keep_all(), GcMode::Now).map(drop),
     ];
     for outcome in later {
         assert_eq!(outcome.unwrap_err().to_string(), error.to_string());

@@ -4,7 +4,7 @@ use std::fs;
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{Claim, Store as _, StoreError};
-use backstitch_store::{Collect, OpenError, Retention, SqliteStore};
+use backstitch_store::{GcMode, OpenError, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
 
@@ -18,7 +18,7 @@ fn a_sound_store_is_saved_as_a_whole() {
     journals.iter().for_each(|journal| write(&*store, journal));
     let mut agent = Agent::new(&store, 50);
     let roots: Vec<_> = (0..4).map(|index: u8| agent.call(&[("file", &index.to_string())])).collect();
-    let _ = store.gc(Retention::keep_all(), Collect::DryRun);
+    let _ = store.gc(Retention::keep_all(), GcMode::DryRun);
     let mut writer = Writer::create(&*store, sample::session(60));
     writer.append(sample::notes(["one"])).unwrap();
     let (session, fence) = (writer.session(), writer.lease.fence);

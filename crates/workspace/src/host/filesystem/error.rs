@@ -6,7 +6,7 @@ use backstitch_core::ports::FilesystemError;
 use backstitch_filesystem::FilePath;
 use rustix::io::Errno;
 
-use crate::host::sys::{Found, Kind};
+use crate::host::sys::{EntryStat, Kind};
 
 /// An error at a path.
 pub(super) fn failed(path: &FilePath, error: impl Into<io::Error>) -> FilesystemError {
@@ -35,7 +35,7 @@ pub(super) fn swapped(path: &FilePath, error: io::Error) -> FilesystemError {
 }
 
 /// Refuses what is no regular file.
-pub(super) fn expect_file(path: &FilePath, found: &Found) -> Result<(), FilesystemError> {
+pub(super) fn expect_file(path: &FilePath, found: &EntryStat) -> Result<(), FilesystemError> {
     let path = path.to_string();
     match found.kind {
         Kind::File => Ok(()),

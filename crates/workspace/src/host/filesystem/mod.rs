@@ -25,7 +25,7 @@ use backstitch_filesystem::FilePath;
 use cap_std::fs::Dir;
 
 use super::root;
-use super::sys::{self, Found, Kind, Names};
+use super::sys::{self, EntryStat, Kind, Names};
 use crate::temporary::is_temporary;
 use error::failed;
 
@@ -99,7 +99,7 @@ impl HostFilesystem {
     }
 
     /// Refuses what the runtime needs at its place.
-    fn check_free(&self, path: &FilePath, found: &Found) -> Result<(), FilesystemError> {
+    fn check_free(&self, path: &FilePath, found: &EntryStat) -> Result<(), FilesystemError> {
         match found.kind == Kind::Directory && self.around_store.contains(&identity(found)) {
             true => Err(FilesystemError::Reserved { path: path.to_string() }),
             false => Ok(()),
@@ -107,11 +107,11 @@ impl HostFilesystem {
     }
 }
 
-fn identity(found: &Found) -> Identity {
+fn identity(found: &EntryStat) -> Identity {
     (found.stamp.device, found.stamp.inode)
 }
 
-fn kind(found: &Found) -> FileKind {
+fn kind(found: &EntryStat) -> FileKind {
     match found.kind {
         Kind::File => FileKind::File,
         Kind::Directory => FileKind::Directory,
@@ -120,7 +120,7 @@ fn kind(found: &Found) -> FileKind {
     }
 }
 
-fn size(found: &Found) -> u64 {
+fn size(found: &EntryStat) -> u64 {
     if found.kind == Kind::File { found.stamp.size } else { 0 }
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat};
 
 use super::error::failed;
 use super::{HostFilesystem, identity};
-use crate::host::sys::{self, Found, Kind};
+use crate::host::sys::{self, EntryStat, Kind};
 use crate::temporary::is_temporary;
 
 /// As many links in a row as systems follow.
@@ -26,7 +26,7 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    pub(super) fn look(&self, path: &FilePath) -> Result<Option<Found>, FilesystemError> {
+    pub(super) fn look(&self, path: &FilePath) -> Result<Option<EntryStat>, FilesystemError> {
         sys::look(self.parent.as_fd(), &*self.name).map_err(|error| failed(path, error))
     }
 }
@@ -115,7 +115,7 @@ impl HostFilesystem {
     }
 
     /// What is at a path, and where.
-    pub(super) fn present(&self, path: &FilePath) -> Result<(Spot, Found), FilesystemError> {
+    pub(super) fn present(&self, path: &FilePath) -> Result<(Spot, EntryStat), FilesystemError> {
         let missing = || FilesystemError::NotFound { path: path.to_string() };
         let spot = self.spot(path).map_err(|error| match error {
             FilesystemError::NotFound { .. } => missing(),

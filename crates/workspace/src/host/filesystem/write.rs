@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::HostFilesystem;
 use super::error::{expect_file, failed, swapped};
 use super::resolve::Spot;
-use crate::host::sys::{self, Found, Kind, Names, set_mode};
+use crate::host::sys::{self, EntryStat, Kind, Names, set_mode};
 use crate::temporary::TEMPORARY;
 
 const NEW: OFlags =
@@ -112,7 +112,7 @@ fn fill(file: OwnedFd, bytes: &[u8]) -> io::Result<File> {
 }
 
 /// A file keeps its owner where this process may give it away.
-fn keep_owner(file: &File, before: &Found) {
+fn keep_owner(file: &File, before: &EntryStat) {
     if rustix::process::geteuid().is_root() {
         let (user, group) = before.owner;
         let user = rustix::process::Uid::from_raw(user);
@@ -125,7 +125,7 @@ pub(super) fn delete(
     path: &FilePath,
     parent: BorrowedFd<'_>,
     name: &[u8],
-    found: &Found,
+    found: &EntryStat,
     recursion: Recursion,
 ) -> Result<(), FilesystemError> {
     let failed = |error: io::Error| failed(path, error);

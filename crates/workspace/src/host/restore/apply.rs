@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, un
 use super::plan::{Plan, Step};
 use super::sync::Sync;
 use super::{Progress, Restore, RestoreAction, RestoreStep};
-use crate::host::sys::{self, Found, Kind, set_mode};
+use crate::host::sys::{self, EntryStat, Kind, set_mode};
 use crate::temporary::TEMPORARY;
 
 /// A restore that is being carried out.
@@ -150,7 +150,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     }
 
     /// Makes sure that a directory can be written to, and says which mode it has then.
-    pub(super) fn allow(&self, directory: BorrowedFd<'_>, found: &Found) -> io::Result<u32> {
+    pub(super) fn allow(&self, directory: BorrowedFd<'_>, found: &EntryStat) -> io::Result<u32> {
         if self.privileged || found.mode & 0o700 == 0o700 {
             return Ok(found.mode);
         }
@@ -161,7 +161,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     fn step(
         &mut self,
         directory: BorrowedFd<'_>,
-        parent: &Found,
+        parent: &EntryStat,
         name: &[u8],
         path: &[u8],
         step: Step,
@@ -223,7 +223,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     fn file(
         &mut self,
         directory: BorrowedFd<'_>,
-        parent: &Found,
+        parent: &EntryStat,
         (name, path): (&[u8], &[u8]),
         id: ObjectId,
         mode: u32,
@@ -291,7 +291,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         directory: BorrowedFd<'_>,
         name: &[u8],
         path: &[u8],
-    ) -> Result<Option<Found>, WorkspaceError> {
+    ) -> Result<Option<EntryStat>, WorkspaceError> {
         let found = sys::look(directory, name).map_err(|error| refused(path, error))?;
         if found.is_none_or(|found| found.kind != Kind::Directory) || self.remove(directory, name, path)? {
             return Ok(found);
@@ -301,7 +301,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     }
 
     /// Leaves a file alone, and lists it, if a process outside of the call is writing it. Says whether it does.
-    pub(super) fn leaves_open(&mut self, path: &[u8], found: Option<&Found>) -> bool {
+    pub(super) fn leaves_open(&mut self, path: &[u8], found: Option<&EntryStat>) -> bool {
         match found.filter(|found| self.restore.open_files.is_written(found)) {
             Some(found) => {
                 self.restore.keep(path, UncoveredReason::InUse, Some(found));
@@ -312,7 +312,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     }
 
     /// Gives a file to whoever owns what is around it, where this process may do so. Says whether it tried.
-    fn own(&self, file: &OwnedFd, made: &Found, like: &Found) -> bool {
+    fn own(&self, file: &OwnedFd, made: &EntryStat, like: &EntryStat) -> bool {
         if !self.privileged || made.owner == like.owner {
             return false;
         }

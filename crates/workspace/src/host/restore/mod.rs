@@ -27,11 +27,11 @@ use backstitch_core::ports::{Objects, PathChange, Restored, Uncovered, Uncovered
 use backstitch_filesystem::format::names::shown;
 use backstitch_filesystem::format::{Overlay, Root};
 
-use super::index::Node;
+use super::index::DirIndex;
 use super::open_files::OpenFiles;
 use super::rules::Rules;
 use super::scan::manifest_of;
-use super::sys::{self, Found, Kind};
+use super::sys::{self, EntryStat, Kind};
 use crate::coverage::Coverage;
 
 /// A step of a restore, before it is taken.
@@ -104,7 +104,7 @@ impl<'a> Restore<'a> {
         mut self,
         restored: &mut Restored,
         root: BorrowedFd<'_>,
-        found: &Node,
+        found: &DirIndex,
         wanted: WorkspaceRoot,
         progress: Option<Progress<'_>>,
     ) -> Result<(), WorkspaceError> {
@@ -125,7 +125,7 @@ impl<'a> Restore<'a> {
     fn carry_out(
         &mut self,
         root: BorrowedFd<'_>,
-        found: &Node,
+        found: &DirIndex,
         wanted: WorkspaceRoot,
         progress: Option<Progress<'_>>,
     ) -> Result<(), WorkspaceError> {
@@ -142,12 +142,12 @@ impl<'a> Restore<'a> {
     }
 
     /// Why something must not be touched; none if it may be.
-    fn protected(&self, path: &[u8], found: &Found) -> Option<UncoveredReason> {
+    fn protected(&self, path: &[u8], found: &EntryStat) -> Option<UncoveredReason> {
         let never = self.rules.never(path, found.kind == Kind::Directory, &found.stamp);
         never.or_else(|| self.coverage.reason(path))
     }
 
-    fn keep(&mut self, path: &[u8], reason: UncoveredReason, found: Option<&Found>) {
+    fn keep(&mut self, path: &[u8], reason: UncoveredReason, found: Option<&EntryStat>) {
         let bytes = found.filter(|found| found.kind == Kind::File).map(|found| found.stamp.size);
         self.kept.push(Uncovered { path: shown(path), reason, bytes });
     }

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{ChangeKind, PathChange, WorkspaceError};
 use backstitch_filesystem::format::names::{Name, join, shown};
-use backstitch_filesystem::format::{Folder, Item, MAX_DEPTH, Overlay, fetch};
+use backstitch_filesystem::format::{DirectoryHandle, MAX_DEPTH, Overlay, StoredItem, fetch};
 
 use super::Restore;
-use crate::host::index::{Entry, Node, NodeFlags, Omitted};
+use crate::host::index::{DirIndex, Entry, NodeFlags, OmittedPath};
 use crate::host::scan::{has_content, hash_link};
 use crate::host::sys::{self, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
@@ -44,9 +44,9 @@ impl Restore<'_> {
     pub(super) fn plan(
         &mut self,
         root: BorrowedFd<'_>,
-        found: &Node,
+        found: &DirIndex,
         overlay: &Overlay,
-        wanted: Folder<'_>,
+        wanted: DirectoryHandle<'_>,
     ) -> Result<Plan, WorkspaceError> {
         let overlay = Some(overlay).filter(|overlay| !overlay.is_empty());
         self.directory(root, &[], found, overlay, wanted, 0)
@@ -56,9 +56,9 @@ impl Restore<'_> {
         &mut self,
         directory: BorrowedFd<'_>,
         path: &[u8],
-        node: &Node,
+        node: &DirIndex,
         overlay: Option<&Overlay>,
-        wanted: Folder<'_>,
+        wanted: DirectoryHandle<'_>,
         depth: usize,
     ) -> Result<Plan, WorkspaceError> {
         if is_same(node, overlay, wanted) {
@@ -92,19 +92,21 @@ impl Restore<'_> {
         directory: BorrowedFd<'_>,
         path: &[u8],
         (name, entry, overlay): (&[u8], &Entry, Option<&Overlay>),
-        wanted: Option<&Item<'_>>,
+        wanted: Option<&StoredItem<'_>>,
         depth: usize,
     ) -> Result<Option<Step>, WorkspaceError> {
         let failed = |error| sys::io_error(path, error);
         match (entry, wanted) {
-            (Entry::File(leaf), Some(Item::File { id, mode })) => {
+            (Entry::File(leaf), Some(StoredItem::File { id, mode })) => {
                 return self.file(path, (leaf.id, leaf.mode), (*id, *mode));
             }
-            (Entry::Link(leaf), Some(Item::Link { id })) if leaf.id == *id => return Ok(None),
-            (Entry::Directory(node), Some(Item::Directory(folder))) if is_same(node, overlay, *folder) => {
+            (Entry::Link(leaf), Some(StoredItem::Link { id })) if leaf.id == *id => return Ok(None),
+            (Entry::Directory(node), Some(StoredItem::Directory(folder)))
+                if is_same(node, overlay, *folder) =>
+            {
                 return Ok(None);
             }
-            (Entry::Directory(node), Some(item @ Item::Directory(folder))) => {
+            (Entry::Directory(node), Some(item @ StoredItem::Directory(folder))) => {
                 let Some(below) = open_below(directory, name).map_err(failed)? else {
                     return self.create(path, item, depth).map(Some);
                 };
@@ -126,7 +128,7 @@ impl Restore<'_> {
         // What is deleted is told when it is gone, by what it held.
         let Some(wanted) = wanted else { return Ok(Some(Step::Remove)) };
         match (found.kind, wanted) {
-            (Kind::File, Item::File { id, mode }) => {
+            (Kind::File, StoredItem::File { id, mode }) => {
                 let content = fetch(self.objects, *id, ObjectKind::Blob)?;
                 // A file that cannot be read now is written anew.
                 let same = found.stamp.size == content.bytes().len() as u64
@@ -136,8 +138,8 @@ impl Restore<'_> {
                     false => self.replace(path, wanted, depth).map(Some),
                 }
             }
-            (Kind::Link, Item::Link { id }) if hash_link(directory, name).ok() == Some(*id) => Ok(None),
-            (Kind::Directory, Item::Directory(folder)) => {
+            (Kind::Link, StoredItem::Link { id }) if hash_link(directory, name).ok() == Some(*id) => Ok(None),
+            (Kind::Directory, StoredItem::Directory(folder)) => {
                 let Some(below) = open_below(directory, name).map_err(failed)? else {
                     return self.create(path, wanted, depth).map(Some);
                 };
@@ -179,7 +181,7 @@ impl Restore<'_> {
     }
 
     /// Makes something at a name that is taken by something else.
-    fn replace(&mut self, path: &[u8], item: &Item<'_>, depth: usize) -> Result<Step, WorkspaceError> {
+    fn replace(&mut self, path: &[u8], item: &StoredItem<'_>, depth: usize) -> Result<Step, WorkspaceError> {
         let at = self.changed.len();
         let step = self.create(path, item, depth)?;
         if let (Step::File { .. } | Step::Link { .. }, Some(change)) = (&step, self.changed.get_mut(at)) {
@@ -189,19 +191,19 @@ impl Restore<'_> {
     }
 
     /// Makes something that is not there.
-    fn create(&mut self, path: &[u8], item: &Item<'_>, depth: usize) -> Result<Step, WorkspaceError> {
+    fn create(&mut self, path: &[u8], item: &StoredItem<'_>, depth: usize) -> Result<Step, WorkspaceError> {
         match item {
-            Item::File { id, mode } => {
+            StoredItem::File { id, mode } => {
                 self.check_stored(*id)?;
                 self.changes(path, ChangeKind::Added);
                 Ok(Step::File { id: *id, mode: *mode })
             }
-            Item::Link { id } => {
+            StoredItem::Link { id } => {
                 self.check_stored(*id)?;
                 self.changes(path, ChangeKind::Added);
                 Ok(Step::Link { id: *id })
             }
-            Item::Directory(folder) => {
+            StoredItem::Directory(folder) => {
                 check_depth(path, depth)?;
                 let contents = folder.load(self.objects)?;
                 if contents.entries.is_empty() {
@@ -217,7 +219,7 @@ impl Restore<'_> {
     }
 
     /// A directory of which nothing is known but the names in it.
-    fn unread(&self, directory: BorrowedFd<'_>, path: &[u8]) -> Result<Node, WorkspaceError> {
+    fn unread(&self, directory: BorrowedFd<'_>, path: &[u8]) -> Result<DirIndex, WorkspaceError> {
         let failed = |error| sys::io_error(path, error);
         let found = sys::look_at(directory).map_err(failed)?;
         // Reading names needs a handle of its own, since this one may have been read to its end.
@@ -227,11 +229,11 @@ impl Restore<'_> {
             Err(error) if is_gone(&error) => Names::default(),
             names => names.map_err(failed)?,
         };
-        let unread = || Entry::Uncovered(Omitted { reason: None, bytes: None });
+        let unread = || Entry::Uncovered(OmittedPath { reason: None, bytes: None });
         let names = names.iter().map(|name| name.to_bytes()).filter(|name| !is_temporary(name));
         let entries = names.map(|name| (name.into(), unread())).collect();
         let flags = NodeFlags { partial: true, ..NodeFlags::default() };
-        Ok(Node { stamp: found.stamp, mode: found.mode, entries, flags, ..Node::default() })
+        Ok(DirIndex { stamp: found.stamp, mode: found.mode, entries, flags, ..DirIndex::default() })
     }
 
     /// The first thing in a directory that must not be touched.
@@ -288,8 +290,8 @@ fn open_below(parent: BorrowedFd<'_>, name: &[u8]) -> std::io::Result<Option<Own
 }
 
 /// Whether a directory is known to be what is wanted, without looking into it.
-fn is_same(node: &Node, overlay: Option<&Overlay>, wanted: Folder<'_>) -> bool {
-    let present = Folder { tree: node.tree, modes: node.modes, overlay };
+fn is_same(node: &DirIndex, overlay: Option<&Overlay>, wanted: DirectoryHandle<'_>) -> bool {
+    let present = DirectoryHandle { tree: node.tree, modes: node.modes, overlay };
     node.flags.sealed && !node.flags.partial && present == wanted
 }
 

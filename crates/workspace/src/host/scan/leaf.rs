@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{UncoveredReason, WorkspaceError};
 
-use super::walk::{Visited, uncovered};
+use super::walk::{VisitOutcome, uncovered};
 use super::{Purpose, Scan, Stop};
-use crate::host::index::{Entry, Leaf, LeafFlags, Omitted};
-use crate::host::sys::{self, Found, Stamp, is_gone};
+use crate::host::index::{Entry, Leaf, LeafFlags, OmittedPath};
+use crate::host::sys::{self, EntryStat, Stamp, is_gone};
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;
@@ -25,12 +25,12 @@ const COARSE_STEP: Duration = Duration::from_millis(2_500);
 
 /// When a scan began.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Started {
+pub(super) struct ScanStart {
     fine: (i64, u32),
     coarse: (i64, u32),
 }
 
-impl Started {
+impl ScanStart {
     pub(super) fn now() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let before = |step| {
@@ -52,15 +52,15 @@ impl Scan<'_> {
         &mut self,
         directory: BorrowedFd<'_>,
         name: &CStr,
-        found: Found,
+        found: EntryStat,
         previous: Option<Leaf>,
-    ) -> Result<Visited, Stop> {
+    ) -> Result<VisitOutcome, Stop> {
         let size = found.stamp.size;
         if size > self.limits.file_bytes {
             return Ok(uncovered(UncoveredReason::TooLarge, Some(size)));
         }
         if let Some(leaf) = self.trusted(&found, previous)? {
-            return Ok(Visited::Entry(Entry::File(leaf)));
+            return Ok(VisitOutcome::Entry(Entry::File(leaf)));
         }
         // A restore need not know what is new, or what has another size and so another content.
         if self.purpose == Purpose::Restore && previous.is_none_or(|leaf| leaf.stamp.size != size) {
@@ -82,18 +82,18 @@ impl Scan<'_> {
         let (id, stored) = self.give(Object::blob(content.bytes))?;
         let flags =
             LeafFlags { racy, stored, linked: content.found.links > 1, attributes: content.attributes };
-        Ok(Visited::Entry(Entry::File(Leaf { stamp, mode: content.found.mode, id, flags })))
+        Ok(VisitOutcome::Entry(Entry::File(Leaf { stamp, mode: content.found.mode, id, flags })))
     }
 
     pub(super) fn link(
         &mut self,
         directory: BorrowedFd<'_>,
         name: &CStr,
-        found: Found,
+        found: EntryStat,
         previous: Option<Leaf>,
-    ) -> Result<Visited, Stop> {
+    ) -> Result<VisitOutcome, Stop> {
         if let Some(leaf) = self.trusted(&found, previous)? {
-            return Ok(Visited::Entry(Entry::Link(leaf)));
+            return Ok(VisitOutcome::Entry(Entry::Link(leaf)));
         }
         if self.purpose == Purpose::Restore && previous.is_none() {
             return Ok(unread());
@@ -105,11 +105,11 @@ impl Scan<'_> {
         };
         let (id, stored) = self.give(Object::blob(target))?;
         let flags = LeafFlags { racy: self.started.is_racy(&found.stamp), stored, ..LeafFlags::default() };
-        Ok(Visited::Entry(Entry::Link(Leaf { stamp: found.stamp, mode: 0, id, flags })))
+        Ok(VisitOutcome::Entry(Entry::Link(Leaf { stamp: found.stamp, mode: 0, id, flags })))
     }
 
     /// What is known of a file, if it cannot have changed and the store has its content.
-    fn trusted(&mut self, found: &Found, previous: Option<Leaf>) -> Result<Option<Leaf>, WorkspaceError> {
+    fn trusted(&mut self, found: &EntryStat, previous: Option<Leaf>) -> Result<Option<Leaf>, WorkspaceError> {
         let Some(mut leaf) = previous else { return Ok(None) };
         if leaf.flags.racy || leaf.stamp != found.stamp {
             return Ok(None);
@@ -124,9 +124,9 @@ impl Scan<'_> {
         Ok(Some(leaf).filter(|leaf| leaf.flags.stored))
     }
 
-    fn unreadable(&self, error: io::Error, size: u64) -> Result<Visited, Stop> {
+    fn unreadable(&self, error: io::Error, size: u64) -> Result<VisitOutcome, Stop> {
         match error.kind() {
-            _ if is_gone(&error) => Ok(Visited::Nothing),
+            _ if is_gone(&error) => Ok(VisitOutcome::Nothing),
             io::ErrorKind::PermissionDenied => Ok(uncovered(UncoveredReason::Unreadable, Some(size))),
             _ => Err(sys::io_error(&self.path, error).into()),
         }
@@ -166,13 +166,13 @@ impl Scan<'_> {
     }
 }
 
-fn unread() -> Visited {
-    Visited::Entry(Entry::Uncovered(Omitted { reason: None, bytes: None }))
+fn unread() -> VisitOutcome {
+    VisitOutcome::Entry(Entry::Uncovered(OmittedPath { reason: None, bytes: None }))
 }
 
 struct Content {
     bytes: Vec<u8>,
-    found: Found,
+    found: EntryStat,
     attributes: bool,
     /// It did not change while it was read.
     steady: bool,

@@ -22,12 +22,12 @@ pub(crate) use leaf::{has_content, hash_link};
 pub(crate) use report::report;
 pub(crate) use seal::manifest_of;
 
-use super::index::Node;
+use super::index::DirIndex;
 use super::rules::{Ignores, Rules};
 use super::sys;
 use crate::coverage::Coverage;
 use crate::options::IgnoredBudget;
-use walk::Place;
+use walk::WalkContext;
 
 /// How much a scan may take in.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ pub(crate) struct Scan<'a> {
     path: Vec<u8>,
     /// What is left of the budget of the ignored directory that is being walked.
     budget: Option<IgnoredBudget>,
-    started: leaf::Started,
+    started: leaf::ScanStart,
 }
 
 enum Stop {
@@ -108,7 +108,7 @@ impl<'a> Scan<'a> {
             given: HashSet::new(),
             path: Vec::new(),
             budget: None,
-            started: leaf::Started::now(),
+            started: leaf::ScanStart::now(),
         }
     }
 
@@ -116,12 +116,13 @@ impl<'a> Scan<'a> {
     pub(crate) fn root(
         &mut self,
         root: BorrowedFd<'_>,
-        previous: Option<Node>,
-    ) -> Result<Node, WorkspaceError> {
+        previous: Option<DirIndex>,
+    ) -> Result<DirIndex, WorkspaceError> {
         // A handle of its own, so that reading names starts at the first one.
         let directory = sys::open_directory(root, ".").map_err(|error| sys::io_error(&[], error))?;
         let found = sys::look_at(&directory).map_err(|error| sys::io_error(&[], error))?;
-        let walked = self.directory(directory.as_fd(), found, previous, Place { refused: false, depth: 0 });
+        let walked =
+            self.directory(directory.as_fd(), found, previous, WalkContext { refused: false, depth: 0 });
         walked.map_err(|stop| match stop {
             Stop::Failed(error) => error,
             Stop::OverBudget => {

@@ -4,11 +4,11 @@ use backstitch_core::ports::{Uncovered, UncoveredReason};
 use backstitch_filesystem::format::names::{push, shown};
 
 use crate::coverage::Coverage;
-use crate::host::index::{Entry, Node};
+use crate::host::index::{DirIndex, Entry};
 use crate::host::rules::is_static;
 
 /// What is not covered below a directory, and which of it was decided by this scan.
-pub(crate) fn report(root: &Node) -> (Vec<Uncovered>, Coverage) {
+pub(crate) fn report(root: &DirIndex) -> (Vec<Uncovered>, Coverage) {
     let mut report = Report::default();
     if root.flags.attributes {
         report.add(b"", UncoveredReason::Attributes, None);
@@ -24,7 +24,7 @@ struct Report {
 }
 
 impl Report {
-    fn directory(&mut self, node: &Node, path: &mut Vec<u8>) {
+    fn directory(&mut self, node: &DirIndex, path: &mut Vec<u8>) {
         let above = path.len();
         for (name, entry) in &node.entries {
             let mut at = |report: &mut Self, reason, bytes| {

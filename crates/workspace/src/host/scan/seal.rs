@@ -3,14 +3,14 @@
 use backstitch_core::object::Object;
 use backstitch_core::ports::WorkspaceError;
 use backstitch_filesystem::format::names::{join, push};
-use backstitch_filesystem::format::{Manifest, Modes, Refused, TreeBuilder, TreeMode, git_refuses};
+use backstitch_filesystem::format::{Manifest, Modes, RefusedEntry, TreeBuilder, TreeMode, git_refuses};
 
 use super::{Purpose, Scan};
-use crate::host::index::{Entry, Node, Omitted};
+use crate::host::index::{DirIndex, Entry, OmittedPath};
 
 impl Scan<'_> {
     /// Makes the ids of a directory those of its entries, and gives out the objects that the store does not have.
-    pub(super) fn seal(&mut self, node: &mut Node) -> Result<(), WorkspaceError> {
+    pub(super) fn seal(&mut self, node: &mut DirIndex) -> Result<(), WorkspaceError> {
         if node.flags.sealed && (node.flags.stored || self.purpose == Purpose::Restore) {
             return Ok(());
         }
@@ -21,7 +21,7 @@ impl Scan<'_> {
             node.flags.exceptional = is_exceptional(node);
             node.flags.sealed = !node.entries.iter().any(|(_, entry)| match entry {
                 Entry::Directory(below) => !below.flags.sealed,
-                Entry::Uncovered(Omitted { reason, .. }) => reason.is_none(),
+                Entry::Uncovered(OmittedPath { reason, .. }) => reason.is_none(),
                 Entry::File(_) | Entry::Link(_) => false,
             });
         }
@@ -35,7 +35,7 @@ impl Scan<'_> {
 }
 
 /// The tree of a directory, if git holds anything of it, and the objects of its modes.
-fn encode(node: &Node) -> (Option<Object>, Vec<Object>) {
+fn encode(node: &DirIndex) -> (Option<Object>, Vec<Object>) {
     let mut builder = TreeBuilder::default();
     let mut modes = Modes { own: exception(TreeMode::Directory, node.mode), ..Modes::default() };
     for (name, entry) in &node.entries {
@@ -62,7 +62,7 @@ fn exception(mode: TreeMode, permissions: u32) -> Option<u32> {
 }
 
 /// Whether the manifest has anything to say of a directory's entries.
-fn is_exceptional(node: &Node) -> bool {
+fn is_exceptional(node: &DirIndex) -> bool {
     node.entries.iter().any(|(name, entry)| match entry {
         Entry::Uncovered(_) => false,
         Entry::Directory(below) => {
@@ -77,13 +77,13 @@ fn is_exceptional(node: &Node) -> bool {
 }
 
 /// What git cannot hold of a workspace.
-pub(crate) fn manifest_of(root: &Node) -> Manifest {
+pub(crate) fn manifest_of(root: &DirIndex) -> Manifest {
     let mut manifest = Manifest { modes: root.modes, ..Manifest::default() };
     exceptions(root, &mut Vec::new(), &mut manifest);
     manifest
 }
 
-fn exceptions(node: &Node, path: &mut Vec<u8>, manifest: &mut Manifest) {
+fn exceptions(node: &DirIndex, path: &mut Vec<u8>, manifest: &mut Manifest) {
     if !node.flags.exceptional {
         return;
     }
@@ -94,7 +94,7 @@ fn exceptions(node: &Node, path: &mut Vec<u8>, manifest: &mut Manifest) {
             && let Some(held) = entry.as_git()
         {
             let (mode, object) = held;
-            manifest.refused.insert(join(path, name), Refused { mode, object });
+            manifest.refused.insert(join(path, name), RefusedEntry { mode, object });
         }
         let Entry::Directory(below) = entry else { continue };
         push(path, name);

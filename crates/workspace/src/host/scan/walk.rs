@@ -9,19 +9,19 @@ use backstitch_filesystem::format::names::push;
 use backstitch_filesystem::format::{MAX_DEPTH, TreeMode, git_refuses};
 
 use super::{Purpose, Scan, Stop, leaf};
-use crate::host::index::{Entry, Node, NodeFlags, Omitted};
+use crate::host::index::{DirIndex, Entry, NodeFlags, OmittedPath};
 use crate::host::rules::is_static;
-use crate::host::sys::{self, Found, Kind, Names, is_gone};
+use crate::host::sys::{self, EntryStat, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
 
 impl Scan<'_> {
     pub(super) fn directory(
         &mut self,
         directory: BorrowedFd<'_>,
-        found: Found,
-        previous: Option<Node>,
-        place: Place,
-    ) -> Result<Node, Stop> {
+        found: EntryStat,
+        previous: Option<DirIndex>,
+        place: WalkContext,
+    ) -> Result<DirIndex, Stop> {
         let names = match Names::read(directory) {
             Ok(names) => names,
             // It was opened, and then it was removed.
@@ -29,7 +29,7 @@ impl Scan<'_> {
             Err(error) => return Err(sys::io_error(&self.path, error).into()),
         };
         let previous = previous.unwrap_or_default();
-        let mut node = Node { stamp: found.stamp, mode: found.mode, ..Node::default() };
+        let mut node = DirIndex { stamp: found.stamp, mode: found.mode, ..DirIndex::default() };
         node.flags =
             NodeFlags { refused: place.refused, racy: self.started.is_racy(&found.stamp), ..node.flags };
         let looked_at = !previous.flags.racy && previous.stamp == found.stamp;
@@ -39,7 +39,7 @@ impl Scan<'_> {
             previous.flags.sealed && previous.mode == found.mode && previous.flags.refused == place.refused;
         let (tree, modes, old) = (previous.tree, previous.modes, previous.flags);
         let mut before = previous.entries.into_iter().peekable();
-        let mut below: Vec<(usize, Found, Option<Box<Node>>)> = Vec::new();
+        let mut below: Vec<(usize, EntryStat, Option<Box<DirIndex>>)> = Vec::new();
         node.entries.reserve(before.len());
 
         for name in names.iter() {
@@ -57,22 +57,22 @@ impl Scan<'_> {
             }
             let above = self.path.len();
             push(&mut self.path, bytes);
-            let was = previous.as_ref().map(Seen::of);
+            let was = previous.as_ref().map(EntrySummary::of);
             let entry = self.entry(directory, name, previous);
             self.path.truncate(above);
             let entry = match entry? {
-                Visited::Nothing => {
+                VisitOutcome::Nothing => {
                     same &= was.is_none();
                     continue;
                 }
-                Visited::Entry(entry) => {
-                    same &= was == Some(Seen::of(&entry));
+                VisitOutcome::Entry(entry) => {
+                    same &= was == Some(EntrySummary::of(&entry));
                     entry
                 }
-                Visited::Directory(found, previous) => {
+                VisitOutcome::Directory(found, previous) => {
                     same &= previous.is_some();
                     below.push((node.entries.len(), found, previous));
-                    Entry::Uncovered(Omitted { reason: None, bytes: None })
+                    Entry::Uncovered(OmittedPath { reason: None, bytes: None })
                 }
             };
             node.entries.push((known.unwrap_or_else(|| bytes.into()), entry));
@@ -88,17 +88,22 @@ impl Scan<'_> {
         }
         let mut gone = Vec::new();
         for (at, found, previous) in below {
-            let was = previous.as_deref().map(Seen::of_node);
+            let was = previous.as_deref().map(EntrySummary::of_node);
             let name = node.entries[at].0.clone();
             let above = self.path.len();
             push(&mut self.path, &name);
             let refused = place.refused || git_refuses(&name, TreeMode::Directory);
-            let walked =
-                self.below(directory, &name, found, previous, Place { refused, depth: place.depth + 1 });
+            let walked = self.below(
+                directory,
+                &name,
+                found,
+                previous,
+                WalkContext { refused, depth: place.depth + 1 },
+            );
             self.path.truncate(above);
             match walked {
                 Ok(Some(entry)) => {
-                    same &= was == Some(Seen::of(&entry));
+                    same &= was == Some(EntrySummary::of(&entry));
                     node.entries[at].1 = entry;
                 }
                 Ok(None) => {
@@ -131,10 +136,10 @@ impl Scan<'_> {
         directory: BorrowedFd<'_>,
         name: &CStr,
         previous: Option<Entry>,
-    ) -> Result<Visited, Stop> {
+    ) -> Result<VisitOutcome, Stop> {
         let found = match sys::look(directory, name) {
             Ok(Some(found)) => found,
-            Ok(None) => return Ok(Visited::Nothing),
+            Ok(None) => return Ok(VisitOutcome::Nothing),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 return Ok(uncovered(UncoveredReason::Unreadable, None));
             }
@@ -154,8 +159,8 @@ impl Scan<'_> {
         }
         match (found.kind, previous) {
             (Kind::Special, _) => Ok(uncovered(UncoveredReason::Special, None)),
-            (Kind::Directory, Some(Entry::Directory(node))) => Ok(Visited::Directory(found, Some(node))),
-            (Kind::Directory, _) => Ok(Visited::Directory(found, None)),
+            (Kind::Directory, Some(Entry::Directory(node))) => Ok(VisitOutcome::Directory(found, Some(node))),
+            (Kind::Directory, _) => Ok(VisitOutcome::Directory(found, None)),
             (Kind::File, Some(Entry::File(leaf))) => self.file(directory, name, found, Some(leaf)),
             (Kind::File, _) => self.file(directory, name, found, None),
             (Kind::Link, Some(Entry::Link(leaf))) => self.link(directory, name, found, Some(leaf)),
@@ -167,11 +172,11 @@ impl Scan<'_> {
         &mut self,
         parent: BorrowedFd<'_>,
         name: &[u8],
-        found: Found,
-        previous: Option<Box<Node>>,
-        place: Place,
+        found: EntryStat,
+        previous: Option<Box<DirIndex>>,
+        place: WalkContext,
     ) -> Result<Option<Entry>, Stop> {
-        let omitted = |reason| Ok(Some(Entry::Uncovered(Omitted { reason, bytes: None })));
+        let omitted = |reason| Ok(Some(Entry::Uncovered(OmittedPath { reason, bytes: None })));
         if self.purpose == Purpose::Restore && previous.is_none() {
             return omitted(None);
         }
@@ -213,14 +218,14 @@ impl Scan<'_> {
     }
 
     /// Notes whether a directory holds something that a restore has to look at, although the trees do not tell.
-    fn note_partial(&mut self, node: &mut Node) {
+    fn note_partial(&mut self, node: &mut DirIndex) {
         let mut partial = false;
         let above = self.path.len();
         for (name, entry) in &node.entries {
             partial |= match entry {
                 Entry::Directory(below) => below.flags.partial,
-                Entry::Uncovered(Omitted { reason: None, .. }) => true,
-                Entry::Uncovered(Omitted { reason: Some(reason), .. }) if is_static(*reason) => false,
+                Entry::Uncovered(OmittedPath { reason: None, .. }) => true,
+                Entry::Uncovered(OmittedPath { reason: Some(reason), .. }) if is_static(*reason) => false,
                 Entry::Uncovered(_) => {
                     push(&mut self.path, name);
                     let fixed = self.fixed.reason(&self.path).is_some();
@@ -236,32 +241,32 @@ impl Scan<'_> {
 
 /// Where a directory lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct WalkContext {
     /// It has a name that git refuses, or lies below one.
     pub(super) refused: bool,
     pub(super) depth: usize,
 }
 
-pub(super) enum Visited {
+pub(super) enum VisitOutcome {
     /// It is gone.
     Nothing,
     Entry(Entry),
-    Directory(Found, Option<Box<Node>>),
+    Directory(EntryStat, Option<Box<DirIndex>>),
 }
 
-pub(super) fn uncovered(reason: UncoveredReason, bytes: Option<u64>) -> Visited {
-    Visited::Entry(Entry::Uncovered(Omitted { reason: Some(reason), bytes }))
+pub(super) fn uncovered(reason: UncoveredReason, bytes: Option<u64>) -> VisitOutcome {
+    VisitOutcome::Entry(Entry::Uncovered(OmittedPath { reason: Some(reason), bytes }))
 }
 
 /// What of an entry shows in the trees of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum EntrySummary {
     Leaf(TreeMode, u32, ObjectId),
     Directory { tree: Option<ObjectId>, modes: Option<ObjectId>, exceptional: bool },
     Nothing,
 }
 
-impl Seen {
+impl EntrySummary {
     fn of(entry: &Entry) -> Self {
         match entry {
             Entry::File(leaf) => Self::Leaf(TreeMode::of_permissions(leaf.mode), leaf.mode, leaf.id),
@@ -271,7 +276,7 @@ impl Seen {
         }
     }
 
-    fn of_node(node: &Node) -> Self {
+    fn of_node(node: &DirIndex) -> Self {
         Self::Directory { tree: node.tree, modes: node.modes, exceptional: node.flags.exceptional }
     }
 }
