@@ -22,7 +22,7 @@ use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use backstitch_repl::LispOptions;
-use backstitch_repl::transcript::{Compressed, TranscriptCompression};
+use backstitch_repl::transcript::{Compressed, Keep, TranscriptCompression};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -211,9 +211,17 @@ impl Agent {
     pub(crate) fn machinery(&self) -> Arc<dyn Machinery> {
         let machinery = self.machinery.clone().unwrap_or_else(|| Arc::new(self.loops));
         match &self.compression {
-            Some(strategy) => Arc::new(Compressed::new(machinery, strategy.clone())),
-            None => machinery,
+            Some(strategy) if strategy.name() != Keep::NAME => {
+                Arc::new(Compressed::new(machinery, strategy.clone()))
+            }
+            // What is shown as it was said is kept from question to question, and rendered by nobody.
+            _ => machinery,
         }
+    }
+
+    /// What requests name as their renderer when they show a conversation as it was said.
+    pub(crate) fn renderer(&self) -> Option<String> {
+        self.compression.as_ref().filter(|strategy| strategy.name() == Keep::NAME).map(|keep| keep.renderer())
     }
 
     pub(crate) fn set_up(&self, session: &mut Session) {

@@ -23,7 +23,7 @@ use super::drive::{Next, millis};
 use super::hydrate::media_in;
 use super::inbox::Inbox;
 use super::pause::Pauses;
-use super::question::{Asking, answers_left};
+use super::question::{Asking, answers_left, without_silent};
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
@@ -125,23 +125,25 @@ impl Asker {
         evaluation: EvaluationId,
         shown: Option<Shown>,
     ) -> Result<(Question, Vec<String>), RuntimeError> {
-        let (transcript, session, turns, followed) = {
+        let (transcript, session, turns, view) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            let followed = state.view.followed(evaluation);
-            (state.view.transcript()?, state.execution.session.clone(), known.turns, followed)
+            let view = state.view.clone();
+            (view.transcript()?, state.execution.session.clone(), known.turns, view)
         };
         let transcript = self.content.hydrated.transcript(self.content.held(), transcript).await?;
         let (mut shown, objects) = match shown {
-            // What is shown of one evaluation is kept from question to question.
-            None if followed.is_empty() => {
-                let (messages, objects) = self.content.hydrated.conversation(&transcript, evaluation);
-                (Shown { messages, ..Shown::default() }, objects)
+            Some(shown) => {
+                let messages = without_silent(shown.messages);
+                let objects = media_in(&messages);
+                (Shown { messages, ..shown }, objects)
             }
-            shown => {
-                let shown = super::question::shown(shown, &transcript, &followed, evaluation);
-                let objects = media_in(&shown.messages);
-                (shown, objects)
+            // A conversation as it was said is kept from question to question.
+            None => {
+                let followed = || view.followed(evaluation);
+                let (messages, objects) =
+                    self.content.hydrated.conversation(&transcript, evaluation, followed);
+                (Shown { messages, renderer: self.agent.renderer(), ..Shown::default() }, objects)
             }
         };
         let media = self.content.hydrated.media(self.content.held(), objects).await?;

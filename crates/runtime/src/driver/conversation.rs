@@ -1,33 +1,38 @@
-//! What was said in an evaluation, as far as it is shown, kept from one question to the next.
+//! What was said in a conversation, as far as it is shown, kept from one question to the next.
 //!
-//! Evaluations grow at their ends, so a question costs what is new since the one before it, however long the evaluation is. The
-//! result is that of [`shown`](super::question::shown), which looks at everything.
+//! Evaluations grow at their ends, and those that they follow have ended. So a question costs what is new since the one before it,
+//! however long the conversation is. The result is that of
+//! [`without_silent`](super::question::without_silent), which looks at everything.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Role};
-use backstitch_core::machine::TurnState;
+use backstitch_core::machine::{TurnState, conversation};
 use backstitch_core::object::ObjectId;
 use backstitch_core::session::Items;
+use backstitch_core::view::Transcript;
 
 use super::hydrate::media_of;
 
-/// The messages of an evaluation, without answers that say nothing.
+/// The messages of an evaluation, after those of the evaluations that it follows, without answers that say nothing.
 #[derive(Default)]
 pub(super) struct Conversation {
     evaluation: Option<EvaluationId>,
-    /// How many messages of the evaluation were examined, and the last of them.
+    /// How many messages of the evaluation itself were examined, and the last of them.
     examined: usize,
     last: Option<Arc<InnerMessage>>,
     /// The answers that say something.
-    spoken: HashSet<u64>,
+    spoken: HashSet<Turn>,
     /// The answers that say nothing so far.
-    silent: HashSet<u64>,
+    silent: HashSet<Turn>,
     shown: Items<InnerMessage>,
     media: Vec<ObjectId>,
 }
+
+/// A turn of any evaluation of the conversation.
+type Turn = (EvaluationId, u64);
 
 impl Conversation {
     /// What is shown.
@@ -40,21 +45,40 @@ impl Conversation {
         &self.media
     }
 
-    /// Takes in all messages of an evaluation. What was taken in before is not examined again.
-    pub(super) fn grow(&mut self, evaluation: EvaluationId, messages: &Items<InnerMessage>) {
-        if self.evaluation != Some(evaluation) || !self.begins(messages) {
-            *self = Self { evaluation: Some(evaluation), ..Self::default() };
+    /// Takes in all messages of a conversation that ends with an evaluation. What was taken in before is not examined again, and
+    /// only a conversation that is new here asks which evaluations came before.
+    pub(super) fn grow(
+        &mut self,
+        transcript: &Transcript,
+        evaluation: EvaluationId,
+        followed: impl FnOnce() -> Vec<EvaluationId>,
+    ) {
+        let own = transcript.of_evaluation(evaluation);
+        if self.evaluation == Some(evaluation) && self.begins(&own) {
+            let new = (self.examined..own.len()).filter_map(|place| own.get(place)).cloned().collect();
+            if self.add(new) {
+                (self.examined, self.last) = (own.len(), own.latest().cloned());
+                return;
+            }
         }
-        let new: Vec<_> =
-            (self.examined..messages.len()).filter_map(|place| messages.get(place)).cloned().collect();
-        let mut answers: HashMap<u64, bool> = HashMap::new();
-        for message in new.iter().filter(|message| message.role() == Role::Assistant) {
-            *answers.entry(message.turn).or_default() |= !TurnState::is_silent([message]);
+        *self = Self {
+            evaluation: Some(evaluation),
+            examined: own.len(),
+            last: own.latest().cloned(),
+            ..Self::default()
+        };
+        self.add(conversation(transcript, &followed(), evaluation));
+    }
+
+    /// Adds messages at the end, unless an answer that was left out turns out to say something: it has its place among what is
+    /// shown.
+    fn add(&mut self, messages: Vec<Arc<InnerMessage>>) -> bool {
+        let mut answers: HashMap<Turn, bool> = HashMap::new();
+        for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
+            *answers.entry(turn_of(message)).or_default() |= !TurnState::is_silent([message]);
         }
         if answers.iter().any(|(turn, speaks)| *speaks && self.silent.contains(turn)) {
-            // What was left out of that answer has its place among what is shown.
-            *self = Self::default();
-            return self.grow(evaluation, messages);
+            return false;
         }
         for (turn, speaks) in answers {
             if speaks {
@@ -63,21 +87,25 @@ impl Conversation {
                 self.silent.insert(turn);
             }
         }
-        (self.examined, self.last) = (messages.len(), messages.latest().cloned());
-        for message in new {
-            if message.role() != Role::Assistant || !self.silent.contains(&message.turn) {
+        for message in messages {
+            if message.role() != Role::Assistant || !self.silent.contains(&turn_of(&message)) {
                 self.media.extend(media_of(&message.message));
                 self.shown.extend([message]);
             }
         }
+        true
     }
 
     /// Whether what was examined is how these messages begin: an evaluation that went back has others in their places.
     fn begins(&self, messages: &Items<InnerMessage>) -> bool {
-        let Some(last) = &self.last else { return true };
+        let Some(last) = &self.last else { return false };
         let there = self.examined.checked_sub(1).and_then(|place| messages.get(place));
         there.is_some_and(|there| Arc::ptr_eq(there, last))
     }
+}
+
+fn turn_of(message: &InnerMessage) -> Turn {
+    (message.evaluation_id, message.turn)
 }
 
 #[cfg(test)]
@@ -86,8 +114,8 @@ mod tests {
     use backstitch_core::id::IdStream;
     use backstitch_core::message::{MessageBuilder, RoleHint};
     use backstitch_core::time::FixedClock;
-    use backstitch_core::view::Transcript;
 
+    use super::super::question::without_silent;
     use super::*;
 
     /// What may be said: by whom, in which turn, in which words.
@@ -122,22 +150,47 @@ mod tests {
     fn what_grows_piece_by_piece_is_what_looking_at_everything_gives() {
         const LENGTH: u32 = 4;
         let ids = IdStream::from_seed([0; 32], Arc::new(FixedClock::default()));
-        let evaluation: EvaluationId = ids.next();
+        let (earlier, evaluation): (EvaluationId, EvaluationId) = (ids.next(), ids.next());
+        let before: Vec<_> =
+            [0, 1, 3, 4].into_iter().zip(0..).map(|(said, at)| message(&ids, earlier, at, said)).collect();
         for sequence in 0..SAID.len().pow(LENGTH) {
             let said = |place: u32| sequence / SAID.len().pow(place) % SAID.len();
             let messages: Vec<_> =
                 (0..LENGTH).map(|place| message(&ids, evaluation, u64::from(place), said(place))).collect();
-            let whole = |end: usize| Transcript::new(messages[..end].iter().cloned().collect());
-            for cuts in 0..1_usize << (LENGTH - 1) {
-                let mut conversation = Conversation::default();
-                let ends = (1..messages.len()).filter(|end| cuts >> (end - 1) & 1 == 1);
-                for end in ends.chain([messages.len()]) {
-                    conversation.grow(evaluation, &whole(end).all().clone());
-                    let expected = super::super::question::shown(None, &whole(end), &[], evaluation);
-                    assert_eq!(*conversation.shown(), expected.messages, "{sequence} {cuts:b} {end}");
+            for followed in [vec![], vec![earlier]] {
+                let whole =
+                    |end: usize| Transcript::new(before.iter().chain(&messages[..end]).cloned().collect());
+                for cuts in 0..1_usize << (LENGTH - 1) {
+                    let mut conversation = Conversation::default();
+                    let ends = (1..messages.len()).filter(|end| cuts >> (end - 1) & 1 == 1);
+                    for end in ends.chain([messages.len()]) {
+                        conversation.grow(&whole(end), evaluation, || followed.clone());
+                        let said = backstitch_core::machine::conversation(&whole(end), &followed, evaluation);
+                        let expected = without_silent(said.into_iter().collect());
+                        assert_eq!(*conversation.shown(), expected, "{sequence} {cuts:b} {end}");
+                    }
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_came_before_is_looked_at_once() {
+        let ids = IdStream::from_seed([0; 32], Arc::new(FixedClock::default()));
+        let (earlier, evaluation): (EvaluationId, EvaluationId) = (ids.next(), ids.next());
+        let mut transcript = Transcript::default();
+        transcript.push(message(&ids, earlier, 0, 0));
+        let mut conversation = Conversation::default();
+        let mut asked = 0;
+        for sequence in 0..4 {
+            transcript.push(message(&ids, evaluation, sequence, 2));
+            conversation.grow(&transcript, evaluation, || {
+                asked += 1;
+                vec![earlier]
+            });
+            assert_eq!(conversation.shown(), transcript.all());
+        }
+        assert_eq!(asked, 1);
     }
 
     #[test]
@@ -151,10 +204,10 @@ mod tests {
         };
         let mut conversation = Conversation::default();
         for messages in [of(&[&first, &old]), of(&[&first, &new]), of(&[&first])] {
-            conversation.grow(evaluation, &messages);
+            conversation.grow(&Transcript::new(messages.clone()), evaluation, Vec::new);
             assert_eq!(*conversation.shown(), messages);
         }
-        conversation.grow(other, &of(&[]));
+        conversation.grow(&Transcript::default(), other, Vec::new);
         assert!(conversation.shown().is_empty());
     }
 }

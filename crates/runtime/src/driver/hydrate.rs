@@ -126,15 +126,16 @@ impl Hydrated {
         Ok(whole)
     }
 
-    /// What was said in an evaluation, as far as it is shown, and the objects that media in it lies in. What was looked at the last
-    /// time is not looked at again.
+    /// What was said in a conversation that ends with an evaluation, as far as it is shown, and the objects that media in it lies in.
+    /// What was looked at the last time is not looked at again.
     pub(super) fn conversation(
         &self,
         transcript: &Transcript,
         evaluation: EvaluationId,
+        followed: impl FnOnce() -> Vec<EvaluationId>,
     ) -> (Items<InnerMessage>, Vec<ObjectId>) {
         let mut known = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
-        known.grow(evaluation, &transcript.of_evaluation(evaluation));
+        known.grow(transcript, evaluation, followed);
         (known.shown().clone(), known.media().to_vec())
     }
 

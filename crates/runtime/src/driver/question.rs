@@ -7,7 +7,7 @@ use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{InnerMessage, Role};
 use backstitch_core::machine::{Followed, Past, Shown, TurnState, conversation};
 use backstitch_core::ports::{Deltas, MediaBytes, Question, Store};
-use backstitch_core::session::Session;
+use backstitch_core::session::{Items, Session};
 use backstitch_core::time::Clock;
 use backstitch_core::view::{JournalView, Transcript};
 
@@ -50,28 +50,20 @@ impl Asking {
     }
 }
 
-/// What a machine shows, or all of a conversation as it was said, without answers that say nothing: providers refuse those.
-pub(super) fn shown(
-    shown: Option<Shown>,
-    transcript: &Transcript,
-    followed: &[EvaluationId],
-    evaluation: EvaluationId,
-) -> Shown {
-    let said = || conversation(transcript, followed, evaluation).into_iter().collect();
-    let mut shown = shown.unwrap_or_else(|| Shown { messages: said(), ..Shown::default() });
-    let messages: Vec<_> = shown.messages.iter().cloned().collect();
+/// Messages without answers that say nothing: providers refuse those.
+pub(super) fn without_silent(messages: Items<InnerMessage>) -> Items<InnerMessage> {
     let silent = silent_turns(&messages);
-    if !silent.is_empty() {
-        let speaks = |message: &&Arc<InnerMessage>| {
-            message.role() != Role::Assistant || !silent.contains(&(message.evaluation_id, message.turn))
-        };
-        shown.messages = messages.iter().filter(speaks).cloned().collect();
+    if silent.is_empty() {
+        return messages;
     }
-    shown
+    let speaks = |message: &&Arc<InnerMessage>| {
+        message.role() != Role::Assistant || !silent.contains(&(message.evaluation_id, message.turn))
+    };
+    messages.iter().filter(speaks).cloned().collect()
 }
 
 /// The turns whose answers say nothing and call nothing.
-fn silent_turns(messages: &[Arc<InnerMessage>]) -> HashSet<(EvaluationId, u64)> {
+fn silent_turns(messages: &Items<InnerMessage>) -> HashSet<(EvaluationId, u64)> {
     let mut answers: HashMap<_, Vec<&Arc<InnerMessage>>> = HashMap::new();
     for message in messages.iter().filter(|message| message.role() == Role::Assistant) {
         answers.entry((message.evaluation_id, message.turn)).or_default().push(message);
@@ -102,8 +94,11 @@ pub(crate) async fn question_before(
         ..Past::of(view, evaluation)?
     };
     let machine = agent.machinery().rebuild(&with_content(held, past).await?)?;
-    let followed = view.followed(evaluation);
-    let shown = shown(machine.show(answers_left(view, evaluation)), &transcript, &followed, evaluation);
+    let mut shown = machine.show(answers_left(view, evaluation)).unwrap_or_else(|| {
+        let said = conversation(&transcript, &view.followed(evaluation), evaluation);
+        Shown { messages: said.into_iter().collect(), renderer: agent.renderer(), ..Shown::default() }
+    });
+    shown.messages = without_silent(shown.messages);
     let media = hydrated.media(held, media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);
