@@ -101,6 +101,11 @@ impl Session {
         }
     }
 
+    /// A preparation that changes nothing, for [`prepare_more`](Self::prepare_more) to add to.
+    pub fn prepare_nothing(&self) -> Prepared {
+        Prepared { generation: self.generation, after: self.state.clone(), changes: Vec::new() }
+    }
+
     /// Computes what the session becomes when the draft is committed. The session is not changed.
     pub fn prepare(&self, draft: &Draft) -> Result<Prepared, SessionError> {
         if draft.base_generation == self.generation {
@@ -150,16 +155,12 @@ impl Session {
 
     /// Makes the session what its journal holds once the prepared changes are recorded. Of what was prepared only caches are
     /// taken over, since no journal holds them. Observers are left for later: the records may not be durable yet.
-    pub(crate) fn follow(&mut self, journaled: &State, prepared: Option<Prepared>) -> Unobserved {
-        let (after, changes) = match prepared {
-            Some(prepared) => (prepared.after, prepared.changes),
-            None => (self.state.clone(), Vec::new()),
-        };
+    pub(crate) fn follow(&mut self, journaled: &State, prepared: Prepared) -> Unobserved {
         let mut state = self.with_policies(journaled);
-        for (name, cell) in after.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Cache) {
+        for (name, cell) in prepared.after.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Cache) {
             state.put(name.clone(), cell.clone());
         }
-        self.replace_state(state, changes)
+        self.replace_state(state, prepared.changes)
     }
 
     fn replace_state(&mut self, state: State, changes: Vec<Change>) -> Unobserved {

@@ -89,14 +89,8 @@ impl JournalView {
 
     /// Makes a live session that holds what `before` says hold what this view says: it shares its slices. `prepared` is what the
     /// records between the two were made from. Observers are to be told once those are durable.
-    pub fn advance(
-        &self,
-        before: &Self,
-        session: &mut Session,
-        prepared: Option<Prepared>,
-    ) -> Option<Unobserved> {
-        let prepared = prepared.filter(|prepared| !prepared.changes().is_empty());
-        let is_changed = prepared.is_some() || !self.visible.state.is(&before.visible.state);
+    pub fn advance(&self, before: &Self, session: &mut Session, prepared: Prepared) -> Option<Unobserved> {
+        let is_changed = !prepared.changes().is_empty() || !self.visible.state.is(&before.visible.state);
         let unobserved = is_changed.then(|| session.follow(&self.visible.state, prepared));
         // Snapshots carry what the journal knows.
         self.attach_to(session);

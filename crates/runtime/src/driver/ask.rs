@@ -10,8 +10,7 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestFinished,
-    RequestStarted,
+    BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestFinished, RequestStarted,
 };
 use backstitch_core::machine::{Ending, Event, Machine, Shown};
 use backstitch_core::ports::{Answer, Delta, Deltas, Question, RequestInfo};
@@ -27,7 +26,7 @@ use super::question::{Asking, answers_left, without_silent};
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
-use crate::live::{Commit, Durable, LiveSession, push_changes};
+use crate::live::{Durable, LiveSession};
 use crate::policy::WAITS;
 use crate::spans;
 
@@ -167,22 +166,21 @@ impl Asker {
         info: &RequestInfo,
     ) -> Result<Result<Option<Reservation>, String>, RuntimeError> {
         self.live
-            .commit(|state| {
-                let known =
-                    state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-                let mut batch = Batch::at(self.live.clock().now());
+            .commit(|commit| {
+                let view = commit.view();
+                let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
                 let estimate = info.estimate.plus(Amounts::ONE_TURN);
                 if let Some(limits) = known.budget {
                     // What is spent has to leave room for something, whatever the estimate is.
                     let least = estimate.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
-                    if let Err(exceeded) = limits.check(state.view.spent_by(known).plus(least)) {
-                        return Ok((Commit::now(batch, None), Err(exceeded.to_string())));
+                    if let Err(exceeded) = limits.check(view.spent_by(known).plus(least)) {
+                        return Ok(Err(exceeded.to_string()));
                     }
                 }
                 let is_free = known.budget.is_none() && info.estimate == Amounts::ZERO;
-                let ids = state.execution.session.ids();
+                let ids = commit.session().ids();
                 let reservation = (!is_free).then(|| Reservation { id: ids.next(), amounts: estimate });
-                batch.push(RequestStarted {
+                commit.push(RequestStarted {
                     evaluation_id: evaluation,
                     turn,
                     provider: info.provider.clone(),
@@ -194,9 +192,9 @@ impl Asker {
                     extra: Extra::default(),
                 });
                 if !info.departures.is_empty() {
-                    batch.push(departures(evaluation, turn, &info.departures));
+                    commit.push(departures(evaluation, turn, &info.departures));
                 }
-                Ok((Commit::now(batch, None), Ok(reservation)))
+                Ok(Ok(reservation))
             })
             .await
     }
@@ -246,29 +244,22 @@ impl Asker {
             sidecar.usage = Some(usage);
         }
         self.live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let messages = answer.into_messages(policy, turn, session.ids())?;
-                let mut prepared = session.prepare(&session.draft())?;
+            .commit(|commit| {
+                let messages = answer.into_messages(policy, turn, commit.session().ids())?;
                 let mut said = Vec::new();
-                for (offset, message) in messages.into_iter().enumerate() {
-                    let mut inner = state.inner_message(evaluation, turn, message, offset as u64)?;
-                    inner.provider = provider.take();
-                    session.prepare_more(&mut prepared, inner.clone())?;
-                    said.push(Arc::new(inner));
+                for message in messages {
+                    said.push(commit.say_with(evaluation, turn, message, provider.take())?);
                 }
-                let mut batch = Batch::at(self.live.clock().now());
-                push_changes(&mut batch, &prepared)?;
                 if let Finish::Other(word) = &finished.finish {
-                    batch.push(unknown_finish(evaluation, turn, word));
+                    commit.push(unknown_finish(evaluation, turn, word));
                 }
-                batch.push(finished);
+                commit.push(finished).durable(Durable::WithNext);
                 if reservation.is_some() || usage != Amounts::ZERO {
                     let reservation = reservation.map(|reservation| reservation.id);
                     let amounts = usage.plus(Amounts::ONE_TURN);
-                    batch.push(BudgetCharged { reservation, amounts, extra: Extra::default() });
+                    commit.push(BudgetCharged { reservation, amounts, extra: Extra::default() });
                 }
-                Ok((Commit { batch, prepared: Some(prepared), when: Durable::WithNext }, said))
+                Ok(said)
             })
             .await
     }

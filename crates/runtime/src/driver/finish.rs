@@ -2,12 +2,11 @@
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, Decision, EvaluationFinished, Outcome};
+use backstitch_core::journal::{Decision, EvaluationFinished, Outcome};
 use backstitch_core::machine::Ending;
 
 use super::Driver;
 use crate::error::RuntimeError;
-use crate::live::{Commit, push_changes};
 use crate::outcome::Ended;
 
 impl Driver {
@@ -21,16 +20,13 @@ impl Driver {
         // Whatever was wished of the evaluation goes with it, so that nothing of it reaches the next one.
         let wishes = self.inbox.waiting_wishes(evaluation).await?;
         self.live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let (draft, ending) = self.with_output(session, ending);
-                let mut prepared = session.prepare(&draft)?;
+            .commit(|commit| {
+                let (draft, ending) = self.with_output(commit.session(), ending);
+                commit.keep(|session| session.prepare(&draft))?;
                 if ending.outcome == Outcome::Completed {
-                    session.prepare_more(&mut prepared, self.executed(state, evaluation, &ending))?;
+                    commit.dispatch(self.executed(commit.view(), evaluation, &ending))?;
                 }
-                let mut batch = Batch::at(self.live.clock().now());
-                push_changes(&mut batch, &prepared)?;
-                batch.push(EvaluationFinished {
+                commit.push(EvaluationFinished {
                     evaluation_id: evaluation,
                     outcome: ending.outcome,
                     output: ending.output,
@@ -38,10 +34,8 @@ impl Driver {
                     error: ending.error,
                     extra: Extra::default(),
                 });
-                for item in wishes.cancels.into_iter().chain(wishes.pauses) {
-                    batch.take(item);
-                }
-                Ok((Commit::now(batch, Some(prepared)), ()))
+                commit.take(wishes.cancels.into_iter().chain(wishes.pauses));
+                Ok(())
             })
             .await?;
         self.live.keep_snapshot().await;

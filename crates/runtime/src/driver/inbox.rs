@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{
-    Batch, InboxId, InboxItem, InboxKind, InnerMessage, Note, RecordBody, Resolved,
-};
+use backstitch_core::journal::{InboxId, InboxItem, InboxKind, InnerMessage, Note, RecordBody, Resolved};
 use backstitch_core::machine::{Event, Machine};
 use backstitch_core::message::Part;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +20,7 @@ use super::drive::Advance;
 use super::start::said_by_user;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession, push_changes};
+use crate::live::LiveSession;
 
 /// How often the inbox is looked into while nothing else can be done.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -144,17 +142,10 @@ impl Inbox {
         mission: Mission,
     ) -> Result<Arc<InnerMessage>, RuntimeError> {
         self.live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let turns = state.view.evaluation(evaluation).map_or(0, |known| known.turns);
-                let message = said_by_user(mission, turns + 1, session.ids())?;
-                let inner = state.inner_message(evaluation, turns, message, 0)?;
-                let mut prepared = session.prepare(&session.draft())?;
-                session.prepare_more(&mut prepared, inner.clone())?;
-                let mut batch = Batch::at(self.live.clock().now());
-                push_changes(&mut batch, &prepared)?;
-                batch.take(id);
-                Ok((Commit::now(batch, Some(prepared)), Arc::new(inner)))
+            .commit(|commit| {
+                let turns = commit.view().evaluation(evaluation).map_or(0, |known| known.turns);
+                let message = said_by_user(mission, turns + 1, commit.session().ids())?;
+                commit.take([id]).say(evaluation, turns, message)
             })
             .await
     }
@@ -165,10 +156,9 @@ impl Inbox {
 
     async fn take_in_record(&self, id: InboxId, body: RecordBody) -> Result<(), RuntimeError> {
         self.live
-            .commit(|_| {
-                let mut batch = Batch::at(self.live.clock().now()).with(body);
-                batch.take(id);
-                Ok((Commit::now(batch, None), ()))
+            .commit(|commit| {
+                commit.push(body).take([id]);
+                Ok(())
             })
             .await
     }

@@ -5,9 +5,9 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::machine::Ending;
 use backstitch_core::slices::{PromptExecuted, PromptRendered, RunContext, excerpt, small};
+use backstitch_core::view::JournalView;
 
 use super::Driver;
-use crate::live::LiveState;
 
 impl Driver {
     /// What is logged of the prompt, where the system message was rendered from one.
@@ -32,11 +32,11 @@ impl Driver {
     /// What is logged of an answer.
     pub(super) fn executed(
         &self,
-        state: &LiveState,
+        view: &JournalView,
         evaluation: EvaluationId,
         ending: &Ending,
     ) -> PromptExecuted {
-        let messages = state.view.transcript().map(|transcript| transcript.inner_messages(evaluation));
+        let messages = view.transcript().map(|transcript| transcript.inner_messages(evaluation));
         let text = messages.ok().and_then(|messages| messages.last().map(|message| message.content()));
         PromptExecuted {
             prompt_name: self.agent.prompt_name(),

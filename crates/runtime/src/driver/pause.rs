@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, InboxId, PauseReason, Paused};
+use backstitch_core::journal::{InboxId, PauseReason, Paused};
 use backstitch_core::machine::final_text;
 
 use super::content::Content;
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession, load_view};
+use crate::live::{LiveSession, load_view};
 use crate::outcome::Ended;
 
 /// Pauses a session, and says what it waits for.
@@ -51,12 +51,9 @@ impl Pauses {
             extra: Extra::default(),
         };
         self.live
-            .commit(|_| {
-                let mut batch = Batch::at(self.live.clock().now()).with(paused);
-                for id in taken {
-                    batch.take(id);
-                }
-                Ok((Commit::now(batch, None), ()))
+            .commit(|commit| {
+                commit.push(paused).take(taken);
+                Ok(())
             })
             .await?;
         let partial = match reason {

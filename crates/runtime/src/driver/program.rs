@@ -5,14 +5,14 @@
 //! before is not done again unasked: the session waits, with the recorded result on offer.
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, Origin, RecordBody};
+use backstitch_core::journal::{Origin, RecordBody};
 use backstitch_core::machine::Wanted;
 use backstitch_core::message::{Content, Message, OptionCall, RoleHint};
 
 use super::calls::Calls;
 use crate::error::RuntimeError;
 use crate::history::pauses_of;
-use crate::live::{Commit, Durable, push_changes};
+use crate::live::Durable;
 
 /// Whether calls may run.
 pub(super) enum Made {
@@ -47,25 +47,18 @@ impl Calls {
         let made = if pauses.is_empty() { Made::May } else { Made::Waits };
         let when = if pauses.is_empty() { Durable::WithNext } else { Durable::Now };
         self.live
-            .commit(|state| {
-                let session = &state.execution.session;
-                let mut prepared = session.prepare(&session.draft())?;
-                for (offset, one) in new.iter().enumerate() {
+            .commit(|commit| {
+                for one in new {
                     let mut call = OptionCall::new(one.call_id, &one.name, one.arguments.clone());
                     call.path = one.made_at.clone();
                     let policy = self.agent.policy.name().clone();
                     let mut message = Message::new(policy, Content::OptionCall(call));
                     message.role_hint_for_llm = Some(RoleHint::Assistant);
                     message.step_num = one.step_num;
-                    let inner = state.inner_message(evaluation, one.turn, message, offset as u64)?;
-                    session.prepare_more(&mut prepared, inner)?;
+                    commit.say(evaluation, one.turn, message)?;
                 }
-                let mut batch = Batch::at(self.live.clock().now());
-                push_changes(&mut batch, &prepared)?;
-                for pause in pauses {
-                    batch.push(pause);
-                }
-                Ok((Commit { batch, prepared: Some(prepared), when }, made))
+                commit.push_all(pauses).durable(when);
+                Ok(made)
             })
             .await
     }

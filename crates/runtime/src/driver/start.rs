@@ -2,7 +2,7 @@
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{EvaluationId, IdStream};
-use backstitch_core::journal::{Batch, EvaluationStarted, InboxId};
+use backstitch_core::journal::{EvaluationStarted, InboxId};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
@@ -11,7 +11,7 @@ use super::Driver;
 use super::drive::millis;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
-use crate::live::{Commit, Durable, push_changes};
+use crate::live::Durable;
 use crate::outcome::Ended;
 
 impl Driver {
@@ -57,30 +57,25 @@ impl Driver {
         };
         let evaluation = self
             .live
-            .commit(|state| {
-                none_is_open(&state.view)?;
-                let session = &state.execution.session;
-                let evaluation: EvaluationId = session.ids().next();
+            .commit(|commit| {
+                let view = commit.view();
+                none_is_open(view)?;
+                let evaluation: EvaluationId = commit.session().ids().next();
                 let mut started = self.started(evaluation, parent);
-                started.follows = state.view.to_follow(parent);
-                if let Some(before) = parent.and_then(|parent| state.view.evaluation(parent)) {
-                    started.budget = state.view.budget_left(before).or(started.budget);
+                started.follows = view.to_follow(parent);
+                if let Some(before) = parent.and_then(|parent| view.evaluation(parent)) {
+                    started.budget = view.budget_left(before).or(started.budget);
                     started.deadline_millis = before.time_left().map(millis).or(started.deadline_millis);
                 }
-                let mut batch = Batch::at(self.live.clock().now()).with(started);
-                let mut prepared = session.prepare(&session.draft())?;
+                commit.push(started).durable(Durable::WithNext);
                 if let Some(rendered) = self.rendered(evaluation) {
-                    session.prepare_more(&mut prepared, rendered)?;
+                    commit.dispatch(rendered)?;
                 }
-                push_changes(&mut batch, &prepared)?;
                 for (id, note) in late {
-                    batch.push(note).take(id);
+                    commit.push(note).take([id]);
                 }
-                for id in taken {
-                    batch.take(id);
-                }
-                let prepared = Some(prepared);
-                Ok((Commit { batch, prepared, when: Durable::WithNext }, evaluation))
+                commit.take(taken);
+                Ok(evaluation)
             })
             .await?;
         let objects = said.iter_mut().flat_map(|mission| std::mem::take(&mut mission.objects)).collect();

@@ -6,7 +6,7 @@
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Batch, EvaluationFinished, Outcome, Role};
+use backstitch_core::journal::{EvaluationFinished, Outcome, Role};
 use backstitch_core::machine::Ending;
 use backstitch_core::slices::{Visibility, VisibilityOverrides};
 use backstitch_core::view::JournalView;
@@ -16,7 +16,7 @@ use super::drive::Next;
 use super::output::is_by_runtime;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession, push_changes};
+use crate::live::LiveSession;
 use crate::outcome::Ended;
 
 /// How often one evaluation after another may be superseded.
@@ -36,8 +36,8 @@ pub(super) async fn expand(
         );
         return Ok(Next::Finish(Ending::failed("visibility_expansion_limit", message)));
     }
-    live.commit(|state| {
-        let session = &state.execution.session;
+    live.commit(|commit| {
+        let session = commit.session();
         let overrides = session.latest::<VisibilityOverrides>()?;
         let mut overrides = overrides.map(|overrides| (*overrides).clone()).unwrap_or_default();
         for section in &sections {
@@ -45,10 +45,8 @@ pub(super) async fn expand(
         }
         let mut draft = session.draft();
         draft.seed([overrides])?;
-        let prepared = session.prepare(&draft)?;
-        let mut batch = Batch::at(live.clock().now());
-        push_changes(&mut batch, &prepared)?;
-        batch.push(EvaluationFinished {
+        commit.keep(|session| session.prepare(&draft))?;
+        commit.push(EvaluationFinished {
             evaluation_id: evaluation,
             outcome: Outcome::Superseded,
             output: None,
@@ -56,7 +54,7 @@ pub(super) async fn expand(
             error: None,
             extra: Extra::default(),
         });
-        Ok((Commit::now(batch, Some(prepared)), ()))
+        Ok(())
     })
     .await?;
     live.keep_snapshot().await;

@@ -4,15 +4,14 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
-    Batch, CallFinished, CallOutcome, Decision, Effect, Files, InnerMessage, PauseReason, Resolved,
-    WorkspaceRoot,
+    CallFinished, CallOutcome, Decision, Effect, Files, InnerMessage, PauseReason, Resolved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
 use backstitch_core::object::Object;
 use backstitch_core::view::{Call, CallStatus};
 
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession, LiveStatus, push_changes, read_records, recorded, spent_for};
+use crate::live::{LiveSession, LiveStatus, read_records, recorded, spent_for};
 
 impl LiveSession {
     /// Decides what the session waits for: about a call, or about the session as a whole. What it decides takes effect at
@@ -184,25 +183,16 @@ impl LiveSession {
         if call.session().is_some() {
             self.lend_files(false);
         }
-        self.commit(|state| {
-            let session = &state.execution.session;
-            let transcript = state.view.transcript()?;
+        self.commit(|commit| {
+            let transcript = commit.view().transcript()?;
             let made = transcript.message_of(call.call_id);
             let turn = made.map_or(0, |made| made.turn);
             let mut message = message;
             message.step_num = message.step_num.or(made.and_then(|made| made.message.step_num));
-            let inner = state.inner_message(call.evaluation_id, turn, message, 0)?;
-            let mut prepared = session.prepare(&session.draft())?;
-            session.prepare_more(&mut prepared, inner)?;
-            let mut batch = Batch::at(self.clock().now()).with(resolved);
-            push_changes(&mut batch, &prepared)?;
-            if let Some(spent) = spent {
-                batch.push(spent);
-            }
-            for changed in left {
-                batch.push(changed);
-            }
-            batch.push(CallFinished {
+            commit.push(resolved);
+            commit.say(call.evaluation_id, turn, message)?;
+            commit.push_all(spent).push_all(left);
+            commit.push(CallFinished {
                 call_id: call.call_id,
                 outcome,
                 root: files.map(|files| files.root),
@@ -213,10 +203,8 @@ impl LiveSession {
                 summary: Some("a person said what became of it".to_owned()),
                 extra: Extra::default(),
             });
-            for object in objects {
-                batch.add_object(object);
-            }
-            Ok((Commit::now(batch, Some(prepared)), ()))
+            commit.add_objects(objects);
+            Ok(())
         })
         .await?;
         match call.session() {

@@ -15,44 +15,21 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, InnerMessage, PauseReason, Paused, Position, Record, RecordBody, Rewound, Role,
+    Batch, InnerMessage, PauseReason, Paused, Position, Record, RecordBody, Rewound,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
-use backstitch_core::session::{Change, Prepared, SessionError, Unobserved};
+use backstitch_core::session::{Prepared, Unobserved};
 use backstitch_core::view::JournalView;
 use tokio::sync::OwnedMutexGuard;
 use tracing::Instrument as _;
 
+use super::build::{Commit, Durable};
 use super::detached::Detached;
 use super::{LiveSession, LiveState, LiveStatus};
 use crate::error::RuntimeError;
 use crate::spans;
-
-/// What is appended and applied as one.
-#[derive(Debug)]
-pub(crate) struct Commit {
-    pub(crate) batch: Batch,
-    pub(crate) prepared: Option<Prepared>,
-    pub(crate) when: Durable,
-}
-
-impl Commit {
-    /// Records that have to be durable before anything goes on.
-    pub(crate) fn now(batch: Batch, prepared: Option<Prepared>) -> Self {
-        Self { batch, prepared, when: Durable::Now }
-    }
-}
-
-/// When a commit has to be durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durable {
-    /// Before anything goes on.
-    Now,
-    /// With the next commit that has to be.
-    WithNext,
-}
 
 /// What is applied here and not in the store yet.
 #[derive(Default)]
@@ -87,12 +64,9 @@ impl LiveSession {
         bodies: Vec<RecordBody>,
         when: Durable,
     ) -> Result<(), RuntimeError> {
-        self.commit(|_| {
-            let mut batch = Batch::at(self.clock.now());
-            bodies.into_iter().for_each(|body| {
-                batch.push(body);
-            });
-            Ok((Commit { batch, prepared: None, when }, ()))
+        self.commit(|commit| {
+            commit.push_all(bodies).durable(when);
+            Ok(())
         })
         .await
     }
@@ -115,21 +89,12 @@ impl LiveSession {
         messages: Vec<Message>,
         objects: Vec<Object>,
     ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
-        self.commit(|state| {
-            let session = &state.execution.session;
-            let mut prepared = session.prepare(&session.draft())?;
-            let mut said = Vec::new();
-            for (offset, message) in messages.into_iter().enumerate() {
-                let inner = state.inner_message(evaluation, turn, message, offset as u64)?;
-                session.prepare_more(&mut prepared, inner.clone())?;
-                said.push(Arc::new(inner));
-            }
-            let mut batch = Batch::at(self.clock.now());
-            push_changes(&mut batch, &prepared)?;
-            for object in objects {
-                batch.add_object(object);
-            }
-            Ok((Commit::now(batch, Some(prepared)), said))
+        self.commit(|commit| {
+            let messages = messages.into_iter();
+            let said =
+                messages.map(|message| commit.say(evaluation, turn, message)).collect::<Result<_, _>>()?;
+            commit.add_objects(objects);
+            Ok(said)
         })
         .await
     }
@@ -159,10 +124,10 @@ impl LiveSession {
         self.record(Vec::new()).await
     }
 
-    /// Appends what `build` makes of the state as it is, and applies it.
+    /// Appends what `build` says to the session as it is, and applies it.
     pub(crate) async fn commit<R>(
         &self,
-        build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), RuntimeError>,
+        build: impl FnOnce(&mut Commit<'_>) -> Result<R, RuntimeError>,
     ) -> Result<R, RuntimeError> {
         self.try_commit(build).await
     }
@@ -170,19 +135,23 @@ impl LiveSession {
     /// The same, with errors of the caller's own kind.
     pub(crate) async fn try_commit<R, E: From<RuntimeError>>(
         &self,
-        build: impl FnOnce(&mut LiveState) -> Result<(Commit, R), E>,
+        build: impl FnOnce(&mut Commit<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut state = self.state.clone().lock_owned().await;
+        let state = self.state.clone().lock_owned().await;
         self.check_sound()?;
-        let (commit, result) = build(&mut state)?;
-        self.append(state, commit).await?;
+        let mut commit = Commit::new(&state, self.clock.now());
+        let result = build(&mut commit)?;
+        let (batch, prepared, when) = commit.into_parts();
+        self.append(state, batch, prepared, when).await?;
         Ok(result)
     }
 
     async fn append(
         &self,
         mut state: OwnedMutexGuard<LiveState>,
-        Commit { batch, prepared, when }: Commit,
+        batch: Batch,
+        prepared: Prepared,
+        when: Durable,
     ) -> Result<(), RuntimeError> {
         let when = if self.until_asked.load(Ordering::SeqCst) { Durable::WithNext } else { when };
         let head = state.view.head();
@@ -190,9 +159,7 @@ impl LiveSession {
         let at = state.held.batch.as_ref().map_or(batch.time(), |(_, held)| held.time());
         // Tried on a copy first: what cannot be folded must not be written.
         let mut view = state.view.clone();
-        if let Some(prepared) = &prepared {
-            view.expect(&state.execution.session, prepared)?;
-        }
+        view.expect(&state.execution.session, &prepared)?;
         let records: Vec<_> = batch.records(head, at).collect();
         for record in &records {
             view.apply(record)?;
@@ -340,7 +307,7 @@ impl Drop for Poisoned<'_> {
 
 impl LiveState {
     /// Makes memory what was committed.
-    fn advance(&mut self, view: JournalView, prepared: Option<Prepared>) {
+    fn advance(&mut self, view: JournalView, prepared: Prepared) {
         let unobserved = view.advance(&self.view, &mut self.execution.session, prepared);
         self.view = view;
         self.held.unobserved = match (self.held.unobserved.take(), unobserved) {
@@ -348,46 +315,4 @@ impl LiveState {
             (earlier, later) => earlier.or(later),
         };
     }
-
-    /// A message at the next place of its evaluation, `offset` after what is recorded.
-    pub(crate) fn inner_message(
-        &self,
-        evaluation: EvaluationId,
-        turn: u64,
-        message: Message,
-        offset: u64,
-    ) -> Result<InnerMessage, RuntimeError> {
-        let known = self.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-        let session = &self.execution.session;
-        let sequence = known.messages + offset;
-        let decider = known.decider.as_ref();
-        Ok(InnerMessage {
-            message_id: session.ids().next(),
-            evaluation_id: evaluation,
-            sequence,
-            turn,
-            prompt_ns: known.prompt_ns.clone(),
-            prompt_key: known.prompt_key.clone(),
-            created_at: self.execution.clock.now(),
-            role: decider.and_then(|decider| Role::of_parts(&message, decider, sequence)),
-            message,
-            provider: None,
-            extra: Extra::default(),
-        })
-    }
-}
-
-/// The records that journal what was prepared.
-pub(crate) fn push_changes(batch: &mut Batch, prepared: &Prepared) -> Result<(), SessionError> {
-    push_each(batch, prepared.changes())
-}
-
-/// The records that journal these changes.
-pub(crate) fn push_each(batch: &mut Batch, changes: &[Change]) -> Result<(), SessionError> {
-    for change in changes {
-        for body in RecordBody::of_change(change)? {
-            batch.push(body);
-        }
-    }
-    Ok(())
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, Files, ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRoot,
+    Files, ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{Captured, WorkspaceError};
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
 use super::children::left_running;
-use super::{Commit, LiveSession, read_records};
+use super::{LiveSession, read_records};
 use crate::error::RuntimeError;
 use crate::process::end_survivors;
 
@@ -79,14 +79,11 @@ impl LiveSession {
         objects: Vec<Object>,
         cause: ObservationCause,
     ) -> Result<Position, RuntimeError> {
-        self.commit(|state| {
+        self.commit(|commit| {
             let Files { root, coverage } = files;
             let observed = WorkspaceObserved { root, coverage, cause, extra: Extra::default() };
-            let mut batch = Batch::at(self.clock.now()).with(observed);
-            for object in objects {
-                batch.add_object(object);
-            }
-            Ok((Commit::now(batch, None), state.view.head()))
+            commit.push(observed).add_objects(objects);
+            Ok(commit.view().head())
         })
         .await
     }

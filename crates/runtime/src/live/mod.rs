@@ -7,6 +7,7 @@
 //! Every future of a session may be dropped at any await point. A batch that is being appended is appended (`detached`); a call is
 //! stopped, rolled back and recorded as ended in the background; and whoever uses the session next waits for that first.
 
+mod build;
 mod checkpoints;
 mod children;
 mod commit;
@@ -35,8 +36,8 @@ use backstitch_core::view::{Driver, JournalView, SessionStatus};
 use tokio::sync::{Mutex, RwLock};
 use tokio_util::task::TaskTracker;
 
+pub(crate) use build::{Commit, Durable};
 pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
-pub(crate) use commit::{Commit, Durable, push_changes, push_each};
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
 pub(crate) use load::read_json;
 pub use load::{load_view, read_records};

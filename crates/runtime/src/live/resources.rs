@@ -17,7 +17,7 @@ use backstitch_core::tool::with_causes;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
-use super::{Commit, LiveSession, LiveState, give_back, load_view, read_json};
+use super::{LiveSession, LiveState, give_back, load_view, read_json};
 use crate::error::RuntimeError;
 
 /// A snapshotable resource as it was captured.
@@ -143,11 +143,10 @@ impl LiveSession {
         }
         drop(alone);
         let captured = CapturedResource::all(&self.resources)?;
-        self.commit(|state| {
-            let now = self.clock.now();
-            let mut batch = Batch::at(now);
-            captured.iter().for_each(|one| one.push_to(&mut batch, now, Some(&state.view)));
-            Ok((Commit::now(batch, None), ()))
+        self.commit(|commit| {
+            let (now, view) = (self.clock.now(), commit.view());
+            captured.iter().for_each(|one| one.push_to(commit.batch(), now, Some(view)));
+            Ok(())
         })
         .await?;
         let known = self.state().await.view.files().map(|files| files.root);

@@ -6,12 +6,10 @@ use std::time::Duration;
 use backstitch_core::budget::Amounts;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{
-    Batch, BudgetCharged, CallFinished, CallOutcome, Files, InnerMessage, PauseReason,
-};
+use backstitch_core::journal::{BudgetCharged, CallFinished, CallOutcome, Files, InnerMessage, PauseReason};
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
-use backstitch_core::session::{Prepared, SessionError};
+use backstitch_core::session::{Prepared, Session, SessionError};
 use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
 use serde_json::Value;
 
@@ -21,7 +19,7 @@ use super::request::{CallEnd, CallRequest};
 use super::result::{self, Failure};
 use super::{Started, ToolRunner, paused};
 use crate::error::RuntimeError;
-use crate::live::{Commit, Durable, LiveState, push_changes, push_each};
+use crate::live::{Commit, Durable};
 
 /// What a call's last batch says, besides what it changed.
 pub(super) struct Ending {
@@ -80,17 +78,11 @@ impl ToolRunner {
         let message = result::failure(call, &failure);
         let live = &self.live;
         let invoked = self.invoked(call, &failure.message, false);
-        let build = |state: &mut LiveState| -> Result<_, RuntimeError> {
-            let session = &state.execution.session;
-            let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
-            let mut prepared = session.prepare(&session.draft())?;
-            session.prepare_more(&mut prepared, invoked)?;
-            session.prepare_more(&mut prepared, inner.clone())?;
-            let mut batch = Batch::at(live.clock().now());
-            push_changes(&mut batch, &prepared)?;
-            Ok((Commit { batch, prepared: Some(prepared), when: call.durable() }, Arc::new(inner)))
+        let build = |commit: &mut Commit<'_>| -> Result<_, RuntimeError> {
+            commit.durable(call.durable()).dispatch(invoked)?;
+            commit.say(call.evaluation_id, call.turn, message)
         };
-        let said = live.try_commit(build).await?;
+        let said = live.commit(build).await?;
         Ok(CallEnd::Failed(said))
     }
 
@@ -99,7 +91,7 @@ impl ToolRunner {
         &self,
         started: &Started,
         ending: Ending,
-        prepare: impl FnOnce(&LiveState) -> Result<Prepared, SessionError>,
+        prepare: impl FnOnce(&Session) -> Result<Prepared, SessionError>,
     ) -> Result<Option<Arc<InnerMessage>>, Unfinished> {
         let (live, call) = (&self.live, &started.call);
         let elapsed = live.clock().monotonic().saturating_sub(started.started);
@@ -107,37 +99,21 @@ impl ToolRunner {
         let invoked = self.invoked(call, &ending.told, success);
         let told = result::summary(&ending.told);
         let intent = started.intent.outstanding().await;
-        let build = |state: &mut LiveState| -> Result<_, Unfinished> {
-            let session = &state.execution.session;
-            let mut batch = Batch::at(live.clock().now());
-            if let Some(intent) = intent {
-                batch.push(intent);
-            }
+        let build = |commit: &mut Commit<'_>| -> Result<_, Unfinished> {
+            commit.push_all(intent);
             // What the call itself changed; all that comes after it is the runtime's.
-            let mut prepared = caught(|| {
-                let prepared = prepare(state)?;
-                push_changes(&mut batch, &prepared)?;
-                Ok(prepared)
-            })
-            .map_err(Unfinished::Refused)?;
-            let own = prepared.changes().len();
-            session.prepare_more(&mut prepared, invoked).map_err(RuntimeError::from)?;
+            caught(|| commit.keep(prepare)).map_err(Unfinished::Refused)?;
+            commit.dispatch(invoked)?;
             let said = match ending.message {
-                Some(message) => {
-                    let inner = state.inner_message(call.evaluation_id, call.turn, message, 0)?;
-                    session.prepare_more(&mut prepared, inner.clone()).map_err(RuntimeError::from)?;
-                    Some(Arc::new(inner))
-                }
+                Some(message) => Some(commit.say(call.evaluation_id, call.turn, message)?),
                 None => None,
             };
-            push_each(&mut batch, &prepared.changes()[own..]).map_err(RuntimeError::from)?;
-            if let Some(charge) = charge(started, elapsed) {
-                batch.push(charge);
-            }
+            commit.push_all(charge(started, elapsed));
+            let view = commit.view();
             for changed in started.changed.iter().filter(|_| success) {
-                changed.push_to(&mut batch, live.clock().now(), Some(&state.view));
+                changed.push_to(commit.batch(), live.clock().now(), Some(view));
             }
-            batch.push(CallFinished {
+            commit.push(CallFinished {
                 call_id: call.call_id,
                 outcome: ending.outcome,
                 root: ending.after.map(|files| files.root),
@@ -148,14 +124,10 @@ impl ToolRunner {
                 summary: Some(told),
                 extra: Extra::default(),
             });
-            let when = if ending.pause.is_some() { Durable::Now } else { call.durable() };
-            if let Some((reason, detail)) = ending.pause {
-                batch.push(paused(call, reason, detail));
-            }
-            for object in ending.objects.into_iter().chain(ending.rescue.objects) {
-                batch.add_object(object);
-            }
-            Ok((Commit { batch, prepared: Some(prepared), when }, said))
+            commit.durable(if ending.pause.is_some() { Durable::Now } else { call.durable() });
+            commit.push_all(ending.pause.map(|(reason, detail)| paused(call, reason, detail)));
+            commit.add_objects(ending.objects.into_iter().chain(ending.rescue.objects));
+            Ok(said)
         };
         let said = live.try_commit(build).await?;
         crash_point!("call.finished");

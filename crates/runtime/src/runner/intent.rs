@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::{Batch, CallStarted, RecordBody};
+use backstitch_core::journal::{CallStarted, RecordBody};
 use tokio::sync::Mutex;
 
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveSession};
+use crate::live::LiveSession;
 
 /// The intent of a call. That of a pure call is not recorded before it has to be: it rides with the first record that needs
 /// it, the last one at the latest.
@@ -38,12 +38,9 @@ impl Intent {
     ) -> Result<(), RuntimeError> {
         let mut recorded = self.recorded.lock().await;
         let first = (!*recorded).then(|| RecordBody::CallStarted(self.record.clone()));
-        live.commit(|_| {
-            let mut batch = Batch::at(live.clock().now());
-            for body in first.into_iter().chain(bodies) {
-                batch.push(body);
-            }
-            Ok((Commit::now(batch, None), ()))
+        live.commit(|commit| {
+            commit.push_all(first.into_iter().chain(bodies));
+            Ok(())
         })
         .await?;
         *recorded = true;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, CallFinished, CallOutcome, Effect, Files, InnerMessage, ObservationCause, PauseReason, RecordBody,
+    CallFinished, CallOutcome, Effect, Files, InnerMessage, ObservationCause, PauseReason, RecordBody,
     WorkspaceObserved,
 };
 use backstitch_core::message::Retry;
-use backstitch_core::session::{Draft, Prepared, SessionError};
+use backstitch_core::session::{Draft, Prepared, Session, SessionError};
 use backstitch_core::tool::ToolError;
 
 use super::attempt::{Stop, caught};
@@ -19,7 +19,6 @@ use super::request::CallEnd;
 use super::result::{self, Failure, Speaker};
 use super::{Settled, Started, ToolRunner, paused};
 use crate::error::RuntimeError;
-use crate::live::{Commit, LiveState};
 
 impl ToolRunner {
     /// The handler gave an error.
@@ -133,7 +132,7 @@ impl ToolRunner {
             rescue,
             pause,
         };
-        let message = self.finish(&started, ending, |state| logs_of(state, draft.as_deref())).await?;
+        let message = self.finish(&started, ending, |session| logs_of(session, draft.as_deref())).await?;
         started.end_resources(false);
         Ok(Settled::End(end(message.ok_or(RuntimeError::ShuttingDown)?)))
     }
@@ -157,7 +156,7 @@ impl ToolRunner {
             rescue,
             pause: None,
         };
-        self.finish(&started, ending, |state| logs_of(state, None)).await?;
+        self.finish(&started, ending, |session| logs_of(session, None)).await?;
         started.end_resources(false);
         Ok(Settled::End(CallEnd::VisibilityExpansion { sections, reason }))
     }
@@ -219,9 +218,8 @@ impl ToolRunner {
     ) -> Result<(), RuntimeError> {
         let elapsed = self.live.clock().monotonic().saturating_sub(started.started);
         self.live
-            .commit(|_| {
-                let mut batch = Batch::at(self.live.clock().now());
-                batch.push(CallFinished {
+            .commit(|commit| {
+                commit.push(CallFinished {
                     call_id: started.call.call_id,
                     outcome: CallOutcome::Failed,
                     root: None,
@@ -232,24 +230,21 @@ impl ToolRunner {
                     summary: Some(result::summary(&why)),
                     extra: Extra::default(),
                 });
-                for object in rescue.objects {
-                    batch.add_object(object);
-                }
-                Ok((Commit::now(batch, None), ()))
+                commit.add_objects(rescue.objects);
+                Ok(())
             })
             .await
     }
 }
 
 /// What remains of a call that failed: its logs, where they still fit.
-fn logs_of(state: &LiveState, draft: Option<&Draft>) -> Result<Prepared, SessionError> {
-    let session = &state.execution.session;
+fn logs_of(session: &Session, draft: Option<&Draft>) -> Result<Prepared, SessionError> {
     match draft.map(|draft| caught(|| session.prepare_logs(draft))) {
         Some(Ok(prepared)) => Ok(prepared),
         Some(Err(error)) => {
             tracing::warn!(%error, "the logs of a failed call could not be kept");
-            session.prepare(&session.draft())
+            Ok(session.prepare_nothing())
         }
-        None => session.prepare(&session.draft()),
+        None => Ok(session.prepare_nothing()),
     }
 }

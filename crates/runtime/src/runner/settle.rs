@@ -78,7 +78,7 @@ impl ToolRunner {
             rescue: Rescue::default(),
             pause: None,
         };
-        match self.finish(&started, ending, |state| state.execution.session.prepare(&draft)).await {
+        match self.finish(&started, ending, |session| session.prepare(&draft)).await {
             Ok(message) => {
                 started.end_resources(true);
                 let message = message.ok_or(RuntimeError::ShuttingDown)?;

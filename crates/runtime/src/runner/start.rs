@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{Batch, CallStarted, Effect, PauseReason, RecordBody};
+use backstitch_core::journal::{CallStarted, Effect, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
 use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext, with_causes};
 use serde_json::{Map, Value};
@@ -21,7 +21,6 @@ use super::waiter::Waiter;
 use super::{Settled, Started, ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::RuntimeError;
-use crate::live::Commit;
 use crate::process::Processes;
 
 impl ToolRunner {
@@ -46,12 +45,8 @@ impl ToolRunner {
 
         crash_point!("call.before_intent");
         let started = live
-            .commit(|state| {
-                let mut unrecorded = Batch::at(live.clock().now());
-                if changes_resources {
-                    state.push_unrecorded(&mut unrecorded, live.clock().now());
-                }
-                let session = &state.execution.session;
+            .commit(|commit| {
+                let (state, session) = (commit.state(), commit.session());
                 let evaluation = call.evaluation_id;
                 let known = state.view.evaluation(evaluation);
                 let limits = known.ok_or(RuntimeError::NoEvaluation { evaluation })?.budget;
@@ -59,12 +54,11 @@ impl ToolRunner {
                 let ledger = state.view.ledger();
                 let earlier = ledger.committed_before(call.evaluation_id);
                 let committed = ledger.committed_without(call.call_id).minus(earlier).plus(one_call);
-                let mut batch = Batch::at(live.clock().now());
                 if let Some(limits) = limits
                     && let Err(exceeded) = limits.check(committed)
                 {
-                    batch.push(paused(call, PauseReason::Budget, exceeded.to_string()));
-                    return Ok((Commit::now(batch, None), None));
+                    commit.push(paused(call, PauseReason::Budget, exceeded.to_string()));
+                    return Ok(None);
                 }
                 let allotment = agent.and_then(|_| self.allotment(tool, limits, committed, call.shares));
                 let held = allotment.map_or(one_call, |allotment| one_call.plus(allotment.most()));
@@ -87,14 +81,14 @@ impl ToolRunner {
                     extra: Extra::default(),
                 };
                 let intent = Arc::new(intent);
-                if record_now {
-                    batch.extend(unrecorded);
-                    batch.push(RecordBody::CallStarted(intent.clone()));
-                    for object in objects.into_iter().flatten() {
-                        batch.add_object(object);
-                    }
+                if changes_resources {
+                    state.push_unrecorded(commit.batch(), live.clock().now());
                 }
-                let started = Started {
+                if record_now {
+                    commit.push(RecordBody::CallStarted(intent.clone()));
+                    commit.add_objects(objects.into_iter().flatten());
+                }
+                Ok(Some(Started {
                     tool: tool.clone(),
                     call: call.clone(),
                     arguments,
@@ -107,8 +101,7 @@ impl ToolRunner {
                     conflicts: 0,
                     allotment,
                     spent: Amounts::ZERO,
-                };
-                Ok((Commit::now(batch, None), Some(started)))
+                }))
             })
             .await?;
         crash_point!("call.after_intent");

@@ -1,0 +1,171 @@
+//! A commit in the making.
+//!
+//! Events become changes here, and changes records: a caller says what happens in the order in which it is recorded, and the
+//! rest is the same for everyone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{Batch, InboxId, InnerMessage, ProviderSidecar, RecordBody, Role};
+use backstitch_core::message::Message;
+use backstitch_core::object::Object;
+use backstitch_core::session::{Event, Prepared, Session, SessionError};
+use backstitch_core::time::Timestamp;
+use backstitch_core::view::JournalView;
+
+use super::LiveState;
+use crate::error::RuntimeError;
+
+/// When a commit has to be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durable {
+    /// Before anything else happens.
+    Now,
+    /// With the next commit that has to be.
+    WithNext,
+}
+
+/// A commit in the making, over the state as it is.
+pub(crate) struct Commit<'a> {
+    state: &'a LiveState,
+    batch: Batch,
+    prepared: Prepared,
+    /// How many messages of each evaluation it has.
+    said: HashMap<EvaluationId, u64>,
+    when: Durable,
+}
+
+impl<'a> Commit<'a> {
+    pub(super) fn new(state: &'a LiveState, at: Timestamp) -> Self {
+        let prepared = state.execution.session.prepare_nothing();
+        Self { state, batch: Batch::at(at), prepared, said: HashMap::new(), when: Durable::Now }
+    }
+
+    pub(super) fn into_parts(self) -> (Batch, Prepared, Durable) {
+        (self.batch, self.prepared, self.when)
+    }
+
+    /// The state before the commit.
+    pub(crate) fn state(&self) -> &'a LiveState {
+        self.state
+    }
+
+    /// The view before the commit.
+    pub(crate) fn view(&self) -> &'a JournalView {
+        &self.state.view
+    }
+
+    /// The session before the commit.
+    pub(crate) fn session(&self) -> &'a Session {
+        &self.state.execution.session
+    }
+
+    /// The records so far.
+    pub(crate) fn batch(&mut self) -> &mut Batch {
+        &mut self.batch
+    }
+
+    /// Says when the commit has to be durable; without this, before anything else happens.
+    pub(crate) fn durable(&mut self, when: Durable) -> &mut Self {
+        self.when = when;
+        self
+    }
+
+    /// Adds a record.
+    pub(crate) fn push(&mut self, body: impl Into<RecordBody>) -> &mut Self {
+        self.batch.push(body);
+        self
+    }
+
+    /// Adds records.
+    pub(crate) fn push_all(&mut self, bodies: impl IntoIterator<Item = impl Into<RecordBody>>) -> &mut Self {
+        for body in bodies {
+            self.batch.push(body);
+        }
+        self
+    }
+
+    /// Adds objects that records refer to.
+    pub(crate) fn add_objects(&mut self, objects: impl IntoIterator<Item = Object>) -> &mut Self {
+        for object in objects {
+            self.batch.add_object(object);
+        }
+        self
+    }
+
+    /// Takes items out of the session's inbox.
+    pub(crate) fn take(&mut self, items: impl IntoIterator<Item = InboxId>) -> &mut Self {
+        for item in items {
+            self.batch.take(item);
+        }
+        self
+    }
+
+    /// Keeps what a draft changed. Events are dispatched on top of it, so it comes before them.
+    pub(crate) fn keep(
+        &mut self,
+        prepare: impl FnOnce(&Session) -> Result<Prepared, SessionError>,
+    ) -> Result<(), SessionError> {
+        debug_assert!(self.prepared.changes().is_empty(), "what was dispatched before would be lost");
+        self.prepared = prepare(self.session())?;
+        self.record_changes(0)
+    }
+
+    /// Dispatches an event, and records what it changes.
+    pub(crate) fn dispatch(&mut self, event: impl Event) -> Result<(), RuntimeError> {
+        let known = self.prepared.changes().len();
+        self.session().prepare_more(&mut self.prepared, event)?;
+        Ok(self.record_changes(known)?)
+    }
+
+    /// Says something in an evaluation, at the next place.
+    pub(crate) fn say(
+        &mut self,
+        evaluation: EvaluationId,
+        turn: u64,
+        message: Message,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        self.say_with(evaluation, turn, message, None)
+    }
+
+    /// Says something together with what its provider needs to see of it again.
+    pub(crate) fn say_with(
+        &mut self,
+        evaluation: EvaluationId,
+        turn: u64,
+        message: Message,
+        provider: Option<ProviderSidecar>,
+    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+        let known = self.view().evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let said = self.said.entry(evaluation).or_default();
+        let sequence = known.messages + *said;
+        *said += 1;
+        let decider = known.decider.as_ref();
+        let inner = InnerMessage {
+            message_id: self.session().ids().next(),
+            evaluation_id: evaluation,
+            sequence,
+            turn,
+            prompt_ns: known.prompt_ns.clone(),
+            prompt_key: known.prompt_key.clone(),
+            created_at: self.state.execution.clock.now(),
+            role: decider.and_then(|decider| Role::of_parts(&message, decider, sequence)),
+            message,
+            provider,
+            extra: Extra::default(),
+        };
+        self.dispatch(inner.clone())?;
+        Ok(Arc::new(inner))
+    }
+
+    fn record_changes(&mut self, from: usize) -> Result<(), SessionError> {
+        for change in &self.prepared.changes()[from..] {
+            for body in RecordBody::of_change(change)? {
+                self.batch.push(body);
+            }
+        }
+        Ok(())
+    }
+}
