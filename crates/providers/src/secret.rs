@@ -4,8 +4,9 @@
 //! local servers are asked with words like `none`, and a model may say such a word.
 
 use std::fmt;
+use std::sync::Arc;
 
-use backstitch_core::message::{Arguments, Part};
+use backstitch_core::message::{Arguments, Large, Part};
 use backstitch_core::ports::{Answer, Delta, Deltas, Finish};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -102,7 +103,9 @@ pub(crate) fn redact_answer(mut answer: Answer, secret: &str) -> Answer {
     }
     if let Some(sidecar) = &mut answer.provider {
         // With another text in it the signatures of its thoughts would be wrong, and the provider would refuse it.
-        sidecar.payload_redacted = sidecar.payload.take_if(|payload| payload.contains(secret)).is_some();
+        let holds =
+            |payload: &mut Large<Arc<str>>| payload.inline().is_some_and(|text| text.contains(secret));
+        sidecar.payload_redacted = sidecar.payload.take_if(holds).is_some();
         sidecar.finish_reason = sidecar.finish_reason.take().map(|reason| redact_text(&reason, secret));
     }
     answer

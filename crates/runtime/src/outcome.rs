@@ -3,6 +3,7 @@
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason};
 use backstitch_core::machine::final_text;
+use backstitch_core::message::Large;
 use backstitch_core::view::Transcript;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -71,15 +72,11 @@ impl Answered {
 
 impl Ended {
     /// What the journal says of an evaluation that has ended.
-    pub(crate) fn recorded(
-        id: EvaluationId,
-        finished: &EvaluationFinished,
-        transcript: &Transcript,
-        output: Option<Value>,
-    ) -> Self {
+    pub(crate) fn recorded(id: EvaluationId, finished: &EvaluationFinished, transcript: &Transcript) -> Self {
         match finished.outcome {
             Outcome::Completed => {
                 let text = final_text(&transcript.inner_messages(id));
+                let output = finished.output.as_ref().and_then(Large::inline).cloned();
                 Self::Completed(Answered { evaluation: id, text, output })
             }
             Outcome::Failed => {

@@ -47,7 +47,7 @@ async fn recalled(
         Reference::Overview | Reference::Turn(_) if by_programs => {
             let mut history = History::new();
             for turn in turns {
-                let turn: Turn = serde_json::from_value(turn.data.clone())
+                let turn: Turn = serde_json::from_value(turn.data.inline().cloned().unwrap_or_default())
                     .map_err(|error| ToolError::new(format!("turn {} cannot be read: {error}", turn.turn)))?;
                 history.push(Arc::new(turn));
             }

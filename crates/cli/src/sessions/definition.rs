@@ -10,10 +10,8 @@ use backstitch::agent_file::{
     AgentDefinition, AgentFileError, AnswerMode, Approve, BudgetDefinition, BuildOptions, BuiltAgent,
     DataDefinition, ModelName, Span, ToolChoice,
 };
-use backstitch::id::SessionId;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
-use backstitch::object::ObjectRef;
-use backstitch::ports::Store as _;
+use backstitch::ports::fetch_large;
 use backstitch::read_records;
 use backstitch::view::JournalView;
 use clap::{Args, ValueEnum};
@@ -221,10 +219,10 @@ pub(super) async fn definition_of(
         if let RecordBody::Note(note) = &record.body
             && note.topic == TOPIC
         {
-            let noted = match note.data_object {
-                Some(large) => large_json(place, session, large).await?,
-                None => note.data.clone(),
-            };
+            let mut note = note.clone();
+            let damaged = || format!("a part of session {session} cannot be read from the store");
+            fetch_large(&*place.store, &mut note).await.with_context(damaged)?;
+            let noted = note.data.inline().cloned().unwrap_or_default();
             if is_visible {
                 recorded = noted.clone();
             }
@@ -265,23 +263,14 @@ impl MovedTo {
     }
 }
 
-async fn large_json(place: &Place, session: SessionId, large: ObjectRef) -> anyhow::Result<Value> {
-    let object = place.store.object(large.object).await?;
-    let object = object.with_context(|| format!("a part of session {session} is missing from the store"))?;
-    Ok(serde_json::from_slice(object.bytes())?)
-}
-
 /// The record that a session goes on with another definition.
 pub(super) fn changed(definition: &AgentDefinition) -> RecordBody {
     let model = definition.model.as_ref().map(ToString::to_string).unwrap_or_default();
     let at = definition.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
     let files = definition.workspace.path.as_ref();
     let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
-    let note = Note {
-        data: definition.to_recorded(),
-        ..Note::new(TOPIC, format!("continues with {model}{at}{files}"))
-    };
-    note.into()
+    let text = format!("continues with {model}{at}{files}");
+    Note::new(TOPIC, text).with_data(definition.to_recorded()).into()
 }
 
 /// Limits as they are written on a command line.

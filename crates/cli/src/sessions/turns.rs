@@ -1,9 +1,8 @@
 //! The turns of agents that answer with programs, in full.
 
 use anyhow::Context as _;
-use backstitch::journal::ProgramStarted;
-use backstitch::object::ObjectRef;
-use backstitch::ports::Store as _;
+use backstitch::message::Large;
+use backstitch::ports::fetch_large;
 use backstitch::repl::{CallOutcome, Excerpt, LispMachinery, Turn, TurnSignal};
 use backstitch::view::{Evaluation, JournalView};
 use backstitch_lisp::{Value, to_edn, to_json};
@@ -34,11 +33,10 @@ pub(super) async fn of(place: &Place, view: &JournalView) -> anyhow::Result<Vec<
     for evaluation in view.evaluations() {
         let mut turns = Vec::new();
         for finished in &evaluation.finished_turns {
-            let turn = match finished.data_object {
-                Some(large) => serde_json::from_slice(&fetched(place, large).await?),
-                None => serde_json::from_value(finished.data.clone()),
-            };
-            turns.push(turn.context("a turn cannot be read")?);
+            let mut finished = finished.clone();
+            fetch_large(&*place.store, &mut finished).await.context("a turn cannot be read")?;
+            let data = finished.data.inline().cloned().unwrap_or_default();
+            turns.push(serde_json::from_value(data).context("a turn cannot be read")?);
         }
         let unfinished = unfinished(place, evaluation).await?;
         all.push(Turns { turns, unfinished });
@@ -48,20 +46,13 @@ pub(super) async fn of(place: &Place, view: &JournalView) -> anyhow::Result<Vec<
 
 async fn unfinished(place: &Place, evaluation: &Evaluation) -> anyhow::Result<Option<Unfinished>> {
     let done = evaluation.finished_turns.last().map_or(0, |turn| turn.turn);
-    let Some(program) = evaluation.programs.last().filter(|program| program.turn > done) else {
+    let Some(mut program) = evaluation.programs.last().filter(|program| program.turn > done).cloned() else {
         return Ok(None);
     };
-    let ProgramStarted { turn, source, source_object, .. } = &**program;
-    let source = match source_object {
-        Some(large) => String::from_utf8_lossy(&fetched(place, *large).await?).into_owned(),
-        None => source.clone().unwrap_or_default(),
-    };
-    Ok(Some(Unfinished { turn: *turn, source, is_over: evaluation.finished.is_some() }))
-}
-
-async fn fetched(place: &Place, large: ObjectRef) -> anyhow::Result<Vec<u8>> {
-    let object = place.store.object(large.object).await?;
-    Ok(object.context("a turn is missing from the store")?.bytes().to_vec())
+    fetch_large(&*place.store, &mut program).await.context("a program cannot be read")?;
+    let source = program.source.as_ref().and_then(Large::inline).map(ToString::to_string);
+    let source = source.unwrap_or_default();
+    Ok(Some(Unfinished { turn: program.turn, source, is_over: evaluation.finished.is_some() }))
 }
 
 /// Prints turns for a person.

@@ -10,7 +10,8 @@ use backstitch::budget::Limits;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, PauseReason, Paused};
 use backstitch::load_view;
-use backstitch::ports::{BoxFuture, Store};
+use backstitch::message::Large;
+use backstitch::ports::{BoxFuture, Store, fetch_large};
 use backstitch::view::JournalView;
 use serde_json::{Value, json};
 
@@ -89,11 +90,9 @@ pub(super) async fn pending_call(
 /// The arguments that a call ran with or would run with: those of its intent where a person changed them, else those of its message.
 async fn arguments_of(store: &dyn Store, view: &JournalView, id: CallId) -> anyhow::Result<Value> {
     if let Some(intent) = view.call(id).and_then(|call| call.intent.as_ref()) {
-        if let Some(large) = intent.record.arguments_object {
-            let object = store.object(large.object).await?.context("the call's arguments are missing")?;
-            return Ok(serde_json::from_slice(object.bytes())?);
-        }
-        if let Some(arguments) = &intent.record.arguments {
+        let mut started = intent.record.clone();
+        fetch_large(store, &mut started).await.context("the call's arguments cannot be read")?;
+        if let Some(arguments) = started.arguments.as_ref().and_then(Large::inline) {
             return Ok(Value::Object(arguments.clone()));
         }
     }

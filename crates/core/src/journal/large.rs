@@ -1,151 +1,75 @@
 //! What of a record is too large for it.
 //!
-//! Texts and results of more than [`INLINE_LIMIT`] bytes are stored once, as objects, and the record holds name and length.
+//! Texts and results of more than [`INLINE_LIMIT`](crate::object::INLINE_LIMIT) bytes are stored once, as objects, and the record holds name and length.
 //! Which objects a record cannot do without is asked before it is stored, and again before anything is thrown away.
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::Value;
-
 use super::lifecycle::{Decision, SessionCreated};
 use super::record::RecordBody;
 use crate::message::{Content, Message, OptionResult, PolicyName};
-use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
-use crate::payload::InnerMessage;
-use crate::payload::Provenance;
+use crate::object::{Object, ObjectId};
+use crate::payload::{InnerMessage, LargeRecord};
 use crate::session::{Items, Slice};
 
+/// The record of a body, if a field of it may be too large.
+macro_rules! large_record {
+    ($body:expr) => {
+        Some(match $body {
+            RecordBody::CallStarted(record) => record,
+            RecordBody::EvaluationFinished(record) => record,
+            RecordBody::ProgramStarted(record) => record,
+            RecordBody::TaskFinished(record) => record,
+            RecordBody::TurnFinished(record) => record,
+            RecordBody::ResourceChanged(record) => record,
+            RecordBody::Note(record) => record,
+            _ => return None,
+        })
+    };
+}
+
 impl RecordBody {
+    fn as_large(&self) -> Option<&dyn LargeRecord> {
+        large_record!(self)
+    }
+
+    fn as_large_mut(&mut self) -> Option<&mut dyn LargeRecord> {
+        large_record!(self)
+    }
+
     /// Moves what is too large for a record out into objects.
     pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
         match self {
             Self::MessageAppended(message) => Arc::make_mut(message).spill(objects),
-            Self::CallStarted(call) => {
-                if let Some(large) = large(&call.arguments, objects) {
-                    let call = Arc::make_mut(call);
-                    (call.arguments, call.arguments_object) = (None, Some(large));
-                }
-            }
-            Self::EvaluationFinished(finished) => {
-                if let Some(large) = large(&finished.output, objects) {
-                    let finished = Arc::make_mut(finished);
-                    (finished.output, finished.output_object) = (None, Some(large));
-                }
-            }
-            Self::ProgramStarted(program) => {
-                if let Some(large) = large_text(program.source.as_deref(), objects) {
-                    let program = Arc::make_mut(program);
-                    (program.source, program.source_object) = (None, Some(large));
-                }
-            }
-            Self::TaskFinished(task) => {
-                if let Some(large) = large(&task.value, objects) {
-                    let task = Arc::make_mut(task);
-                    (task.value, task.value_object) = (Value::Null, Some(large));
-                }
-            }
-            Self::TurnFinished(turn) => {
-                if let Some(large) = large(&turn.data, objects) {
-                    let turn = Arc::make_mut(turn);
-                    (turn.data, turn.data_object) = (Value::Null, Some(large));
-                }
-            }
-            Self::ResourceChanged(changed) => {
-                if let Some(large) = large(&changed.state, objects) {
-                    let changed = Arc::make_mut(changed);
-                    (changed.state, changed.state_object) = (Value::Null, Some(large));
-                }
-            }
-            Self::Note(note) => {
-                if let Some(large) = large(&note.data, objects) {
-                    let note = Arc::make_mut(note);
-                    (note.data, note.data_object) = (Value::Null, Some(large));
-                }
-            }
             Self::Resolved(resolved) => {
                 if let Decision::Happened { result } = &mut Arc::make_mut(resolved).decision {
                     spill_result(result, objects);
                 }
             }
-            _ => {}
+            _ => {
+                if let Some(record) = self.as_large_mut() {
+                    record.spill(objects);
+                }
+            }
         }
     }
 
     /// The objects that the record refers to: they must be stored no later than it.
     pub fn object_refs(&self) -> Vec<ObjectId> {
-        let large = |reference: Option<ObjectRef>| reference.map(|reference| reference.object);
-        let (roots, more) = match self {
+        let (roots, coverage) = match self {
             Self::MessageAppended(message) => return message.object_refs(),
             Self::SessionCreated(created) => return loaded_refs(created),
             Self::Resolved(resolved) => return decided_refs(&resolved.decision),
-            Self::CallStarted(call) => ([call.root, None], [call.coverage, large(call.arguments_object)]),
-            Self::CallFinished(call) => ([call.root, call.rescue], [call.coverage, None]),
-            Self::Rewound(rewound) => ([rewound.root, rewound.rescue], [rewound.coverage, None]),
-            Self::WorkspaceObserved(observed) => ([Some(observed.root), None], [observed.coverage, None]),
-            Self::EvaluationFinished(finished) => ([None, None], [large(finished.output_object), None]),
-            Self::ProgramStarted(program) => ([None, None], [large(program.source_object), None]),
-            Self::TaskFinished(task) => ([None, None], [large(task.value_object), None]),
-            Self::TurnFinished(turn) => ([None, None], [large(turn.data_object), None]),
-            Self::ResourceChanged(changed) => ([None, None], [large(changed.state_object), None]),
-            Self::Note(note) => ([None, None], [large(note.data_object), None]),
-            _ => ([None, None], [None, None]),
+            Self::CallStarted(call) => ([call.root, None], call.coverage),
+            Self::CallFinished(call) => ([call.root, call.rescue], call.coverage),
+            Self::Rewound(rewound) => ([rewound.root, rewound.rescue], rewound.coverage),
+            Self::WorkspaceObserved(observed) => ([Some(observed.root), None], observed.coverage),
+            _ => ([None, None], None),
         };
         let roots = roots.into_iter().flatten().flat_map(|root| [root.tree, root.manifest]);
-        roots.chain(more.into_iter().flatten()).collect()
+        let large = self.as_large().and_then(|record| record.large_object());
+        roots.chain(coverage).chain(large.map(|reference| reference.object)).collect()
     }
-}
-
-/// Moves what is too large for a record out of what a record of this kind says.
-macro_rules! spill_as {
-    ($kind:ident, $said:expr, $objects:expr) => {{
-        let mut body = RecordBody::$kind($said.clone());
-        body.spill($objects);
-        if let RecordBody::$kind(spilled) = body {
-            *$said = spilled;
-        }
-    }};
-}
-
-impl Provenance {
-    /// Moves what is too large for a record out into objects.
-    pub fn spill(&mut self, objects: &mut Vec<Object>) {
-        for started in self.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
-            spill_as!(CallStarted, started, objects);
-        }
-        for evaluation in &mut self.evaluations {
-            if let Some(finished) = &mut evaluation.finished {
-                spill_as!(EvaluationFinished, finished, objects);
-            }
-            for program in &mut evaluation.programs {
-                spill_as!(ProgramStarted, program, objects);
-            }
-            for task in &mut evaluation.tasks {
-                spill_as!(TaskFinished, task, objects);
-            }
-            for turn in &mut evaluation.turns {
-                spill_as!(TurnFinished, turn, objects);
-            }
-        }
-    }
-}
-
-/// The object that holds a value, when the value is too large for a record.
-fn large<T: Serialize>(value: &T, objects: &mut Vec<Object>) -> Option<ObjectRef> {
-    let text = serde_json::to_string(value).ok().filter(|text| text.len() > INLINE_LIMIT)?;
-    let object = Object::blob(text.into_bytes());
-    let reference = object.to_ref();
-    objects.push(object);
-    Some(reference)
-}
-
-/// The object that holds a text as it is, when the text is too large for a record.
-fn large_text(text: Option<&str>, objects: &mut Vec<Object>) -> Option<ObjectRef> {
-    let text = text.filter(|text| text.len() > INLINE_LIMIT)?;
-    let object = Object::blob(text.as_bytes().to_vec());
-    let reference = object.to_ref();
-    objects.push(object);
-    Some(reference)
 }
 
 fn as_message(result: OptionResult) -> Message {

@@ -8,10 +8,9 @@ use serde_json::Value;
 use super::{Point, Position};
 use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
-use crate::message::OptionResult;
-use crate::object::{ObjectId, ObjectRef};
-use crate::payload::Provenance;
-use crate::payload::WorkspaceRoot;
+use crate::message::{Large, OptionResult, large};
+use crate::object::ObjectId;
+use crate::payload::{Provenance, WorkspaceRoot, large::large_records};
 use crate::rng::Seed;
 use crate::session::StoredSlice;
 use crate::time::Timestamp;
@@ -277,11 +276,8 @@ pub struct Note {
     /// What it says, in a line or two.
     pub text: String,
     /// More, as data.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub data: Value,
-    /// More, once it is too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::data", skip_serializing_if = "Large::is_null")]
+    pub data: Large<Value>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -291,6 +287,14 @@ impl Note {
     /// Creates a note without data.
     pub fn new(topic: impl Into<String>, text: impl Into<String>) -> Self {
         let (topic, text) = (topic.into(), text.into());
-        Self { topic, text, data: Value::Null, data_object: None, extra: Extra::default() }
+        Self { topic, text, data: Value::Null.into(), extra: Extra::default() }
+    }
+
+    /// The note with this data.
+    #[must_use]
+    pub fn with_data(self, data: Value) -> Self {
+        Self { data: data.into(), ..self }
     }
 }
+
+large_records!(Note.data);

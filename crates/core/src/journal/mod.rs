@@ -27,9 +27,9 @@ pub use stop::{SessionStopped, StopReason};
 pub use crate::payload::{
     AfterFailure, BudgetCharged, CallFinished, CallOutcome, CallStarted, CarriedCall, CarriedEvaluation,
     CarriedObject, Effect, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted,
-    Files, Finish, IdempotencyKey, InnerMessage, LeftOut, Outcome, ProcessStarted, ProgramStarted,
-    Provenance, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted, ResourceChanged, Role,
-    StepFinished, TaskFinished, TurnFinished, WorkspaceRoot,
+    Files, Finish, IdempotencyKey, InnerMessage, LargeRecord, LeftOut, Outcome, ProcessStarted,
+    ProgramStarted, Provenance, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted,
+    ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, WorkspaceRoot,
 };
 pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};
 pub(crate) use crate::session::{MessageSlot, place_after, stands_at};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::followed::joined;
 use super::{Followed, MachineError};
 use crate::id::EvaluationId;
-use crate::journal::{InnerMessage, ProgramStarted, TaskFinished, TurnFinished};
+use crate::journal::{InnerMessage, LargeRecord, ProgramStarted, TaskFinished, TurnFinished};
 use crate::rng::Seed;
 use crate::view::{Evaluation, JournalView};
 
@@ -44,6 +44,15 @@ impl Past {
             messages,
             seed: view.created().seed,
         })
+    }
+
+    /// The records that may refer to objects.
+    pub fn large_records_mut(&mut self) -> impl Iterator<Item = &mut dyn LargeRecord> {
+        let programs = self.programs.iter_mut().map(|record| record as &mut dyn LargeRecord);
+        let tasks = self.tasks.iter_mut().map(|record| record as &mut dyn LargeRecord);
+        let turns = self.turns.iter_mut().map(|record| record as &mut dyn LargeRecord);
+        let answers = self.followed.iter_mut().filter_map(|followed| followed.finished.as_mut());
+        programs.chain(tasks).chain(turns).chain(answers.map(|record| record as &mut dyn LargeRecord))
     }
 
     /// What was said in the whole conversation, in the order in which it is shown.

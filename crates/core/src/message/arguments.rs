@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::MessageError;
-use super::large::{Source, store};
+use super::large::Source;
 use crate::object::{INLINE_LIMIT, Object, ObjectRef};
 use crate::storable;
 
@@ -101,14 +101,15 @@ impl Arguments {
     pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
         let text = self.text();
         if text.len() > INLINE_LIMIT {
-            let bytes = text.into_owned().into_bytes();
-            self.0 = Form::Stored(store(bytes.into(), objects));
+            let object = Object::blob(text.into_owned().into_bytes());
+            self.0 = Form::Stored(object.to_ref());
+            objects.push(object);
         }
     }
 
     pub(super) fn hydrate(&mut self, source: &mut Source<'_>) -> Result<(), MessageError> {
         if let Form::Stored(reference) = self.0 {
-            *self = Self::from_text(source.text("arguments", reference)?);
+            *self = Self::from_text(source.content::<Arc<str>>("arguments", reference)?);
         }
         Ok(())
     }

@@ -7,13 +7,17 @@
 //! In JSON the two forms have two names, `text` and `text_object`, so that a text that looks like a reference is still a
 //! text. Both at once are refused.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
 
 use super::MessageError;
-use crate::object::{INLINE_LIMIT, Object, ObjectRef};
-use crate::storable;
+use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
 
 /// Content, or the object that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,18 +44,37 @@ impl<T> Large<T> {
             Self::Object(reference) => Some(*reference),
         }
     }
+}
 
-    /// The one of two fields that is there.
-    fn one_of(
-        (inline_field, inline): (&'static str, Option<T>),
-        (object_field, object): (&'static str, Option<ObjectRef>),
-    ) -> Result<Option<Self>, MessageError> {
-        match (inline, object) {
-            (Some(_), Some(_)) => Err(MessageError::Ambiguous { inline: inline_field, object: object_field }),
-            (Some(content), None) => Ok(Some(Self::Inline(content))),
-            (None, Some(reference)) => Ok(Some(Self::Object(reference))),
-            (None, None) => Ok(None),
+impl Large<Value> {
+    /// Whether the content is `null`, which most records do not write.
+    pub(crate) fn is_null(&self) -> bool {
+        self.inline().is_some_and(Value::is_null)
+    }
+}
+
+impl<T: LargeContent> Large<T> {
+    /// The object that the content has to be moved to, when it is too large for a record.
+    pub(crate) fn oversized(&self) -> Option<Object> {
+        self.inline()?.to_large_bytes().map(Object::blob)
+    }
+
+    pub(crate) fn spill(&mut self, objects: &mut Vec<Object>) {
+        if let Some(object) = self.oversized() {
+            *self = Self::Object(object.to_ref());
+            objects.push(object);
         }
+    }
+
+    pub(crate) fn hydrate(
+        &mut self,
+        field: &'static str,
+        source: &mut Source<'_>,
+    ) -> Result<(), MessageError> {
+        if let Self::Object(reference) = *self {
+            *self = Self::Inline(source.content(field, reference)?);
+        }
+        Ok(())
     }
 }
 
@@ -61,163 +84,202 @@ impl<T> From<T> for Large<T> {
     }
 }
 
-impl Large<Arc<str>> {
-    pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
-        if let Self::Inline(text) = self
-            && text.len() > INLINE_LIMIT
-        {
-            *self = Self::Object(store(Arc::clone(text).into(), objects));
-        }
-    }
-
-    pub(super) fn hydrate(&mut self, source: &mut Source<'_>) -> Result<(), MessageError> {
-        if let Self::Object(reference) = *self {
-            *self = Self::Inline(source.text("text", reference)?);
-        }
-        Ok(())
+impl From<&str> for Large<Arc<str>> {
+    fn from(text: &str) -> Self {
+        Self::Inline(text.into())
     }
 }
 
-impl Large<Value> {
-    pub(super) fn spill(&mut self, objects: &mut Vec<Object>) {
-        if let Self::Inline(value) = self {
-            let text = value.to_string();
-            if text.len() > INLINE_LIMIT {
-                *self = Self::Object(store(text.into_bytes().into(), objects));
-            }
-        }
-    }
-
-    pub(super) fn hydrate(&mut self, source: &mut Source<'_>) -> Result<(), MessageError> {
-        if let Self::Object(reference) = *self {
-            *self = Self::Inline(source.json("result", reference)?);
-        }
-        Ok(())
+impl From<String> for Large<Arc<str>> {
+    fn from(text: String) -> Self {
+        Self::Inline(text.into())
     }
 }
 
-pub(super) fn store(bytes: Arc<[u8]>, objects: &mut Vec<Object>) -> ObjectRef {
-    let object = Object::blob(bytes);
-    let reference = object.to_ref();
-    objects.push(object);
-    reference
+/// Content that a [`Large`] can hold.
+pub trait LargeContent: Serialize + DeserializeOwned {
+    /// The bytes of the object that holds the content, if they are more than [`INLINE_LIMIT`].
+    fn to_large_bytes(&self) -> Option<Arc<[u8]>>;
+
+    /// Reads the content from the bytes of its object.
+    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError>;
+
+    /// What stands for a field that is not there.
+    fn absent(field: &'static str) -> Result<Self, MessageError> {
+        Err(MessageError::Missing { field })
+    }
+}
+
+impl LargeContent for Arc<str> {
+    fn to_large_bytes(&self) -> Option<Arc<[u8]>> {
+        (self.len() > INLINE_LIMIT).then(|| self.clone().into())
+    }
+
+    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
+        let not_text = |source| MessageError::ObjectNotText { field, object, source };
+        std::str::from_utf8(bytes).map(Self::from).map_err(not_text)
+    }
+}
+
+impl LargeContent for Value {
+    fn to_large_bytes(&self) -> Option<Arc<[u8]>> {
+        large_json(self)
+    }
+
+    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
+        json(field, object, bytes)
+    }
+
+    fn absent(_: &'static str) -> Result<Self, MessageError> {
+        Ok(Self::Null)
+    }
+}
+
+impl LargeContent for Map<String, Value> {
+    fn to_large_bytes(&self) -> Option<Arc<[u8]>> {
+        large_json(self)
+    }
+
+    fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
+        json(field, object, bytes)
+    }
+}
+
+fn large_json(value: &impl Serialize) -> Option<Arc<[u8]>> {
+    serde_json::to_vec(value).ok().filter(|text| text.len() > INLINE_LIMIT).map(Into::into)
+}
+
+fn json<T: DeserializeOwned>(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<T, MessageError> {
+    serde_json::from_slice(bytes).map_err(|source| MessageError::ObjectNotJson { field, object, source })
 }
 
 /// Where spilled content comes back from.
-pub(super) struct Source<'a>(pub(super) &'a mut dyn FnMut(ObjectRef) -> Option<Arc<[u8]>>);
+pub(crate) struct Source<'a>(pub(crate) &'a mut dyn FnMut(ObjectRef) -> Option<Arc<[u8]>>);
 
 impl Source<'_> {
-    pub(super) fn text(
+    pub(super) fn content<T: LargeContent>(
         &mut self,
         field: &'static str,
         reference: ObjectRef,
-    ) -> Result<Arc<str>, MessageError> {
-        let bytes = self.bytes(field, reference)?;
-        let object = reference.object;
-        std::str::from_utf8(&bytes).map(Arc::from).map_err(|source| MessageError::ObjectNotText {
-            field,
-            object,
-            source,
-        })
-    }
-
-    fn json(&mut self, field: &'static str, reference: ObjectRef) -> Result<Value, MessageError> {
-        let bytes = self.bytes(field, reference)?;
-        let object = reference.object;
-        let value = serde_json::from_slice(&bytes).map_err(|source| MessageError::ObjectNotJson {
-            field,
-            object,
-            source,
-        })?;
-        storable::check(&value).map_err(|problem| MessageError::NotStorable { field, problem })?;
-        Ok(value)
-    }
-
-    fn bytes(&mut self, field: &'static str, reference: ObjectRef) -> Result<Arc<[u8]>, MessageError> {
+    ) -> Result<T, MessageError> {
         let ObjectRef { object, length: expected } = reference;
         let bytes = (self.0)(reference).ok_or(MessageError::MissingObject { field, object })?;
         let found = bytes.len() as u64;
-        if found == expected {
-            Ok(bytes)
-        } else {
-            Err(MessageError::ObjectLength { field, object, expected, found })
+        if found != expected {
+            return Err(MessageError::ObjectLength { field, object, expected, found });
         }
+        T::from_bytes(field, object, &bytes)
     }
 }
 
-/// How the text of a text part is written; for `serde(flatten, with)`.
-pub(super) mod text_fields {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+/// A field of a stored structure that holds a [`Large`], always or where there is one.
+pub(crate) trait LargeField: Sized {
+    /// What it holds.
+    type Content: LargeContent;
 
-    use super::*;
+    /// The content, or where it lies.
+    fn large(&self) -> Option<&Large<Self::Content>>;
 
-    #[derive(Serialize)]
-    struct Written<'a> {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        text: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        text_object: Option<ObjectRef>,
+    /// The same, to be changed.
+    fn large_mut(&mut self) -> Option<&mut Large<Self::Content>>;
+
+    /// The field as it was read.
+    fn from_large(field: &'static str, large: Option<Large<Self::Content>>) -> Result<Self, MessageError>;
+}
+
+impl<T: LargeContent> LargeField for Large<T> {
+    type Content = T;
+
+    fn large(&self) -> Option<&Self> {
+        Some(self)
     }
 
-    #[derive(Deserialize)]
-    struct Read {
-        text: Option<Arc<str>>,
-        text_object: Option<ObjectRef>,
+    fn large_mut(&mut self) -> Option<&mut Self> {
+        Some(self)
     }
 
-    pub(crate) fn serialize<S: Serializer>(text: &Large<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
-        Written { text: text.inline().map(AsRef::as_ref), text_object: text.object() }.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Large<Arc<str>>, D::Error> {
-        let read = Read::deserialize(deserializer)?;
-        Large::one_of(("text", read.text), ("text_object", read.text_object))
-            .and_then(|text| text.ok_or(MessageError::Missing { field: "text" }))
-            .map_err(de::Error::custom)
+    fn from_large(field: &'static str, large: Option<Self>) -> Result<Self, MessageError> {
+        large.map_or_else(|| T::absent(field).map(Self::Inline), Ok)
     }
 }
 
-/// How the result of an option is written; for `serde(flatten, with)`.
-pub(super) mod result_fields {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+impl<T: LargeContent> LargeField for Option<Large<T>> {
+    type Content = T;
 
-    use super::*;
-
-    #[derive(Serialize)]
-    struct Written<'a> {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        result: Option<&'a Value>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        result_object: Option<ObjectRef>,
+    fn large(&self) -> Option<&Large<T>> {
+        self.as_ref()
     }
 
-    #[derive(Deserialize)]
-    struct Read {
-        // A `null` that is there is told apart from a result that is not.
-        #[serde(default, deserialize_with = "present")]
-        result: Option<Value>,
-        result_object: Option<ObjectRef>,
+    fn large_mut(&mut self) -> Option<&mut Large<T>> {
+        self.as_mut()
     }
 
-    fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-        Value::deserialize(deserializer).map(Some)
+    fn from_large(_: &'static str, large: Self) -> Result<Self, MessageError> {
+        Ok(large)
     }
+}
 
-    pub(crate) fn serialize<S: Serializer>(result: &Large<Value>, serializer: S) -> Result<S::Ok, S::Error> {
-        Written { result: result.inline(), result_object: result.object() }.serialize(serializer)
-    }
+/// Defines modules for `serde(flatten, with)` of fields with these names.
+macro_rules! large_fields {
+    ($($field:ident),*) => {$(
+        pub(crate) mod $field {
+            use super::*;
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Large<Value>, D::Error> {
-        let read = Read::deserialize(deserializer)?;
-        if let Some(value) = &read.result {
-            storable::check(value)
-                .map_err(|problem| MessageError::NotStorable { field: "result", problem })
-                .map_err(de::Error::custom)?;
+            const NAMES: &[&str] = &[stringify!($field), concat!(stringify!($field), "_object")];
+
+            pub(crate) fn serialize<F: LargeField, S: Serializer>(field: &F, to: S) -> Result<S::Ok, S::Error> {
+                write(NAMES, field, to)
+            }
+
+            pub(crate) fn deserialize<'de, F: LargeField, D: Deserializer<'de>>(from: D) -> Result<F, D::Error> {
+                from.deserialize_struct("Large", NAMES, Fields(NAMES, PhantomData))
+            }
         }
-        Large::one_of(("result", read.result), ("result_object", read.result_object))
-            .map(|result| result.unwrap_or(Large::Inline(Value::Null)))
-            .map_err(de::Error::custom)
+    )*};
+}
+
+large_fields!(text, result, arguments, output, source, value, data, state, payload);
+
+fn write<F: LargeField, S: Serializer>(names: &[&str], field: &F, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut fields = serializer.serialize_map(None)?;
+    match field.large() {
+        Some(Large::Inline(content)) => fields.serialize_entry(names[0], content)?,
+        Some(Large::Object(reference)) => fields.serialize_entry(names[1], reference)?,
+        None => {}
+    }
+    fields.end()
+}
+
+/// Reads the one of two fields that is there. A `null` is no content, but it is there.
+struct Fields<F>(&'static [&'static str], PhantomData<F>);
+
+impl<'de, F: LargeField> Visitor<'de> for Fields<F> {
+    type Value = F;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a structure with `{}` or `{}`", self.0[0], self.0[1])
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<F, A::Error> {
+        let (inline, object) = (self.0[0], self.0[1]);
+        let (mut content, mut reference) = (None, None);
+        while let Some(name) = fields.next_key::<String>()? {
+            let is_again = if name == inline {
+                content.replace(fields.next_value::<Option<F::Content>>()?).is_some()
+            } else if name == object {
+                reference.replace(fields.next_value::<Option<ObjectRef>>()?).is_some()
+            } else {
+                fields.next_value::<de::IgnoredAny>().map(|_| false)?
+            };
+            if is_again {
+                return Err(de::Error::custom(format!("duplicate field `{name}`")));
+            }
+        }
+        let large = match (content, reference.flatten()) {
+            (Some(_), Some(_)) => return Err(de::Error::custom(MessageError::Ambiguous { inline, object })),
+            (content, None) => content.flatten().map(Large::Inline),
+            (None, Some(reference)) => Some(Large::Object(reference)),
+        };
+        F::from_large(inline, large).map_err(de::Error::custom)
     }
 }

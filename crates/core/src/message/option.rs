@@ -4,7 +4,7 @@
 //! `invocation_id`, which is ours and unique in the session. The id by which a provider knows the call is kept beside it
 //! and means something to that provider alone.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
 use super::large::{self, Large, Source};
@@ -12,6 +12,7 @@ use super::{Arguments, MessageError, Part};
 use crate::extra::Extra;
 use crate::id::CallId;
 use crate::object::{Object, ObjectId};
+use crate::storable;
 
 /// An option that a policy chose, and what it chose it with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +62,7 @@ pub struct OptionResult {
     /// The name of the option that was called.
     pub option_name: String,
     /// What the option gave back; `null` when it gave nothing, or failed.
-    #[serde(flatten, with = "large::result_fields")]
+    #[serde(flatten, serialize_with = "large::result::serialize", deserialize_with = "storable_result")]
     pub result: Large<Value>,
     /// Media that the option gave back, with words where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,7 +106,10 @@ impl OptionResult {
     }
 
     pub(super) fn hydrate(&mut self, source: &mut Source<'_>) -> Result<(), MessageError> {
-        self.result.hydrate(source)?;
+        if self.result.object().is_some() {
+            self.result.hydrate("result", source)?;
+            check_result(&self.result)?;
+        }
         self.parts.iter_mut().try_for_each(|part| part.hydrate(source))
     }
 
@@ -113,4 +117,15 @@ impl OptionResult {
         let result = self.result.object().map(|reference| reference.object);
         result.into_iter().chain(self.parts.iter().filter_map(Part::object))
     }
+}
+
+fn storable_result<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Large<Value>, D::Error> {
+    let result = large::result::deserialize(deserializer)?;
+    check_result(&result).map_err(de::Error::custom)?;
+    Ok(result)
+}
+
+fn check_result(result: &Large<Value>) -> Result<(), MessageError> {
+    let checked = result.inline().map_or(Ok(()), storable::check);
+    checked.map_err(|problem| MessageError::NotStorable { field: "result", problem })
 }

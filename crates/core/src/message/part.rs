@@ -87,7 +87,7 @@ impl Part {
 
     pub(super) fn hydrate(&mut self, source: &mut Source<'_>) -> Result<(), MessageError> {
         match self {
-            Self::Text(part) => part.text.hydrate(source),
+            Self::Text(part) => part.text.hydrate("text", source),
             Self::Media(_) => Ok(()),
         }
     }
@@ -141,7 +141,7 @@ impl From<MediaPart> for Part {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text: inside of the message, or the object that holds it.
-    #[serde(flatten, with = "large::text_fields")]
+    #[serde(flatten, with = "large::text")]
     pub text: Large<Arc<str>>,
     /// Fields that this version does not know.
     #[serde(flatten)]

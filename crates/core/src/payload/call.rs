@@ -9,7 +9,8 @@ use crate::budget::{Amounts, Reservation};
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, ReservationId, SessionId};
-use crate::object::{ObjectId, ObjectRef};
+use crate::message::{Large, large};
+use crate::object::ObjectId;
 
 /// What a call may do to the world outside of the session, and so what may be done about it after a crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -84,11 +85,8 @@ pub struct CallStarted {
     /// The option.
     pub name: String,
     /// The arguments, where they are not those of the call's message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Map<String, Value>>,
-    /// The arguments, once they are too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::arguments")]
+    pub arguments: Option<Large<Map<String, Value>>>,
     /// What the call may do.
     pub effect: Effect,
     /// The key of its effect.

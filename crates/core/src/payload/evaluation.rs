@@ -9,8 +9,7 @@ use crate::budget::Limits;
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::EvaluationId;
-use crate::message::PolicyName;
-use crate::object::ObjectRef;
+use crate::message::{Large, PolicyName, large};
 
 /// A prompt starts to be driven to an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,11 +103,8 @@ pub struct EvaluationFinished {
     /// How it ended.
     pub outcome: Outcome,
     /// The structured answer, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Value>,
-    /// The structured answer, once it is too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::output")]
+    pub output: Option<Large<Value>>,
     /// What went wrong, when something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<EvaluationFailure>,
@@ -120,14 +116,7 @@ pub struct EvaluationFinished {
 impl EvaluationFinished {
     /// Creates the end of an evaluation without a structured answer and without an error.
     pub fn new(evaluation_id: EvaluationId, outcome: Outcome) -> Self {
-        Self {
-            evaluation_id,
-            outcome,
-            output: None,
-            output_object: None,
-            error: None,
-            extra: Extra::default(),
-        }
+        Self { evaluation_id, outcome, output: None, error: None, extra: Extra::default() }
     }
 }
 
@@ -172,11 +161,8 @@ pub struct TurnFinished {
     /// The number of the turn.
     pub turn: u64,
     /// The turn.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub data: Value,
-    /// The turn, once it is too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::data", skip_serializing_if = "Large::is_null")]
+    pub data: Large<Value>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -185,6 +171,6 @@ pub struct TurnFinished {
 impl TurnFinished {
     /// Creates the end of a turn.
     pub fn new(evaluation_id: EvaluationId, turn: u64, data: Value) -> Self {
-        Self { evaluation_id, turn, data, data_object: None, extra: Extra::default() }
+        Self { evaluation_id, turn, data: data.into(), extra: Extra::default() }
     }
 }

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::finish::Finish;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, IdStream, MessageId};
-use crate::message::{Content, Message, MessageError, PolicyName, RoleHint};
-use crate::object::{INLINE_LIMIT, Object, ObjectId, ObjectRef};
+use crate::message::large::Source;
+use crate::message::{Content, Large, Message, MessageError, PolicyName, RoleHint, large};
+use crate::object::{Object, ObjectId, ObjectRef};
 use crate::time::Timestamp;
 
 /// A message with its place.
@@ -57,11 +58,8 @@ pub struct ProviderSidecar {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// The raw payload, byte for byte: reasoning and signatures stand in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Arc<str>>,
-    /// The raw payload, once it is too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::payload")]
+    pub payload: Option<Large<Arc<str>>>,
     /// Whether the raw payload was not kept because it held a secret: without it, signatures in it would be wrong.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payload_redacted: bool,
@@ -209,12 +207,8 @@ impl InnerMessage {
     /// Moves what is too large for a record out into objects.
     pub fn spill(&mut self, objects: &mut Vec<Object>) {
         self.message.spill(objects);
-        if let Some(sidecar) = &mut self.provider
-            && let Some(payload) = sidecar.payload.take_if(|payload| payload.len() > INLINE_LIMIT)
-        {
-            let object = Object::blob(Arc::<[u8]>::from(payload));
-            sidecar.payload_object = Some(object.to_ref());
-            objects.push(object);
+        if let Some(payload) = self.payload_mut() {
+            payload.spill(objects);
         }
     }
 
@@ -224,24 +218,14 @@ impl InnerMessage {
         mut source: impl FnMut(ObjectRef) -> Option<Arc<[u8]>>,
     ) -> Result<(), MessageError> {
         self.message.hydrate(&mut source)?;
-        if let Some(sidecar) = &mut self.provider
-            && let Some(reference) = sidecar.payload_object
-        {
-            let (field, object) = ("payload", reference.object);
-            let bytes = source(reference).ok_or(MessageError::MissingObject { field, object })?;
-            let (expected, found) = (reference.length, bytes.len() as u64);
-            if found != expected {
-                return Err(MessageError::ObjectLength { field, object, expected, found });
-            }
-            let text = std::str::from_utf8(&bytes).map_err(|source| MessageError::ObjectNotText {
-                field,
-                object,
-                source,
-            })?;
-            sidecar.payload = Some(text.into());
-            sidecar.payload_object = None;
+        match self.payload_mut() {
+            Some(payload) => payload.hydrate("payload", &mut Source(&mut source)),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn payload_mut(&mut self) -> Option<&mut Large<Arc<str>>> {
+        self.provider.as_mut()?.payload.as_mut()
     }
 
     /// Whether both say the same, wherever what they say lies.
@@ -256,7 +240,7 @@ impl InnerMessage {
 
     /// The objects that the message refers to.
     pub fn object_refs(&self) -> Vec<ObjectId> {
-        let payload = self.provider.as_ref().and_then(|sidecar| sidecar.payload_object);
+        let payload = self.provider.as_ref().and_then(|sidecar| sidecar.payload.as_ref()?.object());
         let mut objects = self.message.object_refs();
         objects.extend(payload.map(|reference| reference.object));
         objects

@@ -7,6 +7,7 @@ mod call;
 mod evaluation;
 mod finish;
 mod inner_message;
+pub(crate) mod large;
 mod program;
 mod provenance;
 mod request;
@@ -21,6 +22,7 @@ pub use evaluation::{
 };
 pub use finish::Finish;
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};
+pub use large::LargeRecord;
 pub use program::{ProgramStarted, TaskFinished};
 pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
 pub use request::{AfterFailure, RequestFailed, RequestFinished};

@@ -1,12 +1,14 @@
 //! Records of programs: that one is about to run, and what it remembers while it does.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::EvaluationId;
-use crate::object::ObjectRef;
+use crate::message::{Large, large};
 use crate::time::Timestamp;
 
 /// A program of an agent that answers with programs is about to run. All that it depends on is said here or before, so that a
@@ -18,11 +20,8 @@ pub struct ProgramStarted {
     /// The turn whose answer it was found in.
     pub turn: u64,
     /// The text of the program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The text, once it is too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::source")]
+    pub source: Option<Large<Arc<str>>>,
     /// The time that it is while the program runs.
     pub now: Timestamp,
     /// What its chance is made of.
@@ -52,11 +51,8 @@ pub struct TaskFinished {
     /// The id of the task, as the language writes it.
     pub task: String,
     /// Its value, as the language stores it.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub value: Value,
-    /// Its value, once it is too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::value", skip_serializing_if = "Large::is_null")]
+    pub value: Large<Value>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

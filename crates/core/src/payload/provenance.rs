@@ -12,12 +12,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
+use super::LargeRecord;
 use super::call::CallStarted;
 use super::evaluation::{EvaluationFinished, EvaluationStarted, TurnFinished};
 use super::program::{ProgramStarted, TaskFinished};
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, SessionId};
-use crate::object::{Object, ObjectId, ObjectRef};
+use crate::object::{Object, ObjectId};
 
 /// What the journal of a session knows about a conversation beside its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,19 +94,30 @@ impl Provenance {
         self
     }
 
+    /// Moves what is too large for a record out into objects.
+    pub fn spill(&mut self, objects: &mut Vec<Object>) {
+        self.large_records_mut().for_each(|record| record.spill(objects));
+    }
+
     /// The objects that it refers to.
     pub fn object_refs(&self) -> Vec<ObjectId> {
-        let mut refs: Vec<Option<ObjectRef>> = Vec::new();
-        for call in &self.calls {
-            refs.extend(call.started.as_ref().map(|started| started.arguments_object));
-        }
-        for evaluation in &self.evaluations {
-            refs.extend(evaluation.finished.as_ref().map(|finished| finished.output_object));
-            refs.extend(evaluation.programs.iter().map(|program| program.source_object));
-            refs.extend(evaluation.tasks.iter().map(|task| task.value_object));
-            refs.extend(evaluation.turns.iter().map(|turn| turn.data_object));
-        }
-        refs.into_iter().flatten().map(|reference| reference.object).collect()
+        let mut shared = self.clone();
+        let refs = shared.large_records_mut().filter_map(|record| record.large_object());
+        refs.map(|reference| reference.object).collect()
+    }
+
+    /// The records that may refer to objects.
+    pub fn large_records_mut(&mut self) -> impl Iterator<Item = &mut dyn LargeRecord> {
+        let started = self.calls.iter_mut().filter_map(|call| call.started.as_mut());
+        started.map(|record| record as &mut dyn LargeRecord).chain(self.evaluations.iter_mut().flat_map(
+            |one| {
+                let finished = one.finished.iter_mut().map(|record| record as &mut dyn LargeRecord);
+                let programs = one.programs.iter_mut().map(|record| record as &mut dyn LargeRecord);
+                let tasks = one.tasks.iter_mut().map(|record| record as &mut dyn LargeRecord);
+                let turns = one.turns.iter_mut().map(|record| record as &mut dyn LargeRecord);
+                finished.chain(programs).chain(tasks).chain(turns)
+            },
+        ))
     }
 }
 

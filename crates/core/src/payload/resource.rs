@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::extra::Extra;
-use crate::object::ObjectRef;
+use crate::message::{Large, large};
 
 /// The state of a snapshotable resource: at the beginning of the session, or after a call that changed it.
 ///
@@ -14,11 +14,8 @@ pub struct ResourceChanged {
     /// The stored name of the resource.
     pub name: String,
     /// Its state.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub state: Value,
-    /// Its state, once it is too large for a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state_object: Option<ObjectRef>,
+    #[serde(flatten, with = "large::state", skip_serializing_if = "Large::is_null")]
+    pub state: Large<Value>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -27,6 +24,6 @@ pub struct ResourceChanged {
 impl ResourceChanged {
     /// The state of the resource with this name.
     pub fn new(name: impl Into<String>, state: Value) -> Self {
-        Self { name: name.into(), state, state_object: None, extra: Extra::default() }
+        Self { name: name.into(), state: state.into(), extra: Extra::default() }
     }
 }

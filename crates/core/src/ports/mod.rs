@@ -21,7 +21,9 @@ pub use policy::{
     Answer, AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyError, Question, RequestInfo, wait_text,
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
-pub use store::{Claim, Fence, Lease, Owner, Process, SavedSnapshot, Store, check_batch};
+pub use store::{
+    Claim, Fence, Lease, Owner, Process, SavedSnapshot, Store, check_batch, fetch_large, hydrate,
+};
 pub use store_error::{Damage, StoreError};
 pub use workspace::{
     Captured, ChangeKind, ObjectOverlay, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::BoxFuture;
 use super::store_error::StoreError;
 use crate::id::SessionId;
-use crate::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody};
+use crate::journal::{Batch, InboxId, InboxItem, LargeRecord, Position, Record, RecordBody};
 use crate::object::{Object, ObjectId};
 use crate::time::Timestamp;
 
@@ -168,4 +168,22 @@ pub fn check_batch(session: SessionId, expected: Position, batch: &Batch) -> Res
         }
     }
     Ok(())
+}
+
+/// Puts back what is too large for a record from the store that it is recorded in.
+pub async fn fetch_large(store: &dyn Store, record: &mut dyn LargeRecord) -> Result<(), StoreError> {
+    match record.large_object() {
+        Some(reference) => hydrate(record, store.object(reference.object).await?),
+        None => Ok(()),
+    }
+}
+
+/// Puts back what is too large for a record from the object that was found under its name.
+pub fn hydrate(record: &mut dyn LargeRecord, found: Option<Object>) -> Result<(), StoreError> {
+    let Some(object) = record.large_object().map(|reference| reference.object) else { return Ok(()) };
+    let found = found.ok_or(StoreError::MissingObject { object })?;
+    record.hydrate(&found).map_err(|error| {
+        let reason = format!("it is not what its record says: {error}");
+        StoreError::DamagedObject { object, reason }
+    })
 }

@@ -1,13 +1,19 @@
 //! Batches: records in order, and objects for what is too large for them.
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, CallStarted, Decision, Effect, EvaluationFinished, IdempotencyKey, Note, Origin, Outcome,
-    Position, RecordBody, Resolved, Rewound,
+    Batch, CallStarted, Decision, Effect, EvaluationFinished, IdempotencyKey, LargeRecord, Note, Origin,
+    Outcome, Position, ProgramStarted, RecordBody, Resolved, ResourceChanged, Rewound, TaskFinished,
+    TurnFinished,
 };
 use backstitch_core::message::{Content, Large, OptionResult, Part, RoleHint};
 use backstitch_core::object::{INLINE_LIMIT, Object};
 use backstitch_core::session::Session;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::journal::message;
@@ -19,20 +25,16 @@ fn a_batch_moves_out_what_exceeds_a_record_and_nothing_that_just_fits() {
     // Two bytes go to the quotes of a JSON text.
     for (length, moved) in [(INLINE_LIMIT - 2, 0), (INLINE_LIMIT - 1, 1)] {
         let (text, batch) = (json!("x".repeat(length)), Batch::at(time(0)));
-        let (error, extra) = (None, Extra::default());
         let finished = EvaluationFinished {
-            evaluation_id: evaluation,
-            outcome: Outcome::Completed,
-            output: Some(text.clone()),
-            output_object: None,
-            error,
-            extra,
+            output: Some(text.clone().into()),
+            ..EvaluationFinished::new(evaluation, Outcome::Completed)
         };
         let batch = batch.with(finished);
         assert_eq!(batch.objects().len(), moved);
         let RecordBody::EvaluationFinished(finished) = &batch.bodies()[0] else { panic!() };
-        assert_eq!(finished.output.is_none(), moved == 1);
-        assert_eq!(finished.output_object, batch.objects().first().map(Object::to_ref));
+        let output = finished.output.as_ref().unwrap();
+        assert_eq!(output.inline().is_none(), moved == 1);
+        assert_eq!(output.object(), batch.objects().first().map(Object::to_ref));
         if let Some(object) = batch.objects().first() {
             assert_eq!(serde_json::from_slice::<Value>(object.bytes()).unwrap(), text);
             assert_eq!(batch.bodies()[0].object_refs(), [object.id()]);
@@ -53,8 +55,7 @@ fn every_large_value_of_a_record_moves_out() {
         call_id: id,
         evaluation_id: Writer::new(2).id(),
         name: "search".into(),
-        arguments: Some(object),
-        arguments_object: None,
+        arguments: Some(object.into()),
         effect: Effect::Pure,
         idempotency_key: IdempotencyKey::new(session_id(1), id),
         attempt: 1,
@@ -67,8 +68,7 @@ fn every_large_value_of_a_record_moves_out() {
     let result = Box::new(OptionResult::new(id, "search", large.clone()));
     let decision = Decision::Happened { result };
     batch.push(Resolved { call_id: Some(id), ..Resolved::new(decision) });
-    let (topic, text) = ("a topic".to_owned(), "a line".to_owned());
-    batch.push(Note { data: large.clone(), ..Note::new(topic, text) });
+    batch.push(Note::new("a topic", "a line").with_data(large.clone()));
     // The content is the same three times; a store keeps it once.
     assert_eq!(batch.objects().len(), 3);
     assert!(batch.objects().iter().all(|object| object.id() == batch.objects()[0].id()));
@@ -82,6 +82,52 @@ fn every_large_value_of_a_record_moves_out() {
     let RecordBody::Resolved(resolved) = &records[1].body else { panic!() };
     let Decision::Happened { result } = &resolved.decision else { panic!() };
     assert_eq!(result.result, Large::Object(objects[0].to_ref()));
+}
+
+#[test]
+fn what_moved_out_of_a_record_is_written_as_an_object_and_comes_back() {
+    let (large, id) = (json!({"text": "x".repeat(INLINE_LIMIT)}), Writer::new(1).id());
+    let text = "x".repeat(INLINE_LIMIT + 1);
+    let task = json!({"evaluation_id": id, "turn": 1, "path": "0", "task": "1", "value": large});
+    let program = json!({
+        "evaluation_id": id, "turn": 1, "source": text, "now": time(0), "seed": 7, "interpreter": "0",
+    });
+    comes_back(
+        "output",
+        EvaluationFinished {
+            output: Some(large.clone().into()),
+            ..EvaluationFinished::new(id, Outcome::Completed)
+        },
+    );
+    comes_back("source", serde_json::from_value::<ProgramStarted>(program).unwrap());
+    comes_back("value", serde_json::from_value::<TaskFinished>(task).unwrap());
+    comes_back("data", TurnFinished::new(id, 1, large.clone()));
+    comes_back("state", ResourceChanged::new("index", large.clone()));
+    comes_back("data", Note::new("a topic", "a line").with_data(large));
+}
+
+fn comes_back<T>(field: &str, record: T)
+where
+    T: Clone + Debug + PartialEq + Serialize + DeserializeOwned,
+    Arc<T>: LargeRecord,
+{
+    let (mut spilled, mut objects) = (Arc::new(record.clone()), Vec::new());
+    spilled.spill(&mut objects);
+    assert_eq!(spilled.large_object(), objects.first().map(Object::to_ref), "{field}");
+    let written = serde_json::to_value(&*spilled).unwrap();
+    assert_eq!(written[format!("{field}_object")], json!(objects[0].to_ref()), "{field}");
+    assert_eq!(written.get(field), None);
+
+    let mut read: Arc<T> = Arc::new(serde_json::from_value(written.clone()).unwrap());
+    assert_eq!(read, spilled);
+    assert!(read.hydrate(&Object::blob(*b"another")).is_err());
+    read.hydrate(&objects[0]).unwrap();
+    assert_eq!(*read, record);
+
+    let mut both = written;
+    both[field] = serde_json::to_value(&record).unwrap()[field].clone();
+    let error = serde_json::from_value::<T>(both).unwrap_err().to_string();
+    assert!(error.contains("both"), "{field}: {error}");
 }
 
 #[test]

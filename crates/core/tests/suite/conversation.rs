@@ -185,7 +185,7 @@ fn a_plain_conversation_becomes_messages_that_say_the_same() {
     let expected = expected
         .map(|(sequence, turn, step, role, text)| (sequence, turn, Some(step), role, text.to_owned()));
     assert_eq!(shape, expected);
-    assert_eq!(messages[2].provider.as_ref().unwrap().payload.as_deref(), Some("{\"signed\":true}"));
+    assert_eq!(messages[2].provider.as_ref().unwrap().payload, Some("{\"signed\":true}".into()));
     assert!(messages.iter().skip(3).all(|message| message.provider.is_none()));
     assert_eq!(messages[4].message.option_result().unwrap().error_message.as_deref(), Some("no such page"));
     assert_eq!(messages[5].message.policy, "search");

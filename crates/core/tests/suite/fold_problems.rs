@@ -162,8 +162,7 @@ fn what_is_about_an_evaluation_needs_one() {
             writer.push(CallStarted { evaluation_id: nobody, ..(*started).clone() });
         },
         |writer, evaluation_id| {
-            let (data, data_object) = (json!(1), None);
-            writer.push(TurnFinished { evaluation_id, turn: 1, data, data_object, extra: Extra::default() });
+            writer.push(TurnFinished::new(evaluation_id, 1, json!(1)));
         },
         |writer, nobody| {
             let evaluation = writer.start();

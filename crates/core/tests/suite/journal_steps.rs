@@ -233,13 +233,12 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             writer.push(WorkspaceObserved::new(root, cause));
         }
         (Action::Turn, Some(evaluation_id)) => {
-            let (turn, data, data_object) = (*pick as u64, json!({"program": text}), None);
+            let (turn, data) = (*pick as u64, json!({"program": text}));
             let now = super::journals::time(0);
             writer.push(ProgramStarted {
                 evaluation_id,
                 turn,
-                source: Some(text.clone()),
-                source_object: None,
+                source: Some(text.clone().into()),
                 now,
                 seed: turn,
                 memory: None,
@@ -252,11 +251,10 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
                 turn,
                 path: "0".to_owned(),
                 task: "1".to_owned(),
-                value: json!(text),
-                value_object: None,
+                value: json!(text).into(),
                 extra: Extra::default(),
             });
-            writer.push(TurnFinished { evaluation_id, turn, data, data_object, extra: Extra::default() });
+            writer.push(TurnFinished::new(evaluation_id, turn, data));
         }
         (Action::Finish, Some(id)) => {
             let outcomes = [Outcome::Completed, Outcome::Failed, Outcome::Cancelled];

@@ -24,7 +24,6 @@ use backstitch_core::session::{Slice, SlicePolicy, StoredChange, StoredOp};
 use backstitch_core::time::{FixedClock, Timestamp};
 use backstitch_core::view::JournalView;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use self::messages::{call, failure, parts, result, sidecar};

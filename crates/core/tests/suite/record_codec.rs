@@ -282,7 +282,7 @@ fn text_that_is_not_unicode_is_refused() {
 
 fn note(data: Value) -> Record {
     let (topic, text) = ("a topic".to_owned(), "a line".to_owned());
-    let body = Note { data, ..Note::new(topic, text) }.into();
+    let body = Note::new(topic, text).with_data(data).into();
     Record { position: Position::new(1), at: time(0), body, extra: Extra::default() }
 }
 

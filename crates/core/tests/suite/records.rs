@@ -1,6 +1,7 @@
 //! Generators of single records of each kind. They need not fit any journal; they only have to be legal by themselves.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
@@ -13,7 +14,7 @@ use backstitch_core::journal::{
     Resolved, ResourceChanged, Rewound, Role, SessionCreated, SessionStopped, StepFinished, StopReason,
     TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
-use backstitch_core::message::PolicyName;
+use backstitch_core::message::{Large, PolicyName};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
 use backstitch_core::time::Timestamp;
@@ -128,24 +129,21 @@ fn finish() -> impl Strategy<Value = Finish> {
     ]
 }
 
+/// Content, or the object that holds it.
+fn large<T: Clone + Debug>(content: impl Strategy<Value = T>) -> impl Strategy<Value = Large<T>> {
+    prop_oneof![content.prop_map(Large::Inline), object_ref().prop_map(Large::Object)]
+}
+
 fn sidecar() -> impl Strategy<Value = ProviderSidecar> {
-    let payload = (option::of(text()), option::of(object_ref()), any::<bool>(), option::of(amounts()));
+    let payload = (option::of(large(text().prop_map(Into::into))), any::<bool>(), option::of(amounts()));
     let reasons = (option::of(text()), option::of(finish()));
     (text(), text(), option::of(text()), payload, reasons, extra()).prop_map(
-        |(
-            provider,
-            model,
-            endpoint,
-            (payload, payload_object, payload_redacted, usage),
-            (finish_reason, finish),
-            extra,
-        )| {
+        |(provider, model, endpoint, (payload, payload_redacted, usage), (finish_reason, finish), extra)| {
             ProviderSidecar {
                 provider,
                 model,
                 endpoint,
-                payload: payload.map(Into::into),
-                payload_object,
+                payload,
                 payload_redacted,
                 finish_reason,
                 finish,
@@ -228,23 +226,17 @@ fn evaluation_started() -> impl Strategy<Value = EvaluationStarted> {
 
 fn call_started() -> impl Strategy<Value = CallStarted> {
     let effect = select(vec![Effect::Pure, Effect::Workspace, Effect::Idempotent, Effect::External]);
-    let more = (
-        option::of(object()),
-        option::of(object_ref()),
-        option::of(root()),
-        option::of(object_id()),
-        option::of(reservation()),
-    );
+    let more =
+        (option::of(large(object())), option::of(root()), option::of(object_id()), option::of(reservation()));
     (session_id(), call_id(), evaluation_id(), text(), effect, any::<u32>(), more, extra()).prop_map(
         |(session, call_id, evaluation_id, name, effect, attempt, more, extra)| {
-            let (arguments, arguments_object, root, coverage, reservation) = more;
+            let (arguments, root, coverage, reservation) = more;
             let idempotency_key = IdempotencyKey::new(session, call_id);
             CallStarted {
                 call_id,
                 evaluation_id,
                 name,
                 arguments,
-                arguments_object,
                 effect,
                 idempotency_key,
                 attempt,
@@ -350,15 +342,15 @@ fn evaluation_finished() -> impl Strategy<Value = EvaluationFinished> {
     });
     // A field that is there and null is read as one that is not there.
     let output = value().prop_filter("is something", |value| !value.is_null());
-    (evaluation_id(), outcome, option::of(output), option::of(object_ref()), option::of(error), extra())
-        .prop_map(|(evaluation_id, outcome, output, output_object, error, extra)| EvaluationFinished {
+    (evaluation_id(), outcome, option::of(large(output)), option::of(error), extra()).prop_map(
+        |(evaluation_id, outcome, output, error, extra)| EvaluationFinished {
             evaluation_id,
             outcome,
             output,
-            output_object,
             error,
             extra,
-        })
+        },
+    )
 }
 
 fn resolved() -> impl Strategy<Value = Resolved> {
@@ -394,7 +386,7 @@ fn paused() -> impl Strategy<Value = Paused> {
 
 /// What a record of any kind says.
 pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
-    let data = || (value(), option::of(object_ref()), extra());
+    let data = || (large(value()), extra());
     let charged = (option::of(uuid()), amounts(), extra()).prop_map(|(reservation, amounts, extra)| {
         BudgetCharged { reservation: reservation.map(ReservationId::from), amounts, extra }
     });
@@ -428,43 +420,24 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
     ];
     let observed = (root(), select(causes.to_vec()), option::of(object_id()), extra())
         .prop_map(|(root, cause, coverage, extra)| WorkspaceObserved { root, cause, coverage, extra });
-    let turn = (evaluation_id(), any::<u64>(), data()).prop_map(
-        |(evaluation_id, turn, (data, data_object, extra))| TurnFinished {
-            evaluation_id,
-            turn,
-            data,
-            data_object,
-            extra,
-        },
-    );
+    let turn = (evaluation_id(), any::<u64>(), data())
+        .prop_map(|(evaluation_id, turn, (data, extra))| TurnFinished { evaluation_id, turn, data, extra });
     let program = (
-        (evaluation_id(), any::<u64>(), option::of(text()), option::of(object_ref()), time()),
+        (evaluation_id(), any::<u64>(), option::of(large(text().prop_map(Into::into))), time()),
         (any::<u64>(), any::<Option<u64>>(), text(), extra()),
     )
-        .prop_map(|((evaluation_id, turn, source, source_object, now), rest)| {
+        .prop_map(|((evaluation_id, turn, source, now), rest)| {
             let (seed, memory, interpreter, extra) = rest;
             let inputs = memory.map(|memory| Digest::of(&memory.to_le_bytes()));
-            ProgramStarted {
-                evaluation_id,
-                turn,
-                source,
-                source_object,
-                now,
-                seed,
-                memory,
-                interpreter,
-                inputs,
-                extra,
-            }
+            ProgramStarted { evaluation_id, turn, source, now, seed, memory, interpreter, inputs, extra }
         });
     let task = (evaluation_id(), any::<u64>(), text(), text(), data()).prop_map(
-        |(evaluation_id, turn, path, task, (value, value_object, extra))| TaskFinished {
+        |(evaluation_id, turn, path, task, (value, extra))| TaskFinished {
             evaluation_id,
             turn,
             path,
             task,
             value,
-            value_object,
             extra,
         },
     );
@@ -484,19 +457,9 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
             extra,
         },
     );
-    let resource = (text(), data()).prop_map(|(name, (state, state_object, extra))| ResourceChanged {
-        name,
-        state,
-        state_object,
-        extra,
-    });
-    let note = (text(), text(), data()).prop_map(|(topic, text, (data, data_object, extra))| Note {
-        topic,
-        text,
-        data,
-        data_object,
-        extra,
-    });
+    let resource = (text(), data()).prop_map(|(name, (state, extra))| ResourceChanged { name, state, extra });
+    let note =
+        (text(), text(), data()).prop_map(|(topic, text, (data, extra))| Note { topic, text, data, extra });
     prop_oneof![
         session_created().prop_map(RecordBody::from).boxed(),
         evaluation_started().prop_map(RecordBody::from).boxed(),

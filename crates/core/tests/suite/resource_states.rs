@@ -13,7 +13,7 @@ fn change(writer: &mut Writer, name: &str, state: Value) -> Position {
 /// The states, by name.
 fn states(writer: &Writer) -> Vec<(String, Value)> {
     let view = writer.view();
-    view.resources().map(|changed| (changed.name.clone(), changed.state.clone())).collect()
+    view.resources().map(|changed| (changed.name.clone(), changed.state.inline().unwrap().clone())).collect()
 }
 
 fn state(name: &str, state: Value) -> (String, Value) {
@@ -60,8 +60,8 @@ fn a_large_state_is_an_object_of_its_batch() {
     let large = json!("x".repeat(INLINE_LIMIT));
     let batch = Batch::at(time(0)).with(ResourceChanged::new("index", large.clone()));
     let [RecordBody::ResourceChanged(changed)] = batch.bodies() else { panic!("{batch:?}") };
-    let reference = changed.state_object.unwrap();
-    assert_eq!(changed.state, Value::Null);
+    let reference = changed.state.object().unwrap();
+    assert_eq!(changed.state.inline(), None);
     assert_eq!(batch.bodies()[0].object_refs(), [reference.object]);
     assert_eq!(serde_json::from_slice::<Value>(batch.objects()[0].bytes()).unwrap(), large);
 }

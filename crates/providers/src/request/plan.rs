@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use backstitch_core::journal::ProviderSidecar;
-use backstitch_core::message::{OptionCall, Part};
+use backstitch_core::message::{Large, OptionCall, Part};
 use serde_json::Value;
 
 use super::RenderError;
@@ -122,14 +122,12 @@ fn replayable(
     report: &mut RenderReport,
 ) -> Result<Option<Value>, RenderError> {
     let Some(sidecar) = turn.sidecar else { return Ok(None) };
-    let judged = match (refused(target, sidecar), sidecar.payload.as_deref()) {
-        (None, None) if sidecar.payload_object.is_some() => {
-            return Err(RenderError::NotHydrated { what: "a raw payload" });
-        }
+    let judged = match (refused(target, sidecar), &sidecar.payload) {
         (None, None) if sidecar.payload_redacted => Err(DropReason::Secret),
-        (_, None) if sidecar.payload_object.is_none() => return Ok(None),
-        (Some(reason), _) => Err(reason),
-        (None, payload) => judged(turn, payload.unwrap_or_default(), options, raw_calls, used),
+        (_, None) => return Ok(None),
+        (Some(reason), Some(_)) => Err(reason),
+        (None, Some(Large::Inline(payload))) => judged(turn, payload, options, raw_calls, used),
+        (None, Some(Large::Object(_))) => return Err(RenderError::NotHydrated { what: "a raw payload" }),
     };
     Ok(match judged {
         Ok(raw) => Some(raw),

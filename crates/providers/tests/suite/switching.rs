@@ -50,7 +50,7 @@ fn another_provider_goes_on_and_what_was_dropped_is_recorded() {
             });
             // Even the same provider is another one behind another address.
             let dropped = notes.iter().find(|note| note.topic == "request").unwrap();
-            let line = dropped.data["departures"][0].as_str().unwrap();
+            let line = dropped.data.inline().unwrap()["departures"][0].as_str().unwrap();
             assert!(line.contains("the payload of turn 1") && line.contains(first.as_str()), "{line}");
             let body = other.seen()[0].body.to_string();
             assert!(body.contains("I look.") && body.contains("a seam"), "{first} to {second}: {body}");

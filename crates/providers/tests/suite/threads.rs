@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::InnerMessage;
-use backstitch_core::message::{Arguments, Part, PolicyName, RoleHint};
+use backstitch_core::message::{Arguments, Large, Part, PolicyName, RoleHint};
 use backstitch_core::ports::{Answer, AnsweredCall};
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::view::{ConversationMessage, ConversationState, Transcript};
@@ -84,7 +84,7 @@ fn a_request_holds_the_evaluation_that_is_asked_about_after_those_that_it_follow
 #[derive(Debug, PartialEq)]
 enum Step {
     Said(Vec<Part>),
-    Turn { number: u64, parts: Vec<Part>, calls: Vec<CallId>, payload: Option<Arc<str>> },
+    Turn { number: u64, parts: Vec<Part>, calls: Vec<CallId>, payload: Option<Large<Arc<str>>> },
 }
 
 /// The steps that the view of a conversation has.

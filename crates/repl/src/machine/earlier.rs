@@ -4,6 +4,7 @@
 
 use backstitch_core::journal::{InnerMessage, Outcome, Role};
 use backstitch_core::machine::{Followed, final_text};
+use backstitch_core::message::Large;
 use serde_json::Value as Json;
 
 use crate::compression::{collapsed, cut, one_line};
@@ -30,7 +31,7 @@ fn came_of(followed: &Followed) -> String {
     match (finished.outcome, &finished.error) {
         (Outcome::Completed, _) => {
             // As JSON on one line: what it holds cannot be taken for another mission or a section.
-            let answer = match &finished.output {
+            let answer = match finished.output.as_ref().and_then(Large::inline) {
                 Some(output) => without_firewalled(output),
                 None => Json::String(final_text(&followed.messages)),
             };

@@ -226,8 +226,7 @@ impl LispMachine {
         ProgramStarted {
             evaluation_id: self.evaluation,
             turn: answer.origin.turn,
-            source: Some(source),
-            source_object: None,
+            source: Some(source.into()),
             now: answer.at,
             seed: self.seed.rng_for(chance).next_u64(),
             memory: self.left.memory_turn,

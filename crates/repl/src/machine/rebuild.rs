@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch_core::journal::{InnerMessage, ProgramStarted, Role, TaskFinished};
 use backstitch_core::machine::{MachineError, Past};
-use backstitch_core::message::Content;
+use backstitch_core::message::{Content, Large};
 use backstitch_lisp::{Inputs, Value, read_edn, restore_value};
 
 use super::feedback;
@@ -33,11 +33,11 @@ impl LispMachine {
         let mut last = None;
         for record in &past.turns {
             let name = || format!("turn {}", record.turn);
-            if record.data_object.is_some() {
+            let Some(data) = record.data.inline() else {
                 return Err(damaged(name(), "it was not fetched".to_owned()));
-            }
-            let turn: Turn = serde_json::from_value(record.data.clone())
-                .map_err(|error| damaged(name(), error.to_string()))?;
+            };
+            let turn: Turn =
+                serde_json::from_value(data.clone()).map_err(|error| damaged(name(), error.to_string()))?;
             machine.restore(&turn).map_err(|reason| damaged(name(), reason))?;
             machine.turns = machine.turns.max(turn.number);
             let turn = Arc::new(turn);
@@ -125,7 +125,7 @@ impl LispMachine {
             let (_, value) = self.task(task).map_err(|reason| damaged("a task", reason))?;
             tasks.insert(task.path.clone(), (task.task.clone(), value));
         }
-        let Some(source) = program.source.clone() else {
+        let Some(source) = program.source.as_ref().and_then(Large::inline).map(ToString::to_string) else {
             return Err(damaged("the program", "its text was not fetched".to_owned()));
         };
         let run = Box::new(Run::new(answer.origin, source, calls, tasks));
@@ -139,9 +139,7 @@ impl LispMachine {
 
     /// The id and the value of a recorded task.
     fn task(&self, task: &TaskFinished) -> Result<(Value, Value), String> {
-        if task.value_object.is_some() {
-            return Err("its value was not fetched".to_owned());
-        }
+        let recorded = task.value.inline().ok_or("its value was not fetched")?;
         let limits = &self.prepared.agent.options.limits;
         let mut inputs = Inputs {
             data: self.prepared.data.clone(),
@@ -151,7 +149,7 @@ impl LispMachine {
             ..Inputs::default()
         };
         let id = read_edn(&task.task, limits).map_err(|error| error.message().to_owned())?;
-        let value = restore_value(&task.value, &self.prepared.engine, &mut inputs)
+        let value = restore_value(recorded, &self.prepared.engine, &mut inputs)
             .map_err(|error| error.message().to_owned())?;
         Ok((id, value))
     }

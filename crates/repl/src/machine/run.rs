@@ -308,8 +308,7 @@ impl Run {
             turn,
             path,
             task: id,
-            value,
-            value_object: None,
+            value: value.into(),
             extra: Extra::default(),
         };
         Ok(Some(record.into()))

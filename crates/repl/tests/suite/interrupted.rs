@@ -28,7 +28,7 @@ fn a_program_that_does_something_else_when_it_runs_again_is_ended() {
                 break;
             }
         }
-        simulation.last_program().source = Some(change.to_owned());
+        simulation.last_program().source = Some(change.into());
         simulation.rebuild();
         let ending = simulation.drive();
         assert_eq!(ending.output, Some(json!(2)), "{change}");
@@ -85,7 +85,7 @@ fn a_divergence_does_not_say_what_is_hidden_and_is_short() {
     let program = "(tool/twice {:n 1 :_key data/_token :long (clojure.string/join (repeat 50000 \"x\"))})";
     let mut simulation = Simulation::new(agent(), &[&fenced(program), &fenced("(return 2)")]);
     dies_in_call(&mut simulation, 0);
-    simulation.last_program().source = Some("(tool/twice {:n 2 :_key data/_token})".to_owned());
+    simulation.last_program().source = Some("(tool/twice {:n 2 :_key data/_token})".into());
     simulation.rebuild();
     simulation.drive();
     let error = simulation.finished_turns()[0].error.clone().unwrap();
@@ -134,7 +134,7 @@ fn a_turn_that_cannot_be_read_is_told() {
     for record in &mut simulation.records {
         if let RecordBody::TurnFinished(turn) = &mut record.body {
             let turn: &mut TurnFinished = Arc::make_mut(turn);
-            turn.data = json!({"number": "one"});
+            turn.data = json!({"number": "one"}).into();
         }
     }
     let past = Past::of(&simulation.view(), simulation.evaluation).unwrap();

@@ -222,7 +222,10 @@ impl Simulation {
     pub(crate) fn finished_turns(&self) -> Vec<Turn> {
         let view = self.view();
         let turns = view.evaluation(self.evaluation).unwrap().finished_turns.clone();
-        turns.iter().map(|turn| serde_json::from_value(turn.data.clone()).unwrap()).collect()
+        turns
+            .iter()
+            .map(|turn| serde_json::from_value(turn.data.inline().unwrap().clone()).unwrap())
+            .collect()
     }
 
     pub(crate) fn last_program(&mut self) -> &mut ProgramStarted {

@@ -281,15 +281,11 @@ fn note_finish(answer: &mut Answer, (provider, model): (String, String)) {
 
 /// Says that an answer ended for a reason that is not known here.
 fn unknown_finish(evaluation: EvaluationId, turn: u64, word: &str) -> Note {
-    Note {
-        topic: "request".to_owned(),
-        text: format!(
-            "the answer of turn {turn} ended with {word:?}, a reason that is not known; it counts as an answer"
-        ),
-        data: json!({ "evaluation_id": evaluation, "turn": turn, "finish_reason": word }),
-        data_object: None,
-        extra: Extra::default(),
-    }
+    let text = format!(
+        "the answer of turn {turn} ended with {word:?}, a reason that is not known; it counts as an answer"
+    );
+    let data = json!({ "evaluation_id": evaluation, "turn": turn, "finish_reason": word });
+    Note::new("request", text).with_data(data)
 }
 
 /// The first of these lines, and how many more there are; all of them stand in the data.
@@ -304,13 +300,9 @@ fn listed(lines: &[String]) -> String {
 
 /// What a request does not say as it was said.
 fn departures(evaluation: EvaluationId, turn: u64, lines: &[String]) -> Note {
-    Note {
-        topic: "request".to_owned(),
-        text: format!("the request of turn {turn} is not what was said: {}", listed(lines)),
-        data: json!({ "evaluation_id": evaluation, "turn": turn, "departures": lines }),
-        data_object: None,
-        extra: Extra::default(),
-    }
+    let text = format!("the request of turn {turn} is not what was said: {}", listed(lines));
+    let data = json!({ "evaluation_id": evaluation, "turn": turn, "departures": lines });
+    Note::new("request", text).with_data(data)
 }
 
 /// What a person is told of an evaluation whose deadline has passed.

@@ -71,13 +71,8 @@ impl Calls {
         if done.is_err() {
             tracing::warn!(call = %id, "{text}");
         }
-        let note = Note {
-            topic: "compensate".to_owned(),
-            text,
-            data: json!({ "call_id": id, "error": done.as_ref().err() }),
-            data_object: None,
-            extra: Extra::default(),
-        };
+        let data = json!({ "call_id": id, "error": done.as_ref().err() });
+        let note = Note::new("compensate", text).with_data(data);
         let ended = step(id, ENDED, json!({ "error": done.err() }));
         self.live.record(vec![ended, note.into()]).await
     }

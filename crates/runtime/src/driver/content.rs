@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{CallStarted, InnerMessage};
 use backstitch_core::machine::final_text;
-use backstitch_core::message::Arguments;
+use backstitch_core::message::{Arguments, Large};
 use backstitch_core::view::{Call, Transcript};
 use serde_json::{Map, Value};
 
@@ -67,10 +67,11 @@ impl Content {
     /// The arguments of an intent, where they are not those of the call's message.
     pub(super) async fn edited(
         &self,
-        intent: &CallStarted,
+        intent: &Arc<CallStarted>,
     ) -> Result<Option<Map<String, Value>>, RuntimeError> {
-        let Some(large) = intent.arguments_object else { return Ok(intent.arguments.clone()) };
-        self.held().json(large).await.map(Some)
+        let mut intent = intent.clone();
+        self.held().fetch_large(&mut intent).await?;
+        Ok(intent.arguments.as_ref().and_then(Large::inline).cloned())
     }
 
     /// The arguments of a call as its message has them, fetched if they are too large for a record.

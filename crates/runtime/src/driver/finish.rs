@@ -1,9 +1,9 @@
 //! How an evaluation ends: what it still has open is given up, its end is one batch, and from then on its answer is a recorded one.
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Decision, EvaluationFinished, Outcome};
 use backstitch_core::machine::Ending;
+use backstitch_core::message::Large;
 
 use super::Driver;
 use crate::error::RuntimeError;
@@ -27,12 +27,9 @@ impl Driver {
                     commit.dispatch(self.executed(commit.view(), evaluation, &ending))?;
                 }
                 commit.push(EvaluationFinished {
-                    evaluation_id: evaluation,
-                    outcome: ending.outcome,
-                    output: ending.output,
-                    output_object: None,
+                    output: ending.output.map(Large::Inline),
                     error: ending.error,
-                    extra: Extra::default(),
+                    ..EvaluationFinished::new(evaluation, ending.outcome)
                 });
                 commit.take(wishes.cancels.into_iter().chain(wishes.pauses));
                 Ok(())
@@ -64,14 +61,9 @@ impl Driver {
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
             known.clone()
         };
-        let Some(finished) = known.finished.as_ref().map(|finished| &finished.record) else {
-            return Ok(None);
-        };
+        let Some(mut finished) = known.finished.map(|finished| finished.record) else { return Ok(None) };
         let transcript = self.content.transcript().await?;
-        let output = match finished.output_object {
-            Some(large) => Some(self.content.held().json(large).await?),
-            None => finished.output.clone(),
-        };
-        Ok(Some(Ended::recorded(evaluation, finished, &transcript, output)))
+        self.content.held().fetch_large(&mut finished).await?;
+        Ok(Some(Ended::recorded(evaluation, &finished, &transcript)))
     }
 }

@@ -7,17 +7,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::{EvaluationId, MessageId};
-use backstitch_core::journal::InnerMessage;
+use backstitch_core::journal::{InnerMessage, LargeRecord};
 use backstitch_core::message::Message;
-use backstitch_core::object::{Object, ObjectId, ObjectRef};
-use backstitch_core::ports::{MediaBytes, Store, StoreError};
+use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::ports::{MediaBytes, Store, fetch_large};
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
-use serde::de::DeserializeOwned;
 
 use super::conversation::Conversation;
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, read_json};
+use crate::live::LiveSession;
 
 /// Messages whose content was fetched.
 #[derive(Default)]
@@ -63,19 +62,12 @@ impl Held<'_> {
         }
     }
 
-    /// A value that was too large for its record.
-    pub(super) async fn json<T: DeserializeOwned>(self, large: ObjectRef) -> Result<T, RuntimeError> {
-        read_json(large, self.object(large.object).await?)
-    }
-
-    /// A text that was too large for its record.
-    pub(super) async fn text(self, large: ObjectRef) -> Result<String, RuntimeError> {
-        let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
-        let object = self.object(large.object).await?.ok_or(missing)?;
-        String::from_utf8(object.bytes().to_vec()).map_err(|error| {
-            let reason = format!("it is no text: {error}");
-            RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
-        })
+    /// Puts back what is too large for a record.
+    pub(super) async fn fetch_large(self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
+        match self {
+            Self::By(live) => live.fetch_large(record).await,
+            Self::In(store) => fetch_large(store, record).await.map_err(RuntimeError::Store),
+        }
     }
 }
 

@@ -9,7 +9,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxId, InboxItem, InboxKind, InnerMessage, Note, RecordBody, Resolved};
 use backstitch_core::machine::{Event, Machine};
@@ -217,13 +216,7 @@ impl Inbox {
 
 /// What is noted of an item that was taken out of the inbox.
 fn note_of(text: &str, item: &InboxItem) -> Note {
-    Note {
-        topic: "inbox".to_owned(),
-        text: text.to_owned(),
-        data: serde_json::json!({"kind": item.kind, "data": item.data}),
-        data_object: None,
-        extra: Extra::default(),
-    }
+    Note::new("inbox", text).with_data(serde_json::json!({"kind": item.kind, "data": item.data}))
 }
 
 /// What a message item says: text, or parts as messages hold them.

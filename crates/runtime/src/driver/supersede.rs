@@ -4,7 +4,6 @@
 //! session. So whatever happens next, the journal says what to do: start another evaluation, with the same mission and whatever was
 //! said since, and with what is left of budget and time. That goes on only so often.
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{EvaluationFinished, Outcome, Role};
 use backstitch_core::machine::Ending;
@@ -46,14 +45,7 @@ pub(super) async fn expand(
         let mut draft = session.draft();
         draft.seed([overrides])?;
         commit.keep(|session| session.prepare(&draft))?;
-        commit.push(EvaluationFinished {
-            evaluation_id: evaluation,
-            outcome: Outcome::Superseded,
-            output: None,
-            output_object: None,
-            error: None,
-            extra: Extra::default(),
-        });
+        commit.push(EvaluationFinished::new(evaluation, Outcome::Superseded));
         Ok(())
     })
     .await?;

@@ -4,6 +4,7 @@ use backstitch_core::journal::{
     CallOutcome, Finish, InnerMessage, ObservationCause, Origin, Outcome, PauseReason, Record, RecordBody,
     Role,
 };
+use backstitch_core::message::Large;
 
 /// The text of a record in a line; `None` for one that only machines need.
 pub fn describe(record: &Record) -> Option<String> {
@@ -62,9 +63,11 @@ pub fn describe(record: &Record) -> Option<String> {
                 format!("files are restored (as found: rescue:{})", record.position)
             }
         },
-        RecordBody::ResourceChanged(changed) => match &changed.state_object {
-            Some(object) => format!("  resource {}: {} bytes", changed.name, object.length),
-            None => format!("  resource {}: {}", changed.name, one_line(&changed.state.to_string(), 80)),
+        RecordBody::ResourceChanged(changed) => match &changed.state {
+            Large::Object(object) => format!("  resource {}: {} bytes", changed.name, object.length),
+            Large::Inline(state) => {
+                format!("  resource {}: {}", changed.name, one_line(&state.to_string(), 80))
+            }
         },
         RecordBody::Rewound(rewound) => {
             let reason = rewound.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

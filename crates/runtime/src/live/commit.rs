@@ -15,11 +15,11 @@ use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, InnerMessage, PauseReason, Paused, Position, Record, RecordBody, Rewound,
+    Batch, InnerMessage, LargeRecord, PauseReason, Paused, Position, Record, RecordBody, Rewound,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{StoreError, hydrate};
 use backstitch_core::session::{Prepared, Unobserved};
 use backstitch_core::view::JournalView;
 use tokio::sync::OwnedMutexGuard;
@@ -106,6 +106,13 @@ impl LiveSession {
             Some(object) => Ok(Some(object)),
             None => self.store.object(id).await.map_err(RuntimeError::Store),
         }
+    }
+
+    /// Puts back what is too large for a record of the session, also while it waits to be stored.
+    pub(crate) async fn fetch_large(&self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
+        let Some(reference) = record.large_object() else { return Ok(()) };
+        let found = self.object(reference.object).await?;
+        hydrate(record, found).map_err(RuntimeError::Store)
     }
 
     /// Holds the first batch of a session, and all that follows, until the session is asked something.

@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{CarriedObject, InnerMessage, Provenance};
-use backstitch_core::object::{Object, ObjectId, ObjectRef};
+use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
 use backstitch_core::session::{Items, Snapshot};
 use backstitch_core::view::{ConversationState, Transcript};
-use serde::de::DeserializeOwned;
 
-use super::{LiveSession, read_json};
+use super::LiveSession;
 use crate::error::RuntimeError;
 
 impl LiveSession {
@@ -65,10 +64,6 @@ impl Content<'_> {
         self.live.object(id).await?.ok_or(missing)
     }
 
-    async fn json<T: DeserializeOwned>(&self, large: ObjectRef) -> Result<T, RuntimeError> {
-        read_json(large, Some(self.object(large.object).await?))
-    }
-
     async fn of_messages(
         &mut self,
         messages: &Items<InnerMessage>,
@@ -99,43 +94,8 @@ impl Content<'_> {
     }
 
     async fn of_provenance(&self, mut known: Provenance) -> Result<Provenance, RuntimeError> {
-        for started in known.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
-            if let Some(large) = started.arguments_object {
-                let arguments = self.json(large).await?;
-                let started = Arc::make_mut(started);
-                (started.arguments, started.arguments_object) = (Some(arguments), None);
-            }
-        }
-        for evaluation in &mut known.evaluations {
-            if let Some(finished) = &mut evaluation.finished
-                && let Some(large) = finished.output_object
-            {
-                let output = self.json(large).await?;
-                let finished = Arc::make_mut(finished);
-                (finished.output, finished.output_object) = (Some(output), None);
-            }
-            for program in &mut evaluation.programs {
-                if let Some(large) = program.source_object {
-                    let object = self.object(large.object).await?;
-                    let source = String::from_utf8_lossy(object.bytes()).into_owned();
-                    let program = Arc::make_mut(program);
-                    (program.source, program.source_object) = (Some(source), None);
-                }
-            }
-            for task in &mut evaluation.tasks {
-                if let Some(large) = task.value_object {
-                    let value = self.json(large).await?;
-                    let task = Arc::make_mut(task);
-                    (task.value, task.value_object) = (value, None);
-                }
-            }
-            for turn in &mut evaluation.turns {
-                if let Some(large) = turn.data_object {
-                    let data = self.json(large).await?;
-                    let turn = Arc::make_mut(turn);
-                    (turn.data, turn.data_object) = (data, None);
-                }
-            }
+        for record in known.large_records_mut() {
+            self.live.fetch_large(record).await?;
         }
         Ok(known)
     }

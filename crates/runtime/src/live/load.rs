@@ -7,10 +7,8 @@ use std::collections::HashSet;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position, Record, RecordBody};
-use backstitch_core::object::{Object, ObjectRef};
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::JournalView;
-use serde::de::DeserializeOwned;
 
 use crate::error::RuntimeError;
 
@@ -90,18 +88,6 @@ pub(super) async fn load_line(
             Origin::Root | Origin::Call { .. } => return Ok(line),
         }
     }
-}
-
-/// The value in the object that was found under a name.
-pub(crate) fn read_json<T: DeserializeOwned>(
-    large: ObjectRef,
-    found: Option<Object>,
-) -> Result<T, RuntimeError> {
-    let missing = RuntimeError::Store(StoreError::MissingObject { object: large.object });
-    serde_json::from_slice(found.ok_or(missing)?.bytes()).map_err(|error| {
-        let reason = format!("it is not what its record says: {error}");
-        RuntimeError::Store(StoreError::DamagedObject { object: large.object, reason })
-    })
 }
 
 /// A session that the store does not know is a conversation that nobody had.

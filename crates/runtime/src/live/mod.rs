@@ -39,7 +39,6 @@ use tokio_util::task::TaskTracker;
 pub(crate) use build::{Commit, Durable};
 pub(crate) use children::{depth, has_files, is_withdrawn, spent_for, still_waits};
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
-pub(crate) use load::read_json;
 pub use load::{load_view, read_records};
 pub(crate) use resources::CapturedResource;
 pub use restored::FilesRestored;

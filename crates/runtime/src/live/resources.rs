@@ -17,7 +17,7 @@ use backstitch_core::tool::with_causes;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
-use super::{LiveSession, LiveState, give_back, load_view, read_json};
+use super::{LiveSession, LiveState, give_back, load_view};
 use crate::error::RuntimeError;
 
 /// A snapshotable resource as it was captured.
@@ -51,9 +51,7 @@ impl CapturedResource {
         let record = Batch::at(at).with(ResourceChanged::new(self.name, self.state.clone()));
         let known = view.and_then(|view| view.resource(self.name));
         let is_known = match (record.bodies(), known) {
-            ([RecordBody::ResourceChanged(new)], Some(known)) => {
-                new.state == known.state && new.state_object == known.state_object
-            }
+            ([RecordBody::ResourceChanged(new)], Some(known)) => new.state == known.state,
             _ => false,
         };
         if !is_known {
@@ -123,11 +121,10 @@ impl LiveSession {
     }
 
     /// The state of a resource that a record holds, or names.
-    pub(super) async fn resource_state(&self, changed: &ResourceChanged) -> Result<Value, RuntimeError> {
-        match changed.state_object {
-            Some(large) => read_json(large, self.object(large.object).await?),
-            None => Ok(changed.state.clone()),
-        }
+    pub(super) async fn resource_state(&self, changed: &Arc<ResourceChanged>) -> Result<Value, RuntimeError> {
+        let mut changed = changed.clone();
+        self.fetch_large(&mut changed).await?;
+        Ok(changed.state.inline().cloned().unwrap_or_default())
     }
 
     /// Makes resources and files of a new session what a snapshot holds, and records that. Both were recorded as they were before.

@@ -3,7 +3,6 @@
 //! A person may have edited files while a call ran, and cannot tell what a rollback did with them. So every restore that
 //! changes something, or leaves something alone, is a note in the journal, for the command line and for `log`.
 
-use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Note, Position, RecordBody};
 use backstitch_core::ports::{PathChange, Restored, Uncovered};
 use serde::{Deserialize, Serialize};
@@ -37,7 +36,7 @@ impl FilesRestored {
     pub fn of(record: &RecordBody) -> Option<Self> {
         let RecordBody::Note(note) = record else { return None };
         let is_one = note.topic == TOPIC;
-        is_one.then(|| serde_json::from_value(note.data.clone()).ok()).flatten()
+        is_one.then(|| serde_json::from_value(note.data.inline()?.clone()).ok()).flatten()
     }
 
     /// The name of the place where the files are as they were found: `rescue:POSITION`.
@@ -65,8 +64,7 @@ impl FilesRestored {
         if let Some(point) = self.point() {
             text.push_str(&format!("; as found: {point}"));
         }
-        let data = serde_json::to_value(self).unwrap_or_default();
-        Note { topic: TOPIC.to_owned(), text, data, data_object: None, extra: Extra::default() }
+        Note::new(TOPIC, text).with_data(serde_json::to_value(self).unwrap_or_default())
     }
 }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::intent::Intent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
-use crate::live::{LiveSession, read_json};
+use crate::live::LiveSession;
 use crate::process::{Processes, Sink};
 
 /// The runtime's side of one call.
@@ -91,10 +91,7 @@ impl ToolHost for Host {
             let known = self.live.state().await.view.evaluation(evaluation).cloned();
             let mut turns: Vec<_> = known.into_iter().flat_map(|known| known.finished_turns).collect();
             for turn in &mut turns {
-                let Some(large) = turn.data_object else { continue };
-                let data = read_json(large, self.live.object(large.object).await?)?;
-                let turn = Arc::make_mut(turn);
-                (turn.data, turn.data_object) = (data, None);
+                self.live.fetch_large(turn).await?;
             }
             Ok(turns)
         })

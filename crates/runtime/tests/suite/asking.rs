@@ -152,7 +152,7 @@ async fn what_is_shown_is_what_the_agent_renders_and_departures_are_recorded() {
         }
     }
     assert_eq!(notes.len(), 1);
-    assert_eq!(notes[0].data["departures"], json!(["a hat is left out"]));
+    assert_eq!(notes[0].data.inline().unwrap()["departures"], json!(["a hat is left out"]));
 }
 
 #[tokio::test]

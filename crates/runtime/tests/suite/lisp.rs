@@ -173,10 +173,11 @@ async fn a_program_that_fails_keeps_nothing_but_its_calls() {
     assert_eq!(ran.load(Ordering::SeqCst), 3);
     let state = driver.session().state().await;
     let turns = &state.view.evaluation(answered.evaluation).unwrap().finished_turns;
-    let told: Vec<_> = turns.iter().map(|turn| turn.data["success"].as_bool().unwrap()).collect();
+    let told: Vec<_> =
+        turns.iter().map(|turn| turn.data.inline().unwrap()["success"].as_bool().unwrap()).collect();
     assert_eq!(told, [false, true, false, true]);
-    assert!(turns[0].data["error"]["message"].as_str().unwrap().contains("thirteen"));
-    assert_eq!(turns[0].data["tool_calls"].as_array().unwrap().len(), 2);
+    assert!(turns[0].data.inline().unwrap()["error"]["message"].as_str().unwrap().contains("thirteen"));
+    assert_eq!(turns[0].data.inline().unwrap()["tool_calls"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -353,7 +354,7 @@ async fn what_is_not_shown_is_recorded_and_limits_of_calls_change_nothing_about_
     let mut notes = Vec::new();
     for record in runtime.records(driver.session().id()).await.unwrap() {
         if let RecordBody::Note(note) = record.body {
-            notes.push(note.data["departures"].clone());
+            notes.push(note.data.inline().unwrap()["departures"].clone());
         }
     }
     assert_eq!(notes, [json!(["not shown: 25 prints"])]);

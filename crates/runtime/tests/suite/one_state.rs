@@ -129,13 +129,7 @@ impl Walk {
                 "something is said"
             }
             1 => {
-                let note = backstitch_core::journal::Note {
-                    topic: "test".to_owned(),
-                    text: "a note".to_owned(),
-                    data: json!(null),
-                    data_object: None,
-                    extra: Default::default(),
-                };
+                let note = backstitch_core::journal::Note::new("test".to_owned(), "a note".to_owned());
                 self.harness.live.record(vec![note.into()]).await.unwrap();
                 "a record that changes no slice"
             }

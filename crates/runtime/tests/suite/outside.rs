@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::journal::{CallStarted, Decision, Effect, PauseReason};
-use backstitch_core::message::{Arguments, PolicyName};
+use backstitch_core::message::{Arguments, Large, PolicyName};
 use backstitch_core::ports::Answer;
 use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
 use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, Runtime, SessionOptions, Tools};
@@ -215,7 +215,7 @@ async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
     let state = driver.session().state().await;
     let evaluation = state.view.latest_evaluation().unwrap().evaluation_id;
     let started = CallStarted {
-        arguments: json!({"text": large.clone()}).as_object().cloned(),
+        arguments: json!({"text": large.clone()}).as_object().cloned().map(Large::Inline),
         ..started(session, evaluation, call)
     };
     drop(state);

@@ -37,7 +37,7 @@ async fn number(live: &LiveSession) -> u64 {
 
 /// What the journal says that the counter is.
 async fn recorded(live: &LiveSession) -> Value {
-    live.state().await.view.resource(Counter::NAME).unwrap().state.clone()
+    live.state().await.view.resource(Counter::NAME).unwrap().state.inline().unwrap().clone()
 }
 
 async fn harness(tools: impl IntoIterator<Item = Tool>, counter: Counter) -> Harness {
@@ -171,7 +171,7 @@ async fn states_are_recorded_with_the_session_and_with_calls_that_change_them() 
     let changes = || async {
         let records = harness.records().await;
         let changed = records.iter().filter_map(|record| match &record.body {
-            RecordBody::ResourceChanged(changed) => Some(changed.state.clone()),
+            RecordBody::ResourceChanged(changed) => Some(changed.state.inline().unwrap().clone()),
             _ => None,
         });
         changed.collect::<Vec<_>>()
@@ -353,7 +353,7 @@ async fn a_large_state_is_an_object_and_comes_back() {
     let large = "x".repeat(100_000);
     harness.run("note", json!({"text": large})).await;
     let changed = harness.live.state().await.view.resource("notes").unwrap().clone();
-    assert!(changed.state_object.is_some() && changed.state.is_null());
+    assert!(changed.state.object().is_some());
     let live = reopened(&harness, notes()).await;
     assert_eq!(noted(&live).await, [large]);
 }

@@ -435,5 +435,5 @@ async fn arguments_that_a_person_edited_are_part_of_the_intent() {
     let state = harness.live.state().await;
     let arguments = |call| state.view.call(call).unwrap().intent.as_ref().unwrap().record.arguments.clone();
     assert_eq!(arguments(plain), None, "they stand in the message");
-    assert_eq!(arguments(edited).unwrap()["text"], "seam");
+    assert_eq!(arguments(edited).unwrap().inline().unwrap()["text"], "seam");
 }

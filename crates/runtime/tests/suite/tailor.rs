@@ -93,7 +93,6 @@ pub(crate) fn started(session: SessionId, evaluation_id: EvaluationId, call: Cal
         evaluation_id,
         name: "keep".into(),
         arguments: None,
-        arguments_object: None,
         effect: Effect::Workspace,
         idempotency_key: IdempotencyKey::new(session, call),
         attempt: 1,

@@ -7,7 +7,7 @@ use backstitch_core::journal::{
     PauseReason, ProcessStarted, ResourceChanged, StepFinished, WorkspaceRoot,
 };
 use backstitch_core::message::{
-    MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, OptionResultBuilder, Retry,
+    Large, MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, OptionResultBuilder, Retry,
 };
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::session::StoredOp;
@@ -76,8 +76,7 @@ impl Generator {
             call_id: payload.invocation_id,
             evaluation_id,
             name: payload.option_name.clone(),
-            arguments: edited.then(|| json!({ "path": "src/edited.rs" })).and_then(object),
-            arguments_object: None,
+            arguments: edited.then(|| json!({ "path": "src/edited.rs" })).and_then(object).map(Large::Inline),
             effect,
             idempotency_key: IdempotencyKey::new(self.session, payload.invocation_id),
             attempt,

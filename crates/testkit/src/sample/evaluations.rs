@@ -214,7 +214,7 @@ impl Generator {
         };
         let failure = || EvaluationFailure::new("deadline_exceeded", "too late");
         self.push(EvaluationFinished {
-            output: (outcome == Outcome::Completed).then(|| json!({ "answer": answer })),
+            output: (outcome == Outcome::Completed).then(|| json!({ "answer": answer }).into()),
             error: (outcome == Outcome::Failed).then(failure),
             ..EvaluationFinished::new(running.id, outcome)
         });

@@ -219,8 +219,7 @@ impl Generator {
                 self.push(ProgramStarted {
                     evaluation_id,
                     turn,
-                    source: Some(source),
-                    source_object: None,
+                    source: Some(source.into()),
                     now,
                     seed: turn,
                     memory: None,
@@ -233,8 +232,7 @@ impl Generator {
                     turn,
                     path: "0".to_owned(),
                     task: "1".to_owned(),
-                    value: json!({ "version": 1, "nodes": [], "root": turn }),
-                    value_object: None,
+                    value: json!({ "version": 1, "nodes": [], "root": turn }).into(),
                     extra: Extra::default(),
                 });
                 self.push(TurnFinished::new(evaluation_id, turn, data));

@@ -291,7 +291,6 @@ fn sidecar(amounts: Amounts) -> ProviderSidecar {
         model: "sample-1".into(),
         endpoint: Some("chat".into()),
         payload: Some(r#"{ "signature" : "as it came" }"#.into()),
-        payload_object: None,
         payload_redacted: false,
         finish_reason: Some("tool_calls".into()),
         finish: None,
@@ -324,8 +323,7 @@ fn call_started(
         call_id,
         evaluation_id,
         name: "read".into(),
-        arguments: Some(fields(json!({ "path": "b.txt" }))),
-        arguments_object: None,
+        arguments: Some(fields(json!({ "path": "b.txt" })).into()),
         effect: Effect::Workspace,
         idempotency_key: IdempotencyKey::new(session, call_id),
         attempt: 1,
@@ -342,7 +340,6 @@ fn program_started(evaluation_id: EvaluationId, now: Timestamp) -> ProgramStarte
         evaluation_id,
         turn: 1,
         source: Some("(task \"seam\" (+ 1 1))".into()),
-        source_object: None,
         now,
         seed: 7,
         memory: None,
@@ -358,23 +355,21 @@ fn task_finished(evaluation_id: EvaluationId) -> TaskFinished {
         turn: 1,
         path: "0".into(),
         task: "\"seam\"".into(),
-        value: json!({ "version": 1, "nodes": [], "root": 2 }),
-        value_object: None,
+        value: json!({ "version": 1, "nodes": [], "root": 2 }).into(),
         extra: unknown(),
     }
 }
 
 fn turn_finished(evaluation_id: EvaluationId, extra: &Extra) -> TurnFinished {
     let data = json!({ "program": "(+ 1 1)", "result": 2 });
-    TurnFinished { evaluation_id, turn: 1, data, data_object: None, extra: extra.clone() }
+    TurnFinished { extra: extra.clone(), ..TurnFinished::new(evaluation_id, 1, data) }
 }
 
 fn finished(evaluation_id: EvaluationId, extra: &Extra) -> EvaluationFinished {
     EvaluationFinished {
         evaluation_id,
         outcome: Outcome::Failed,
-        output: Some(json!({ "partial": true })),
-        output_object: None,
+        output: Some(json!({ "partial": true }).into()),
         error: Some(EvaluationFailure {
             kind: "deadline_exceeded".into(),
             message: "too late".into(),
@@ -385,8 +380,8 @@ fn finished(evaluation_id: EvaluationId, extra: &Extra) -> EvaluationFinished {
 }
 
 fn noted(extra: &Extra) -> Note {
-    let (topic, text) = ("sample".into(), "worth keeping".into());
-    Note { topic, text, data: json!([1, 2.5, null]), data_object: None, extra: extra.clone() }
+    let note = Note::new("sample", "worth keeping").with_data(json!([1, 2.5, null]));
+    Note { extra: extra.clone(), ..note }
 }
 
 /// Fields that no version knows.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstitch_core::id::{CallId, MessageId};
-use backstitch_core::journal::{Record, RecordBody};
+use backstitch_core::journal::{LargeRecord, Record, RecordBody};
 use backstitch_core::message::Content;
 use backstitch_core::session::{Slice, StoredOp};
 use backstitch_core::view::JournalView;
@@ -48,7 +48,7 @@ fn what_may_happen_does() {
             },
             RecordBody::CallStarted(call) if call.attempt > 1 => "attempt again",
             RecordBody::CallStarted(call) if call.reservation.is_some() => "reservation",
-            RecordBody::EvaluationFinished(finished) if finished.output_object.is_some() => "large output",
+            RecordBody::EvaluationFinished(finished) if finished.large_object().is_some() => "large output",
             RecordBody::EvaluationFinished(_) => "end",
             RecordBody::Rewound(_) => "rewind",
             RecordBody::Paused(_) => "pause",

@@ -22,7 +22,6 @@ impl Writer {
             evaluation_id: evaluation,
             name: "search".into(),
             arguments: None,
-            arguments_object: None,
             effect: Effect::Workspace,
             idempotency_key: IdempotencyKey::new(session, id),
             attempt,
@@ -128,8 +127,7 @@ impl Writer {
     }
 
     pub(crate) fn note(&mut self, text: &str) -> Position {
-        let (data, data_object, extra) = (Value::Null, None, Extra::default());
-        self.push(Note { topic: "test".into(), text: text.into(), data, data_object, extra })
+        self.push(Note::new("test", text))
     }
 
     pub(crate) fn rewind(&mut self, to: Position) -> Position {

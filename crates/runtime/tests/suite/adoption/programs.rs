@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use backstitch_core::journal::Effect;
+use backstitch_core::journal::{Effect, LargeRecord};
 use backstitch_core::session::Snapshot;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_core::view::ConversationState;
@@ -88,7 +88,7 @@ async fn programs_continue_elsewhere_where_they_were_stopped() {
         };
         let before = known(&stopped.session().state().await.view);
         assert_eq!((before.0.len(), before.1.len(), before.2.len()), (2, 1, 1), "{what}");
-        let large = [before.0[0].source_object, before.1[0].value_object, before.2[0].data_object];
+        let large = [before.0[0].large_object(), before.1[0].large_object(), before.2[0].large_object()];
         assert!(large.iter().all(Option::is_some), "{what}: {large:?}");
 
         let driver = adopted(&stopped, agent(), as_conversation).await;

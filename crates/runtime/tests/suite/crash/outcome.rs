@@ -72,7 +72,10 @@ impl Outcome {
                 format!("{} {:?}", answered.text, answered.output)
             },
             state: format!("{state:?}"),
-            resources: view.resources().map(|one| format!("{} {}", one.name, one.state)).collect(),
+            resources: view
+                .resources()
+                .map(|one| format!("{} {}", one.name, one.state.inline().unwrap()))
+                .collect(),
             root: format!("{root:?}"),
             files: if stage.place == Place::Host { files(stage) } else { BTreeMap::new() },
             transcript: said(&transcript, &calls),
@@ -193,7 +196,7 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
             )),
             RecordBody::MessageAppended(message) => Some(line(message, calls)),
             RecordBody::TurnFinished(turn) => {
-                let mut data = turn.data.clone();
+                let mut data = turn.data.inline().unwrap().clone();
                 for call in data["tool_calls"].as_array_mut().into_iter().flatten() {
                     // Ids come from what a process was opened with.
                     call["call_id"] = serde_json::Value::Null;
@@ -211,7 +214,7 @@ fn essence(records: &[Record], calls: &HashMap<CallId, usize>) -> Vec<String> {
             }
             RecordBody::SliceChanged(change) => Some(format!("changes {} {:?}", change.slice, change.op)),
             RecordBody::ResourceChanged(changed) => {
-                Some(format!("resource {} {}", changed.name, changed.state))
+                Some(format!("resource {} {}", changed.name, changed.state.inline().unwrap()))
             }
             other => Some(other.kind().to_owned()),
         });

@@ -46,7 +46,7 @@ async fn number(driver: &Driver) -> u64 {
 }
 
 async fn recorded(runtime: &Runtime, session: backstitch_core::id::SessionId) -> Value {
-    runtime.view(session).await.unwrap().resource(Counter::NAME).unwrap().state.clone()
+    runtime.view(session).await.unwrap().resource(Counter::NAME).unwrap().state.inline().unwrap().clone()
 }
 
 #[tokio::test]

@@ -103,7 +103,6 @@ impl<'a> Agent<'a> {
             evaluation_id: self.ids.next(),
             name: "edit".into(),
             arguments: None,
-            arguments_object: None,
             effect: Effect::Workspace,
             idempotency_key: IdempotencyKey::new(self.session(), call_id),
             attempt: 1,

@@ -1,0 +1,83 @@
+//! Records with one field that may be too large for them.
+//!
+//! Which field of a record that is, is said here once. Whoever stores, fetches or lists objects does so through [`LargeRecord`].
+
+use std::sync::Arc;
+
+use super::{CallStarted, EvaluationFinished, ProgramStarted, ResourceChanged, TaskFinished, TurnFinished};
+use crate::message::MessageError;
+use crate::message::large::{Large, LargeField, Source};
+use crate::object::{Object, ObjectRef};
+
+/// A record with one field that may be too large for it.
+pub trait LargeRecord: Send + Sync {
+    /// The object that holds the field, if one does.
+    fn large_object(&self) -> Option<ObjectRef>;
+
+    /// Moves the field out into an object, if it is too large.
+    fn spill(&mut self, objects: &mut Vec<Object>);
+
+    /// Puts the field back from its object.
+    fn hydrate(&mut self, object: &Object) -> Result<(), MessageError>;
+}
+
+/// Names the field of each record.
+macro_rules! large_records {
+    ($($record:ident.$field:ident),* $(,)?) => {$(
+        impl $crate::payload::LargeRecord for std::sync::Arc<$record> {
+            fn large_object(&self) -> Option<$crate::object::ObjectRef> {
+                $crate::payload::large::object(&self.$field)
+            }
+
+            fn spill(&mut self, objects: &mut Vec<$crate::object::Object>) {
+                $crate::payload::large::spill(self, |record| &record.$field, |record| &mut record.$field, objects);
+            }
+
+            fn hydrate(
+                &mut self,
+                object: &$crate::object::Object,
+            ) -> Result<(), $crate::message::MessageError> {
+                let field = &mut std::sync::Arc::make_mut(self).$field;
+                $crate::payload::large::hydrate(stringify!($field), field, object)
+            }
+        }
+    )*};
+}
+pub(crate) use large_records;
+
+large_records!(
+    CallStarted.arguments,
+    EvaluationFinished.output,
+    ProgramStarted.source,
+    ResourceChanged.state,
+    TaskFinished.value,
+    TurnFinished.data,
+);
+
+pub(crate) fn object(field: &impl LargeField) -> Option<ObjectRef> {
+    field.large().and_then(Large::object)
+}
+
+/// A shared record is copied only if its field has to be moved.
+pub(crate) fn spill<T: Clone, F: LargeField>(
+    record: &mut Arc<T>,
+    field: impl FnOnce(&T) -> &F,
+    field_mut: impl FnOnce(&mut T) -> &mut F,
+    objects: &mut Vec<Object>,
+) {
+    if let Some(object) = field(record).large().and_then(Large::oversized)
+        && let Some(large) = field_mut(Arc::make_mut(record)).large_mut()
+    {
+        *large = Large::Object(object.to_ref());
+        objects.push(object);
+    }
+}
+
+pub(crate) fn hydrate(
+    name: &'static str,
+    field: &mut impl LargeField,
+    object: &Object,
+) -> Result<(), MessageError> {
+    let mut fetch = |_| Some(object.bytes().clone());
+    field.large_mut().map_or(Ok(()), |large| large.hydrate(name, &mut Source(&mut fetch)))
+}
