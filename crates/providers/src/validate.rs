@@ -16,9 +16,6 @@ use crate::provider::Provider;
 pub use crate::rules::Rule;
 use crate::rules::{Form, problems};
 
-/// When the tables were last compared with what providers document.
-pub const RULES_AS_OF: &str = "2026-11";
-
 /// A rule that a request breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
