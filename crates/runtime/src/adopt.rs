@@ -10,9 +10,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, InnerMessage, Origin, Position, Provenance, Record, RecordBody, SessionCreated,
+    Batch, InnerMessage, Position, Provenance, Record, RecordBody, SessionCreated,
 };
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::StoreError;
@@ -135,15 +134,10 @@ impl Runtime {
             None => entropy::fresh_ids(self.clock().clone())?.next(),
         };
         Ok(SessionCreated {
-            session_id,
-            created_at: self.clock().now(),
-            origin: Origin::Root,
-            seed,
             agent: agent.definition.clone(),
             state,
-            adopted: None,
             tags: options.tags.clone(),
-            extra: Extra::default(),
+            ..SessionCreated::new(session_id, self.clock().now(), seed)
         })
     }
 
@@ -195,12 +189,7 @@ impl Runtime {
 /// The view of a session that starts like this, as another process would read it.
 fn folded(created: &SessionCreated) -> Result<JournalView, SnapshotRestoreError> {
     let not_recordable = |error: BoxError| SnapshotRestoreError::NotRecordable(error);
-    let record = Record {
-        position: Position::START,
-        at: created.created_at,
-        body: created.clone().into(),
-        extra: Extra::default(),
-    };
+    let record = Record::new(Position::START, created.created_at, created.clone());
     let text = record.encode().map_err(|error| not_recordable(error.into()))?;
     let record = Record::decode(Position::START, &text).map_err(|error| not_recordable(error.into()))?;
     JournalView::fold(&[record]).map_err(|FoldError { problem, .. }| match problem {

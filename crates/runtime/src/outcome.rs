@@ -80,11 +80,7 @@ impl Ended {
                 Self::Completed(Answered { evaluation: id, text, output })
             }
             Outcome::Failed => {
-                let unknown = || EvaluationFailure {
-                    kind: "unknown".to_owned(),
-                    message: "the evaluation failed".to_owned(),
-                    extra: Default::default(),
-                };
+                let unknown = || EvaluationFailure::new("unknown", "the evaluation failed");
                 Self::Failed { evaluation: id, failure: finished.error.clone().unwrap_or_else(unknown) }
             }
             Outcome::Cancelled => Self::Cancelled { evaluation: id },

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_core::execution::Resources;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
     Decision, InboxId, InboxItem, InboxKind, Origin, Outcome, Position, Record, RecordBody, Resolved,
@@ -287,7 +286,7 @@ impl Runtime {
         decision: Decision,
         by: Option<String>,
     ) -> Result<InboxId, RuntimeError> {
-        let resolved = Resolved { call_id: call, decision, by, extra: Extra::default() };
+        let resolved = Resolved::new(decision).of_call(call).by(by);
         let data =
             serde_json::to_value(&resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
         self.put(session, InboxItem { kind: InboxKind::Resolution, at: self.clock.now(), data }).await

@@ -3,7 +3,6 @@
 use super::Position;
 use super::inbox::InboxId;
 use super::record::{Record, RecordBody};
-use crate::extra::Extra;
 use crate::object::Object;
 use crate::time::Timestamp;
 
@@ -104,10 +103,5 @@ fn numbered(
     start: Position,
     at: Timestamp,
 ) -> impl Iterator<Item = Record> {
-    bodies.into_iter().enumerate().map(move |(index, body)| Record {
-        position: start.after(index),
-        at,
-        body,
-        extra: Extra::default(),
-    })
+    bodies.into_iter().enumerate().map(move |(index, body)| Record::new(start.after(index), at, body))
 }

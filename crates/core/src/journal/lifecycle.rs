@@ -121,6 +121,18 @@ impl Paused {
     pub fn new(reason: PauseReason) -> Self {
         Self { reason, call_id: None, detail: None, offer: None, session: None, extra: Extra::default() }
     }
+
+    /// The pause with more about it, for a person.
+    #[must_use]
+    pub fn with_detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+
+    /// The pause as one of this call.
+    #[must_use]
+    pub fn of_call(self, call: CallId) -> Self {
+        Self { call_id: Some(call), ..self }
+    }
 }
 
 /// What a paused session waits for.
@@ -163,6 +175,18 @@ impl Resolved {
     /// Creates the decision about a pause of the whole session.
     pub fn new(decision: Decision) -> Self {
         Self { call_id: None, decision, by: None, extra: Extra::default() }
+    }
+
+    /// The decision as one about this call, if it is about one.
+    #[must_use]
+    pub fn of_call(self, call: impl Into<Option<CallId>>) -> Self {
+        Self { call_id: call.into(), ..self }
+    }
+
+    /// The decision as one that this person or process made, if that is known.
+    #[must_use]
+    pub fn by(self, by: impl Into<Option<String>>) -> Self {
+        Self { by: by.into(), ..self }
     }
 }
 

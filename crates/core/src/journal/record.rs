@@ -33,6 +33,13 @@ pub struct Record {
     pub extra: Extra,
 }
 
+impl Record {
+    /// Creates a record without unknown fields.
+    pub fn new(position: Position, at: Timestamp, body: impl Into<RecordBody>) -> Self {
+        Self { position, at, body: body.into(), extra: Extra::default() }
+    }
+}
+
 /// Declares the kinds of records: the enum, their names, and a conversion from each.
 macro_rules! record_kinds {
     ($($(#[$doc:meta])* $variant:ident($payload:ty) = $name:literal, version $version:literal;)*) => {

@@ -124,6 +124,13 @@ pub struct StepFinished {
     pub extra: Extra,
 }
 
+impl StepFinished {
+    /// Creates the end of a sub-step.
+    pub fn new(call_id: CallId, name: impl Into<String>, value: Value) -> Self {
+        Self { call_id, name: name.into(), value, extra: Extra::default() }
+    }
+}
+
 /// A process that a call starts. It is recorded before the program does anything, so that whoever takes over after a crash can
 /// end what is left of it. A number alone would not do: numbers are given out again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -95,6 +95,21 @@ pub struct EvaluationResumed {
     pub extra: Extra,
 }
 
+impl EvaluationResumed {
+    /// Creates the resumption of an evaluation with what it had before.
+    pub fn new(evaluation_id: EvaluationId) -> Self {
+        Self {
+            evaluation_id,
+            owner: None,
+            budget: None,
+            deadline_millis: None,
+            fingerprint: None,
+            decider: None,
+            extra: Extra::default(),
+        }
+    }
+}
+
 /// An evaluation has ended. Its answer's text is its last message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationFinished {

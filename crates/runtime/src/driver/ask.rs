@@ -257,7 +257,7 @@ impl Asker {
                 if reservation.is_some() || usage != Amounts::ZERO {
                     let reservation = reservation.map(|reservation| reservation.id);
                     let amounts = usage.plus(Amounts::ONE_TURN);
-                    commit.push(BudgetCharged { reservation, amounts, extra: Extra::default() });
+                    commit.push(BudgetCharged::new(reservation, amounts));
                 }
                 Ok(said)
             })

@@ -4,7 +4,6 @@
 //! call's tool. That it is about to is recorded before: a hook is called at most once, whatever dies meanwhile. What came of it is
 //! recorded beside the call, and noted for people.
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{Decision, Effect, IdempotencyKey, Note, RecordBody, StepFinished};
 use backstitch_core::tool::Compensate;
@@ -79,5 +78,5 @@ impl Calls {
 }
 
 fn step(call_id: CallId, name: &str, value: Value) -> RecordBody {
-    StepFinished { call_id, name: name.to_owned(), value, extra: Extra::default() }.into()
+    StepFinished::new(call_id, name, value).into()
 }

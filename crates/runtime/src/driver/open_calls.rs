@@ -4,7 +4,6 @@
 //! says what became of it, or the session that works for it goes on.
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Decision, Effect, Files, PauseReason, Paused};
 use backstitch_core::tool::Reconciled;
@@ -118,14 +117,8 @@ impl Calls {
                 }
             }
         }
-        let paused = Paused {
-            reason: PauseReason::EffectUnknown,
-            call_id: Some(call.call_id),
-            detail: Some(call.name.clone()),
-            offer: None,
-            session: None,
-            extra: Extra::default(),
-        };
+        let paused =
+            Paused::new(PauseReason::EffectUnknown).of_call(call.call_id).with_detail(call.name.clone());
         self.live.record(vec![paused.into()]).await?;
         Ok(false)
     }
@@ -154,17 +147,9 @@ impl Calls {
             (Some(known), _) if known.root == found.root => Ok(true),
             (Some(_), Drift::Restore) => self.live.undo_drift().await.map(|()| true),
             (Some(_), Drift::Ask) => {
-                let paused = Paused {
-                    reason: PauseReason::Asked,
-                    call_id: None,
-                    detail: Some(
-                        "files changed while the machine was restarted: say whether to keep them or to put them back"
-                            .to_owned(),
-                    ),
-                    offer: None,
-                    session: None,
-                    extra: Extra::default(),
-                };
+                let paused = Paused::new(PauseReason::Asked).with_detail(
+                    "files changed while the machine was restarted: say whether to keep them or to put them back",
+                );
                 self.live.record(vec![paused.into()]).await.map(|()| false)
             }
             (Some(_), Drift::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),

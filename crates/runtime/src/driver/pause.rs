@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxId, PauseReason, Paused};
 use backstitch_core::machine::final_text;
@@ -42,14 +41,7 @@ impl Pauses {
         detail: String,
         taken: Vec<InboxId>,
     ) -> Result<Ended, RuntimeError> {
-        let paused = Paused {
-            reason,
-            call_id: None,
-            detail: Some(detail.clone()),
-            offer: None,
-            session: None,
-            extra: Extra::default(),
-        };
+        let paused = Paused::new(reason).with_detail(detail.clone());
         self.live
             .commit(|commit| {
                 commit.push(paused).take(taken);

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Decision, EvaluationResumed, Outcome, PauseReason, Paused, Resolved};
 use backstitch_core::machine::TurnState;
@@ -62,13 +61,12 @@ impl Driver {
         }
         self.take_up(evaluation).await?;
         let resumed = EvaluationResumed {
-            evaluation_id: evaluation,
             owner: Some(self.live.lease().owner.to_string()),
             budget: options.budget,
             deadline_millis: options.deadline.map(millis),
             fingerprint: self.agent.fingerprint().ok(),
             decider: self.other_decider(evaluation).await,
-            extra: Extra::default(),
+            ..EvaluationResumed::new(evaluation)
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
         let ended = self.recover_and_drive(evaluation, options, drift).await;
@@ -170,17 +168,14 @@ impl Driver {
             if !goes_on {
                 return Ok(Some(self.pauses.paused_by(evaluation, &pause).await));
             }
-            let resolved = Resolved {
-                call_id: pause.call_id,
-                decision: match pause.reason {
-                    PauseReason::Approval if pause.session.is_none() => {
-                        Decision::Deny { reason: Some("its evaluation was cancelled".to_owned()) }
-                    }
-                    _ => Decision::Continue,
-                },
-                by: Some(self.live.lease().owner.to_string()),
-                extra: Extra::default(),
+            let decision = match pause.reason {
+                PauseReason::Approval if pause.session.is_none() => {
+                    Decision::Deny { reason: Some("its evaluation was cancelled".to_owned()) }
+                }
+                _ => Decision::Continue,
             };
+            let owner = self.live.lease().owner.to_string();
+            let resolved = Resolved::new(decision).of_call(pause.call_id).by(owner);
             self.live.record_when(vec![resolved.into()], Durable::WithNext).await?;
         }
         Ok(None)
@@ -221,12 +216,7 @@ impl Driver {
         if self.asker.cut_off(evaluation).await?.is_none() {
             return Ok(());
         }
-        let resolved = Resolved {
-            call_id: None,
-            decision: Decision::Accept,
-            by: Some(self.live.lease().owner.to_string()),
-            extra: Extra::default(),
-        };
+        let resolved = Resolved::new(Decision::Accept).by(self.live.lease().owner.to_string());
         self.live.record_when(vec![resolved.into()], Durable::WithNext).await
     }
 

@@ -1,6 +1,5 @@
 //! How an evaluation starts: what it starts with is recorded, and then what is said at its beginning.
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{EvaluationId, IdStream};
 use backstitch_core::journal::{EvaluationStarted, InboxId};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
@@ -94,17 +93,13 @@ impl Driver {
     ) -> EvaluationStarted {
         let agent = &self.agent;
         EvaluationStarted {
-            evaluation_id: evaluation,
-            prompt_ns: agent.ns.clone(),
-            prompt_key: agent.key.clone(),
             fingerprint: agent.fingerprint().ok(),
             tools: agent.contracts().ok(),
             parent_evaluation: parent,
-            follows: None,
             budget: agent.limits(),
             deadline_millis: agent.deadline.map(millis),
             decider: Some(agent.policy.name().clone()),
-            extra: Extra::default(),
+            ..EvaluationStarted::new(evaluation, agent.ns.clone(), agent.key.clone())
         }
     }
 

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Effect, Origin, PauseReason, Paused, Point, Position, Record, RecordBody};
 use backstitch_core::ports::Store;
@@ -53,14 +52,8 @@ pub(crate) async fn pauses_of(
 }
 
 fn pause(call: CallId, known: &Happened) -> RecordBody {
-    RecordBody::from(Paused {
-        reason: PauseReason::EffectUnknown,
-        call_id: Some(call),
-        detail: Some(known.name.clone()),
-        offer: known.result,
-        session: None,
-        extra: Extra::default(),
-    })
+    let paused = Paused::new(PauseReason::EffectUnknown).of_call(call).with_detail(known.name.clone());
+    Paused { offer: known.result, ..paused }.into()
 }
 
 /// The calls with an effect outside that were ever started, in this session and in those that it is a fork of.

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{IdStream, SessionId};
 use backstitch_core::journal::{Batch, Origin, SessionCreated};
 use backstitch_core::rng::Seed;
@@ -52,15 +51,10 @@ impl LiveSession {
         let pauses = pauses_for(&*store, &prefix, place.session).await?;
         let id: SessionId = ids.next();
         let created = SessionCreated {
-            session_id: id,
-            created_at: surroundings.clock.now(),
             origin: Origin::Fork { session: place.session, position: place.cut },
-            seed: fork.seed,
             agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
-            state: Vec::new(),
-            adopted: None,
             tags: view.created().tags.clone(),
-            extra: Extra::default(),
+            ..SessionCreated::new(id, surroundings.clock.now(), fork.seed)
         };
         crash_point!("fork.before");
         let first = |at| {

@@ -1,7 +1,6 @@
 //! Deciding what a paused session waits for.
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
     CallFinished, CallOutcome, Decision, Effect, Files, InnerMessage, PauseReason, Resolved, WorkspaceRoot,
@@ -52,7 +51,7 @@ impl LiveSession {
             Decision::Continue if reason.is_none() => return refused("it does not wait for anything"),
             _ => {}
         }
-        let resolved = Resolved { call_id: call, decision: decision.clone(), by, extra: Extra::default() };
+        let resolved = Resolved::new(decision.clone()).of_call(call).by(by);
         crash_point!("resolve.before");
         self.end_survivors().await?;
         match decision {
@@ -116,8 +115,7 @@ impl LiveSession {
         }
         let was_poisoned = self.check_sound().is_err();
         self.set_status(LiveStatus::Sound);
-        let resolved = Resolved { call_id: None, decision, by, extra: Extra::default() };
-        self.record(vec![resolved.into()]).await?;
+        self.record(vec![Resolved::new(decision).by(by).into()]).await?;
         match was_poisoned {
             // Resources that could not be restored then may let themselves be now.
             true => self.restore_resources().await,
@@ -138,8 +136,7 @@ impl LiveSession {
         );
         let message = self.failure(call, "interrupted", told.clone()).await?;
         let decision = Decision::Fail { reason: Some(told) };
-        let by = Some(self.lease().owner.to_string());
-        let resolved = Resolved { call_id: Some(call.call_id), decision, by, extra: Extra::default() };
+        let resolved = Resolved::new(decision).of_call(call.call_id).by(self.lease().owner.to_string());
         self.end_call(call, resolved, message, (CallOutcome::Failed, None, None), Vec::new()).await
     }
 
@@ -193,15 +190,11 @@ impl LiveSession {
             commit.say(call.evaluation_id, turn, message)?;
             commit.push_all(spent).push_all(left);
             commit.push(CallFinished {
-                call_id: call.call_id,
-                outcome,
                 root: files.map(|files| files.root),
                 coverage: files.and_then(|files| files.coverage),
                 rescue,
-                left_out: Vec::new(),
-                elapsed_micros: 0,
                 summary: Some("a person said what became of it".to_owned()),
-                extra: Extra::default(),
+                ..CallFinished::new(call.call_id, outcome)
             });
             commit.add_objects(objects);
             Ok(())

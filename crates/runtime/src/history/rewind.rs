@@ -5,7 +5,6 @@
 //! puts them back. Nothing is deleted, so undoing a rewind is another rewind.
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
 use backstitch_core::ports::{Store, StoreError};
@@ -85,14 +84,7 @@ impl LiveSession {
         let view = self.state().await.view.clone();
         let place = locate(&**self.store(), &view, &PointSpec::Start).await?;
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
-        let rewound = Rewound {
-            to: place.cut,
-            root: None,
-            coverage: None,
-            rescue: None,
-            reason: Some(why.to_owned()),
-            extra: Extra::default(),
-        };
+        let rewound = Rewound { reason: Some(why.to_owned()), ..Rewound::new(place.cut) };
         self.go_back(&prefix, rewound, Vec::new(), Vec::new()).await?;
         self.owes_nothing();
         Ok(())
@@ -140,12 +132,11 @@ impl LiveSession {
         }
         crash_point!("rewind.before");
         let rewound = Rewound {
-            to: place.cut,
             root: files.map(|files| files.root),
             coverage: files.and_then(|files| files.coverage),
             rescue,
             reason,
-            extra: Extra::default(),
+            ..Rewound::new(place.cut)
         };
         let at = self.go_back(&prefix, rewound, more, objects).await?;
         crash_point!("rewind.recorded");

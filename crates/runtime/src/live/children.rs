@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use backstitch_core::budget::Amounts;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{
     BudgetCharged, InboxKind, Origin, PauseReason, Position, ProcessStarted, RecordBody,
@@ -73,8 +72,7 @@ pub(crate) async fn spent_for(
         Err(RuntimeError::SessionNotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let charged = BudgetCharged { reservation: None, amounts, extra: Extra::default() };
-    Ok((amounts != Amounts::ZERO).then_some(charged))
+    Ok((amounts != Amounts::ZERO).then(|| BudgetCharged::new(None, amounts)))
 }
 
 /// How many calls lie between a session and one that a person asked.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     Batch, InnerMessage, LargeRecord, PauseReason, Paused, Position, Record, RecordBody, Rewound,
@@ -247,14 +246,7 @@ impl LiveSession {
 
     /// Stops everything: the session cannot be trusted any more. That is recorded where it still can be.
     pub(crate) async fn poison(&self, reason: String) -> RuntimeError {
-        let paused = Paused {
-            reason: PauseReason::Poisoned,
-            call_id: None,
-            detail: Some(reason.clone()),
-            offer: None,
-            session: None,
-            extra: Extra::default(),
-        };
+        let paused = Paused::new(PauseReason::Poisoned).with_detail(reason.clone());
         // Also if whoever waits for the record is dropped.
         let poisoned = Poisoned(self);
         if let Err(error) = self.record(vec![paused.into()]).await {

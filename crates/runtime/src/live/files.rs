@@ -5,7 +5,6 @@
 
 use std::sync::atomic::Ordering;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
     Files, ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRoot,
 };
@@ -81,7 +80,7 @@ impl LiveSession {
     ) -> Result<Position, RuntimeError> {
         self.commit(|commit| {
             let Files { root, coverage } = files;
-            let observed = WorkspaceObserved { root, coverage, cause, extra: Extra::default() };
+            let observed = WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, cause) };
             commit.push(observed).add_objects(objects);
             Ok(commit.view().head())
         })

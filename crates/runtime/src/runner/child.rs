@@ -3,13 +3,11 @@
 //! To drive a session takes a driver, which runs its calls with a runner. So that the runner need not know who drives, it is given
 //! a way to make one for the session of a sub-agent ([`DriveChild`]).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Origin, PauseReason, SessionCreated};
 use backstitch_core::ports::{BoxFuture, Claim, StoreError};
@@ -76,15 +74,9 @@ impl Child {
             Err(RuntimeError::SessionNotFound { .. }) => {
                 let seed = parent.seed().await.rng_for(call).next_u64();
                 let created = SessionCreated {
-                    session_id: session,
-                    created_at: parent.clock().now(),
                     origin: Origin::Call { session: parent.id(), call },
-                    seed: Seed::new(seed),
                     agent: agent.definition.clone(),
-                    state: Vec::new(),
-                    adopted: None,
-                    tags: BTreeMap::new(),
-                    extra: Extra::default(),
+                    ..SessionCreated::new(session, parent.clock().now(), Seed::new(seed))
                 };
                 let surroundings = parent.lent(lent.workspace, lent.resources);
                 LiveSession::create(surroundings, created, |session| set_up.set_up(session)).await?

@@ -114,15 +114,13 @@ impl ToolRunner {
                 changed.push_to(commit.batch(), live.clock().now(), Some(view));
             }
             commit.push(CallFinished {
-                call_id: call.call_id,
-                outcome: ending.outcome,
                 root: ending.after.map(|files| files.root),
                 coverage: ending.after.or(ending.rescue.files).and_then(|files| files.coverage),
                 rescue: ending.rescue.files.map(|files| files.root),
                 left_out: ending.rescue.left_out,
                 elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
                 summary: Some(told),
-                extra: Extra::default(),
+                ..CallFinished::new(call.call_id, ending.outcome)
             });
             commit.durable(if ending.pause.is_some() { Durable::Now } else { call.durable() });
             commit.push_all(ending.pause.map(|(reason, detail)| paused(call, reason, detail)));
@@ -165,5 +163,5 @@ fn charge(started: &Started, elapsed: Duration) -> Option<BudgetCharged> {
         millis: millis.max(started.spent.millis),
         ..started.spent
     };
-    Some(BudgetCharged { reservation, amounts, extra: Extra::default() })
+    Some(BudgetCharged::new(reservation, amounts))
 }

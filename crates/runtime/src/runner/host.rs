@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use backstitch_core::budget::Limits;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{RecordBody, StepFinished, TurnFinished};
 use backstitch_core::object::{Object, ObjectId};
@@ -54,7 +53,7 @@ impl ToolHost for Host {
         Box::pin(async move {
             // A value that would not come back would make the step run twice.
             backstitch_core::storable::check(&value)?;
-            self.append(StepFinished { call_id: call, name, value, extra: Extra::default() }.into()).await
+            self.append(StepFinished::new(call, name, value).into()).await
         })
     }
 

@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::execution::CallResources;
-use backstitch_core::extra::Extra;
 use backstitch_core::journal::{Files, PauseReason, Paused};
 use backstitch_core::message::{Arguments, Retry};
 use backstitch_core::secrets::Secrets;
@@ -315,12 +314,5 @@ impl ToolRunner {
 }
 
 fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
-    Paused {
-        reason,
-        call_id: Some(call.call_id),
-        detail: Some(detail),
-        offer: None,
-        session: None,
-        extra: Extra::default(),
-    }
+    Paused::new(reason).of_call(call.call_id).with_detail(detail)
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
     CallFinished, CallOutcome, Effect, Files, InnerMessage, ObservationCause, PauseReason, RecordBody,
     WorkspaceObserved,
@@ -95,8 +94,7 @@ impl ToolRunner {
         let detail = format!("it was stopped; {} is made again when it goes on", started.tool.name());
         let paused = paused(&started.call, PauseReason::Asked, detail);
         let restored = started.before.filter(|_| !rescue.is_partial).map(|Files { root, coverage }| {
-            let cause = ObservationCause::Restored;
-            WorkspaceObserved { root, coverage, cause, extra: Extra::default() }
+            WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, ObservationCause::Restored) }
         });
         let bodies = restored.map(RecordBody::from).into_iter().chain([paused.into()]);
         // With the intent, if that is not recorded yet: it knows what was approved, and with which arguments.
@@ -220,15 +218,12 @@ impl ToolRunner {
         self.live
             .commit(|commit| {
                 commit.push(CallFinished {
-                    call_id: started.call.call_id,
-                    outcome: CallOutcome::Failed,
-                    root: None,
                     coverage: rescue.files.and_then(|files| files.coverage),
                     rescue: rescue.files.map(|files| files.root),
                     left_out: rescue.left_out,
                     elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
                     summary: Some(result::summary(&why)),
-                    extra: Extra::default(),
+                    ..CallFinished::new(started.call.call_id, CallOutcome::Failed)
                 });
                 commit.add_objects(rescue.objects);
                 Ok(())
