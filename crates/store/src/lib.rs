@@ -1,9 +1,9 @@
-//! Stores: where journals and objects are kept.
+//! Stores for journals and objects.
 //!
-//! Each module is a backend behind the one port, [`Store`](backstitch_core::ports::Store), and each passes the same
-//! conformance suite, which lies in `backstitch-testkit`. What the port promises (whole batches, one winner among writers, no
-//! write by a holder that was replaced) is said there once and holds for all of them; a backend's own documentation says
-//! only what is particular to it, above all how long what it keeps will last.
+//! Each module is a backend of one port, [`Store`](backstitch_core::ports::Store), and each passes the same
+//! conformance suite in `backstitch-testkit`. The port documents the guarantees that all backends share:
+//! atomic batches, one winner among concurrent writers, no write by a holder that was replaced. A backend
+//! documents only its own properties, above all how long its data lasts.
 
 mod memory;
 mod sqlite;

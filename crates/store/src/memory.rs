@@ -1,11 +1,11 @@
 //! A store in memory.
 //!
-//! What it keeps lasts as long as the value does: it is for tests, for sessions that nobody wants to resume, and as the
-//! plainest form of what a store has to do. Everything lies behind one lock, and each operation is one critical section
-//! that first checks and then writes, so no reader ever sees a part of a batch.
+//! Its data lasts as long as the value. It serves tests and sessions that are never resumed, and it is the
+//! plainest implementation of the port. One lock guards everything. Each operation is one critical section
+//! that checks first and writes afterwards, so no reader sees a part of a batch.
 //!
-//! Records are shared, never encoded. A read holds the lock only as long as it takes to share the records that it wants;
-//! they are copied out afterwards.
+//! Records are shared, never encoded. A read holds the lock only while it shares the records; it copies them
+//! after releasing the lock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -19,7 +19,7 @@ use backstitch_core::ports::{
 };
 use backstitch_core::session::BoxError;
 
-/// A store that lasts as long as the value does.
+/// An in-memory [`Store`]. Its data is dropped with the value.
 #[derive(Default)]
 pub struct MemoryStore {
     contents: Mutex<Contents>,
@@ -28,17 +28,17 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Contents {
     journals: HashMap<SessionId, Vec<Arc<Record>>>,
-    /// The sessions of `journals` in the order of their creation.
+    /// Sessions of `journals` in the order of creation.
     created: Vec<SessionId>,
     claims: HashMap<SessionId, Claims>,
     objects: HashMap<ObjectId, Object>,
-    /// What waits in the inboxes of all sessions, in the order in which it was sent.
+    /// Pending inbox items of all sessions, in the order of sending.
     inbox: BTreeMap<InboxId, (SessionId, InboxItem)>,
     sent: u64,
     snapshots: HashMap<SessionId, SavedSnapshot>,
 }
 
-/// The claims to one session. They outlive their release, so that no fence is given twice.
+/// Claims to one session. The number outlives a release, so no fence is issued twice.
 #[derive(Default)]
 struct Claims {
     latest: u64,
@@ -46,13 +46,13 @@ struct Claims {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The contents. Every operation checks all it has to before it writes anything, and nothing that it does while writing
-    /// can panic; so the contents are sound even if a thread died while it held the lock.
+    /// Locks the contents. A poisoned lock is ignored: every operation finishes its checks before it writes,
+    /// and no write can panic, so the contents are sound even if a thread died while it held the lock.
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,16 +111,17 @@ impl Contents {
         Ok(head_of(journal))
     }
 
-    /// Refuses who does not hold the session.
+    /// Fails with `Fenced` unless the fence belongs to the current holder.
     fn check_fence(&self, session: SessionId, fence: Fence) -> Result<(), StoreError> {
         let is_held = |claims: &Claims| claims.owner.is_some() && Fence(claims.latest) == fence;
-        match self.claims.get(&session).is_some_and(is_held) {
-            true => Ok(()),
-            false => Err(StoreError::Fenced { session, fence, owner: self.holder(session) }),
+        if self.claims.get(&session).is_some_and(is_held) {
+            Ok(())
+        } else {
+            Err(StoreError::Fenced { session, fence, owner: self.holder(session) })
         }
     }
 
-    /// Refuses a batch that takes what does not wait in the session's inbox, or takes it twice.
+    /// Fails if the batch takes an item that is not pending in the session's inbox, or takes one twice.
     fn check_taken(&self, session: SessionId, batch: &Batch) -> Result<(), StoreError> {
         let mut seen = HashSet::new();
         for item in batch.taken() {
@@ -162,7 +163,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Refuses a batch that refers to an object which is neither stored nor brought along.
+    /// Fails if the batch refers to an object that is neither stored nor part of the batch.
     fn check_objects(&self, batch: &Batch) -> Result<(), StoreError> {
         let brought: HashSet<ObjectId> = batch.objects().iter().map(Object::id).collect();
         for object in batch.bodies().iter().flat_map(RecordBody::object_refs) {

@@ -1,12 +1,14 @@
-//! Appending: all checks first, then all writes, in one transaction.
+//! Appends: all checks first, then all writes, in one transaction.
 //!
-//! What can be done before the transaction is: records are encoded and objects packed by whoever appends. Inside of it stand
-//! fence, position, objects and inbox, in this order; then objects are written, and records after them.
+//! The caller encodes records and compresses objects before the transaction begins. The transaction checks
+//! the fence, the position, objects and the inbox, in this order; then it writes objects, and records after
+//! them.
 //!
-//! A batch with more objects than a transaction should hold, such as the first capture of a large directory, has content of
-//! files written ahead, in transactions of its own. Until the records that need it follow, nothing names it, and a collection
-//! may take it away again; so the last transaction writes what is missing. Only plain content is written ahead and never what
-//! names other objects: whatever is stored is whole.
+//! A batch with more objects than a transaction should hold, such as the first capture of a large directory,
+//! has file content written ahead in transactions of its own. Nothing refers to that content until the
+//! records follow, and a garbage collection may delete it, so the last transaction writes missing objects
+//! again. Only plain content is written ahead, never objects that name others: every stored object is
+//! complete.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -24,55 +26,56 @@ use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::reach;
 use super::{gc, inbox};
 
-/// How many records a session may have: their places share a key with the session's number.
+/// Maximum number of records of a session. A record's key holds its position in the low 32 bits and the
+/// session's number above them.
 pub(super) const MOST_RECORDS: u64 = 1 << 32;
 
-/// The most bytes of a record. It is far below what SQLite holds, and above what the codec lets through.
+/// Maximum size of a record in bytes: far below SQLite's limit, and above the codec's.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// The key of the first record of a session.
+/// Key of a session's first record.
 pub(super) fn first_key(session: i64) -> i64 {
     session << 32
 }
 
-/// The key of the last record that a session could have.
+/// Largest key that a record of the session can have.
 pub(super) fn last_key(session: i64) -> i64 {
     first_key(session) | (MOST_RECORDS.cast_signed() - 1)
 }
 
-/// The key of a record.
+/// Key of a record, or `None` if the position exceeds [`MOST_RECORDS`].
 pub(super) fn key_of(session: i64, position: Position) -> Option<i64> {
     let position = u32::try_from(position.number()).ok()?;
     Some(first_key(session) | i64::from(position))
 }
 
-/// The place of the record with a key.
+/// Position that is encoded in a record's key.
 pub(super) fn position_of(key: i64) -> Position {
     Position::new((key & (MOST_RECORDS.cast_signed() - 1)).cast_unsigned())
 }
 
-/// A batch, ready to be written.
+/// A batch with its records encoded and its objects compressed.
 pub(super) struct PreparedBatch {
     session: SessionId,
-    /// The session's id as it is stored.
+    /// The session's id in its stored form.
     name: String,
     expected: Position,
     fence: Fence,
     texts: Vec<String>,
     objects: Vec<CompressedObject>,
-    /// The objects that are written ahead, as many together as a transaction holds. They stand before the others.
+    /// Ranges of objects to write ahead, one transaction each. These objects come first in `objects`.
     ahead: Vec<Range<usize>>,
-    /// Objects that records refer to and that the batch does not bring along.
+    /// Objects that records refer to and the batch does not contain.
     needed: Vec<ObjectId>,
-    /// Manifests of workspaces that records name.
+    /// Workspace manifests that records name.
     manifests: HashSet<ObjectId>,
     taken: Vec<InboxId>,
-    /// How often garbage had been collected when the session was claimed.
+    /// The garbage collection counter at the time of the claim.
     generation: Option<i64>,
 }
 
 impl PreparedBatch {
-    /// Prepares a batch. `generation` says how often garbage had been collected when the session was claimed.
+    /// Encodes a batch. `generation` is the garbage collection counter at the time of the claim.
     pub(super) fn new(
         packer: &Packer,
         session: SessionId,
@@ -85,9 +88,10 @@ impl PreparedBatch {
         let brought: HashSet<ObjectId> = batch.objects().iter().map(Object::id).collect();
         let mut needed: Vec<ObjectId> = batch.bodies().iter().flat_map(RecordBody::object_refs).collect();
         needed.retain(|id| !brought.contains(id));
-        let manifests = match brought.is_empty() {
-            true => HashSet::new(),
-            false => batch.bodies().iter().flat_map(reach::manifests_of).collect(),
+        let manifests = if brought.is_empty() {
+            HashSet::new()
+        } else {
+            batch.bodies().iter().flat_map(reach::manifests_of).collect()
         };
         let taken = batch.taken().to_vec();
         let (records, objects) = batch.into_records(expected);
@@ -122,23 +126,23 @@ impl PreparedBatch {
         })
     }
 
-    /// Has objects written ahead where the batch is larger than one transaction may be.
+    /// Plans to write objects ahead if the batch exceeds the limit of one transaction.
     pub(super) fn divided(mut self, limit: u64) -> Self {
         self.ahead = divide(&mut self.objects, &self.manifests, limit);
         self
     }
 
-    /// The parts that have to be written before the batch itself is.
+    /// Ranges of objects that must be written before the batch itself.
     pub(super) fn parts_ahead(&self) -> &[Range<usize>] {
         &self.ahead
     }
 
-    /// How many bytes a part has.
+    /// Size of a range of objects in bytes, as stored.
     pub(super) fn bytes_of(&self, part: &Range<usize>) -> u64 {
         self.objects[part.clone()].iter().map(CompressedObject::stored_bytes).sum()
     }
 
-    /// How many bytes are left for the batch itself.
+    /// Size in bytes of the last transaction: records, and objects that are not written ahead.
     pub(super) fn bytes(&self) -> u64 {
         let texts: u64 = self.texts.iter().map(|text| text.len() as u64).sum();
         texts + self.bytes_of(&(self.written_ahead()..self.objects.len()))
@@ -148,13 +152,13 @@ impl PreparedBatch {
         self.ahead.last().map_or(0, |part| part.end)
     }
 
-    /// Writes a part ahead, unless the batch would be refused anyway.
+    /// Writes a range of objects ahead, unless the claim is stale and the batch would be refused.
     pub(super) fn write_ahead(&self, connection: &Connection, part: &Range<usize>) -> Result<(), Failure> {
         check_fence(connection, self.session, &self.name, self.fence)?;
         self.objects[part.clone()].iter().try_for_each(|object| object.insert(connection))
     }
 
-    /// Writes the batch, or refuses it. Nothing is written before all checks are done.
+    /// Checks the batch, then writes it. Nothing is written before all checks have passed.
     pub(super) fn write(&self, connection: &Connection) -> Result<Position, Failure> {
         let session = self.session;
         check_fence(connection, session, &self.name, self.fence)?;
@@ -205,11 +209,11 @@ impl PreparedBatch {
         Ok(after)
     }
 
-    /// Refuses trees and manifests below which something is missing.
+    /// Fails if a new tree or manifest names an object that is missing.
     ///
-    /// Whoever captures files brings along what was not stored then. If garbage was collected since the session was claimed,
-    /// that may be out of date, and what was there may be gone. All that is stored is whole, so it is enough to look at what
-    /// the new objects name themselves.
+    /// A capture contains only the objects that were not stored at that time. If garbage was collected since
+    /// the session was claimed, some of the others may be gone. Every stored object is complete, so it is
+    /// enough to check the direct references of the new objects.
     fn check_below(&self, connection: &Connection) -> Result<(), Failure> {
         if self.objects.is_empty() || self.generation == Some(gc::generation(connection)?) {
             return Ok(());
@@ -235,7 +239,8 @@ impl PreparedBatch {
     }
 }
 
-/// Puts plain content first, and says which of it is to be written ahead so that at most `limit` bytes are left.
+/// Sorts plain content first, and returns the ranges of it to write ahead so that at most `limit` bytes
+/// remain.
 fn divide(objects: &mut [CompressedObject], manifests: &HashSet<ObjectId>, limit: u64) -> Vec<Range<usize>> {
     let mut left: u64 = objects.iter().map(CompressedObject::stored_bytes).sum();
     if left <= limit {
@@ -267,7 +272,7 @@ fn divide(objects: &mut [CompressedObject], manifests: &HashSet<ObjectId>, limit
     parts
 }
 
-/// Refuses who does not hold the session.
+/// Fails with `Fenced` unless the fence belongs to the current holder.
 pub(super) fn check_fence(
     connection: &Connection,
     session: SessionId,
@@ -286,7 +291,7 @@ pub(super) fn check_fence(
     }
 }
 
-/// The number of a session, if it exists.
+/// Number of a session, or `None` if it does not exist.
 pub(super) fn number_of(connection: &Connection, name: &str) -> Result<Option<i64>, Failure> {
     let mut sql = connection.prepare_cached("SELECT id FROM sessions WHERE session = ?1")?;
     Ok(sql.query_row([name], |row| row.get(0)).optional()?)
@@ -297,7 +302,7 @@ fn create(connection: &Connection, name: &str) -> Result<i64, Failure> {
     Ok(sql.insert([name])?)
 }
 
-/// Where a journal ends, and the checksum of its last record.
+/// Position after the last record, and the checksum of that record.
 pub(super) fn end_of(
     connection: &Connection,
     session: SessionId,

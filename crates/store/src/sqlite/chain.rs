@@ -1,35 +1,35 @@
-//! Checksums of records, each chained to the one before.
+//! Checksums of records, each chained to its predecessor.
 //!
-//! The first follows from the session's id, so that a journal under the name of another session is found out; each further
-//! one from the one before and the record's text. Whoever changes, swaps or takes out a record in the middle breaks the
-//! chain there.
+//! The first checksum derives from the session's id, so a journal under another session's name is detected.
+//! Each further one derives from its predecessor and the record's text. Changing, swapping or removing a
+//! record in the middle breaks the chain there.
 
 use backstitch_core::id::SessionId;
 
-/// How many bytes a checksum has. Half a BLAKE3 digest is enough to find damage.
+/// Length of a checksum in bytes. Half a BLAKE3 digest is enough to detect damage.
 const LENGTH: usize = 16;
 
-/// The checksum of a record.
+/// Checksum of a record, of the records before it, and of the session's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Checksum([u8; LENGTH]);
 
 impl Checksum {
-    /// What the first record of a session is chained to.
+    /// Start of a session's chain, before its first record.
     pub(super) fn start(session: SessionId) -> Self {
         Self::of(&[b"backstitch session ", session.as_uuid().as_bytes()])
     }
 
-    /// The checksum of the record with this text after the record with this checksum.
+    /// Checksum of the next record in the chain.
     pub(super) fn next(self, text: &[u8]) -> Self {
         Self::of(&[&self.0, text])
     }
 
-    /// The checksum of something that stands alone.
+    /// Checksum of bytes that belong to no chain.
     pub(super) fn alone(bytes: &[u8]) -> Self {
         Self::of(&[bytes])
     }
 
-    /// One that was stored.
+    /// Reads a stored checksum, or returns `None` if its length is wrong.
     pub(super) fn stored(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }

@@ -1,17 +1,17 @@
-//! What a store did, counted.
+//! Counters of a store's expensive operations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often a store did what costs something, since it was opened in this process.
+/// Operations of a store since it was opened in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Batches that were appended.
+    /// Appended batches.
     pub appends: u64,
-    /// Transactions that wrote something. SQLite syncs its log once for each, so this is also the number of syncs that
-    /// somebody waited for.
+    /// Transactions that wrote something. SQLite syncs its log once for each, so this is also the number of
+    /// syncs that callers waited for.
     pub commits: u64,
-    /// Times that the log was copied into the file. Each costs syncs of its own, which nobody's append waits for but the
-    /// one that found the log long enough.
+    /// Checkpoints: copies of the log into the file. Each costs further syncs, which delay only the append
+    /// that triggered it.
     pub checkpoints: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What SQLite says, in the words of the port.
+//! Translation of SQLite errors into those of the port.
 
 use std::path::PathBuf;
 
@@ -9,55 +9,53 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A newer program wrote it.
-    #[error("the store has schema {found}, and this program knows 1 to {known}: use a newer program")]
+    /// A newer program wrote the file.
+    #[error("the store has schema {found}, but this program supports 1 to {known}: use a newer program")]
     Newer {
-        /// The file's version.
+        /// Schema version of the file.
         found: u32,
-        /// The newest version that is known here.
+        /// Newest version that this program can read.
         known: u32,
     },
-    /// It is something else.
-    #[error("the file is not a store of Backstitch")]
+    /// The file is no store.
+    #[error("the file is not a Backstitch store")]
     NotAStore,
-    /// The tables in it are not those that this program made.
-    #[error("migration {number} in the store is not the one that this program knows: somebody changed it")]
+    /// The checksum of an applied migration differs from that of this program.
+    #[error("migration {number} of the store differs from this program's: the store was modified")]
     ChangedMigration {
-        /// Which one.
+        /// Number of the migration.
         number: u32,
     },
-    /// There is nothing to read.
+    /// No file exists at the path.
     #[error("there is no store at {path}")]
     NotFound {
-        /// Where it was looked for.
+        /// Path that was opened.
         path: PathBuf,
     },
-    /// Something is in the way where a new store was to be written.
-    #[error("{path} exists already, and nothing is ever written over")]
+    /// A file exists where a new store was to be written.
+    #[error("{path} already exists, and existing files are never overwritten")]
     Exists {
-        /// Where.
+        /// Path of the existing file.
         path: PathBuf,
     },
-    /// The store is of an older version, and was opened for reading only.
-    #[error(
-        "the store has the older schema {found}: open it for writing once, so that it is brought to {known}"
-    )]
+    /// The store has an older version and was opened read-only, so it cannot be migrated.
+    #[error("the store has the older schema {found}: open it for writing once to migrate it to {known}")]
     Older {
-        /// The file's version.
+        /// Schema version of the file.
         found: u32,
-        /// The version that is read here.
+        /// Version that this program reads.
         known: u32,
     },
-    /// Its file or directory could not be reached.
+    /// The file or its directory could not be accessed.
     #[error("{path}: {source}")]
     Io {
-        /// Where.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What happened.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// What is below failed.
+    /// SQLite or the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -71,8 +69,8 @@ impl From<rusqlite::Error> for OpenError {
     }
 }
 
-/// The error of all functions below the port. `?` makes it of an error of SQLite as well as of one of the port, and the port gives
-/// the error of its own that it holds.
+/// Error of all functions below the port. `?` converts errors of SQLite and of the port into it; the port
+/// returns the error inside.
 #[derive(Debug)]
 pub(super) struct Failure(pub(super) StoreError);
 
@@ -100,10 +98,10 @@ impl From<Failure> for OpenError {
     }
 }
 
-/// The error of the port that an error of SQLite is.
+/// Classifies an error of SQLite as one of the port.
 fn classified(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => full("the disk is full: make room, then go on", Some(error)),
+        Some(ErrorCode::DiskFull) => full("the disk is full: free some space, then retry", Some(error)),
         Some(ErrorCode::ReadOnly) => read_only(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Busy { source: error.into() }
@@ -111,11 +109,11 @@ fn classified(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StoreError::Corrupt { source: error.into() }
         }
-        Some(ErrorCode::SystemIoFailure) if is_size_limit(&error) => full(
-            "the limit of this process on the size of a file is reached: raise it, then go on",
-            Some(error),
-        ),
-        // A text that is no text, a number where bytes should be: the tables are strict, so only damage does that.
+        Some(ErrorCode::SystemIoFailure) if is_size_limit(&error) => {
+            full("the file size limit of the process is reached: raise it, then retry", Some(error))
+        }
+        // Text that is not UTF-8, or a number instead of bytes: the tables are strict, so only damage
+        // explains it.
         _ if is_conversion(&error) => StoreError::Corrupt { source: error.into() },
         _ => StoreError::Backend(error.into()),
     }
@@ -139,7 +137,8 @@ fn is_conversion(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a failed write is one that a limit on the size of files explains. SQLite does not tell it from a broken disk.
+/// Returns whether a file size limit of the process explains a failed write. SQLite cannot tell it from a
+/// broken disk.
 #[cfg(unix)]
 fn is_size_limit(error: &rusqlite::Error) -> bool {
     const IOERR_WRITE: i32 = 10 | (3 << 8);

@@ -1,15 +1,17 @@
-//! Collecting what nobody can reach any more.
+//! Garbage collection: deletes unreachable objects.
 //!
-//! First everything is marked that has to stay, in one state of the store and without disturbing anybody. Then, in transactions
-//! of a limited size, what was written meanwhile is marked too, and the rest is deleted, each object after those that name it: a
-//! collection that was interrupted leaves a store in which everything is whole, and the next one does the rest.
+//! The first phase marks everything that must stay, in one read snapshot and without blocking writers. Then,
+//! in transactions of limited size, the collection marks objects that were written since then and deletes the
+//! rest, each object after those that name it. An interrupted collection leaves a store in which every object
+//! is complete; the next one finishes the work.
 //!
-//! A root that a record names and that retention throws away leaves its two names behind, so that whoever asks for it later
-//! learns that it was pruned. Everything else that goes was named by nobody but such roots, or by nobody at all.
+//! A root that a record names and that retention prunes leaves its two ids behind, so that a later read
+//! reports `Pruned`. All other deleted objects were named only by such roots, or not at all.
 //!
-//! Between capturing files and appending their root, a session in another process may count on objects that are deleted just
-//! then. Each collection therefore has a number, and an append by a session that was claimed before the latest one looks
-//! whether all that its new trees name is still there (`append`).
+//! Between capturing files and appending their root, a session in another process may rely on objects that
+//! are deleted at that moment. Each collection therefore increments a counter, and an append by a session
+//! that was claimed before the latest collection checks that all references of its new trees still exist
+//! (`append`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -29,60 +31,61 @@ use super::retention::{Files, Retention};
 use super::writer::transaction;
 use super::{SqliteStore, inbox};
 
-/// Whether garbage is collected or only counted.
+/// Selects between collecting garbage and only counting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GcMode {
-    /// Only say what would go.
+    /// Report the garbage without deleting it.
     DryRun,
-    /// Throw it away.
+    /// Delete the garbage.
     Now,
 }
 
-/// What a collection threw away, or would throw away.
+/// Result of a collection, or of a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GcReport {
-    /// What goes, by session and kind.
+    /// Deleted objects by session and kind.
     pub freed: Vec<FreedSpace>,
-    /// How many objects stay.
+    /// Number of objects that stay.
     pub kept_objects: u64,
-    /// How many bytes they take.
+    /// Stored size of the objects that stay.
     pub kept_bytes: u64,
-    /// How many workspace roots can no longer be gone back to.
+    /// Number of workspace roots that can no longer be restored.
     pub pruned_roots: u64,
 }
 
 impl GcReport {
-    /// How many bytes go in all.
+    /// Total number of bytes of the deleted objects.
     pub fn freed_bytes(&self) -> u64 {
         self.freed.iter().map(|freed| freed.bytes).sum()
     }
 }
 
-/// A part of what a collection throws away.
+/// Deleted objects of one session and kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreedSpace {
-    /// The session whose old boundaries needed it, or `None` for what nobody needed. What several sessions needed counts for
-    /// the first of them.
+    /// Session whose old boundaries needed the objects, or `None` if no root named them. Objects that several
+    /// sessions needed count for the first of them.
     pub session: Option<SessionId>,
-    /// What kind of objects it is.
+    /// Object kind that this entry counts.
     pub kind: ObjectKind,
-    /// How many.
+    /// Number of deleted objects.
     pub objects: u64,
-    /// How many bytes they take, as they are stored.
+    /// Stored size in bytes.
     pub bytes: u64,
 }
 
-/// How often garbage was collected.
+/// Number of collections so far.
 pub(super) fn generation(connection: &Connection) -> Result<i64, Failure> {
     let sql = "SELECT value FROM counters WHERE name = 'generation'";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 impl SqliteStore {
-    /// Throws away what retention does not keep and nobody can reach, or says what that would be. Space is given back to the
-    /// disk. A store with damage is refused, because what is needed cannot be told: see [`verify`](Self::verify).
+    /// Deletes all objects that retention does not keep and that are not reachable, or only reports them, and
+    /// returns free space to the disk. Fails on a damaged store, because reachability cannot be determined
+    /// there: see [`verify`](Self::verify).
     ///
-    /// This blocks. Other processes can write between the transactions in which it deletes, each of which is short.
+    /// This blocks. Other processes can write between its transactions, each of which is short.
     pub fn gc(&self, retention: Retention, collect: GcMode) -> Result<GcReport, StoreError> {
         let (mut sessions, seen) = self.readers.at_once(|connection| {
             let mut walk = Walk::new(connection);
@@ -105,7 +108,8 @@ impl SqliteStore {
         loop {
             let is_done = writer.alone(|connection| {
                 transaction(connection, || {
-                    // What was written meanwhile may need what was about to go.
+                    // Records that were written since the first phase may need objects that were about to be
+                    // deleted.
                     let mut walk = Walk::resume(connection, seen.take().unwrap_or_default());
                     sessions.read_on(connection, &mut walk)?;
                     sessions.divide(retention, &mut walk)?;
@@ -132,7 +136,7 @@ impl SqliteStore {
     }
 }
 
-/// Gives free pages back to the disk, as far as nobody is in the way, some at a time.
+/// Returns free pages to the disk in steps, as far as no reader prevents it.
 fn give_back(connection: &Connection, limit: u64) -> Result<(), Failure> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let page = number("page_size")?.max(1);
@@ -146,28 +150,28 @@ fn give_back(connection: &Connection, limit: u64) -> Result<(), Failure> {
         }
         free = left;
         if free > 0 {
-            // So that the log does not grow with all of it. What could not be copied now will be copied later.
+            // Keeps the log short. Pages that cannot be copied now are copied later.
             let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
     match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
-        // Somebody reads. The next checkpoint will do it.
+        // A reader prevents it; the next checkpoint will truncate the log.
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(()),
         result => Ok(result?),
     }
 }
 
-/// All journals, as far as they tell what has to stay.
+/// File boundaries of all sessions, and the roots that retention drops.
 #[derive(Default)]
 struct Sessions {
-    /// By number, so in the order of creation.
+    /// By session number, which is the order of creation.
     all: BTreeMap<i64, (SessionId, Files)>,
-    /// The roots that go.
+    /// Roots to be pruned.
     going: Vec<(SessionId, WorkspaceRoot)>,
 }
 
 impl Sessions {
-    /// Reads what is new in all journals and inboxes, and marks all that it names but roots.
+    /// Reads new records of all journals and inboxes, and marks the objects that they name, except for roots.
     fn read_on(&mut self, connection: &Connection, walk: &mut Walk<'_>) -> Result<(), Failure> {
         let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id")?;
         let mut rows = sql.query([])?;
@@ -187,7 +191,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Marks the roots that stay, and notes those that go.
+    /// Marks the roots that stay and collects those to be pruned.
     fn divide(&mut self, retention: Retention, walk: &mut Walk<'_>) -> Result<(), Failure> {
         let mut forks: HashMap<SessionId, Vec<Position>> = HashMap::new();
         for (parent, cut) in self.all.values().filter_map(|(_, files)| files.fork) {
@@ -203,11 +207,11 @@ impl Sessions {
         Ok(())
     }
 
-    /// What was not marked, in the order in which it goes.
+    /// Collects all unmarked objects in the order of their deletion.
     fn sweep(&self, connection: &Connection, marked: &Walk<'_>) -> Result<Sweep, Failure> {
         let seen = &marked.seen;
         let mut sweep = Sweep::default();
-        // Who needed what goes: each session's roots are walked once more, over what was not marked.
+        // Attribute garbage to sessions: walk the roots of each once more, over unmarked objects only.
         let mut needed: HashMap<ObjectId, SessionId> = HashMap::new();
         let mut walk = Walk::resume(connection, seen.clone());
         for (session, root) in &self.going {
@@ -231,31 +235,31 @@ impl Sessions {
     }
 }
 
-/// An object that goes.
+/// An object to be deleted.
 struct Garbage {
     id: ObjectId,
     kind: ObjectKind,
     bytes: u64,
-    /// The session that needed it.
+    /// First session that needed it.
     session: Option<SessionId>,
 }
 
-/// What goes. It may take several transactions, and after each of them whatever is stored is whole: no object goes before those
-/// that name it.
+/// Objects to be deleted, over one or more transactions. No object is deleted before those that name it, so
+/// every stored object is complete after each transaction.
 #[derive(Default)]
 struct Sweep {
-    /// The names that records hold. They leave a mark.
+    /// Ids that records name. Their rows stay, marked as pruned.
     roots: HashSet<ObjectId>,
     pruned_roots: u64,
     going: Vec<Garbage>,
-    /// How many of them are dealt with.
+    /// Number of objects of `going` that are done.
     done: usize,
-    /// How many objects stay, and how many bytes they take.
+    /// Number and stored bytes of the objects that stay.
     kept: (u64, u64),
 }
 
 impl Sweep {
-    /// Roots come first, then trees and commits, each before what it names, and plain content last.
+    /// Sorts roots first, then trees and commits, each before the objects it names, and plain content last.
     fn put_in_order(&mut self, connection: &Connection) -> Result<(), Failure> {
         let inner: Vec<ObjectId> =
             self.going.iter().filter(|one| one.kind != ObjectKind::Blob).map(|one| one.id).collect();
@@ -290,7 +294,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Deletes the next objects, of at most so many bytes, but for those that were reached meanwhile. Gives how many went.
+    /// Deletes the next objects, up to `limit` bytes, and skips those that have become reachable. Returns the
+    /// number of deleted objects.
     fn delete_some(
         &mut self,
         connection: &Connection,
@@ -308,9 +313,10 @@ impl Sweep {
                 self.going.remove(self.done);
                 continue;
             }
-            match self.roots.contains(&next.id) {
-                true => objects::leave_mark(connection, next.id, PRUNED)?,
-                false => delete.execute([&next.id.as_bytes()[..]]).map(drop)?,
+            if self.roots.contains(&next.id) {
+                objects::leave_mark(connection, next.id, PRUNED)?;
+            } else {
+                delete.execute([&next.id.as_bytes()[..]])?;
             }
             (bytes, deleted) = (bytes + next.bytes, deleted + 1);
             self.done += 1;
@@ -340,7 +346,7 @@ impl Sweep {
     }
 }
 
-/// All objects that have content, with kind and stored size.
+/// Lists all objects with content: id, kind and stored size.
 fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, Failure> {
     let sql = "SELECT id, kind, length(content) FROM objects WHERE content IS NOT NULL ORDER BY number";
     let mut sql = connection.prepare(sql)?;
@@ -354,10 +360,9 @@ fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)
     Ok(all)
 }
 
-/// The id of an object that is stored as bytes.
+/// Decodes an object id that is stored as bytes.
 pub(super) fn id_in(value: ValueRef<'_>) -> Result<ObjectId, Failure> {
     let bytes = value.as_blob().ok().and_then(|bytes| bytes.try_into().ok());
-    let bytes = bytes
-        .ok_or_else(|| StoreError::Corrupt { source: "an object is stored under what is no id".into() })?;
+    let bytes = bytes.ok_or_else(|| StoreError::Corrupt { source: "an object has an invalid id".into() })?;
     Ok(ObjectId::from_bytes(bytes))
 }

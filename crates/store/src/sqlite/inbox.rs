@@ -1,4 +1,4 @@
-//! Inboxes.
+//! Inboxes: pending items for sessions.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{InboxId, InboxItem, InboxKind};
@@ -10,10 +10,10 @@ use rusqlite::{Connection, params};
 use super::append::number_of;
 use super::error::Failure;
 
-/// The most bytes of an item. What is larger belongs into an object.
+/// Maximum size of an item in bytes. Larger content belongs in an object.
 const MOST: usize = 16 << 20;
 
-/// An item, ready to be written.
+/// An encoded inbox item.
 pub(super) struct Letter {
     session: SessionId,
     name: String,
@@ -45,7 +45,7 @@ impl Letter {
     }
 }
 
-/// Writes the items of another store, with their numbers.
+/// Writes items of another store and keeps their ids.
 pub(super) fn put(
     connection: &Connection,
     session: SessionId,
@@ -61,14 +61,14 @@ pub(super) fn put(
     Ok(())
 }
 
-/// Whether an item waits for a session.
+/// Returns whether an item is pending in a session's inbox.
 pub(super) fn waits(connection: &Connection, name: &str, item: InboxId) -> Result<bool, Failure> {
     let Ok(id) = i64::try_from(item.0) else { return Ok(false) };
     let sql = "SELECT 1 FROM inbox WHERE id = ?1 AND session = ?2";
     Ok(connection.prepare_cached(sql)?.exists(params![id, name])?)
 }
 
-/// Takes an item out that waits.
+/// Removes a pending item.
 pub(super) fn remove(connection: &Connection, item: InboxId) -> Result<(), Failure> {
     let sql = "DELETE FROM inbox WHERE id = ?1";
     let id = item.0.cast_signed();
@@ -76,7 +76,7 @@ pub(super) fn remove(connection: &Connection, item: InboxId) -> Result<(), Failu
     Ok(())
 }
 
-/// What waits for a session.
+/// Lists the pending items of a session, oldest first.
 pub(super) fn list(
     connection: &Connection,
     session: SessionId,
@@ -94,7 +94,7 @@ pub(super) fn list(
     Ok(items)
 }
 
-/// What all items say, as it is stored.
+/// Returns the stored JSON of all items of all sessions.
 pub(super) fn texts(connection: &Connection) -> Result<Vec<String>, Failure> {
     let mut sql = connection.prepare("SELECT data FROM inbox ORDER BY id")?;
     let rows = sql.query_map([], |row| row.get(0))?;

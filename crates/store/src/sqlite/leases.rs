@@ -1,13 +1,14 @@
-//! Who holds a session.
+//! Claims to sessions.
 //!
-//! The fence decides who may write: it lies in the store, grows with each claim, and is looked at inside of each append. A
-//! lock of the operating system tells whether the holder still lives: each claim has a file of its own beside the store
-//! (`store.db-locks/SESSION.FENCE`), locked for as long as the claim is held, and the system drops the lock when the process
-//! ends, however it ends. So a session is free at once when its holder was killed, while a process that is merely stopped
-//! still holds it, and if it was taken over meanwhile its fence is stale when it wakes up.
+//! The fence decides who may write. It is stored in the database, grows with each claim, and is checked
+//! inside each append. An operating system lock tells whether the holder is alive: each claim has its own
+//! file beside the store (`store.db-locks/SESSION.FENCE`), which is locked as long as the claim is held. The
+//! system releases the lock when the process ends, however it ends. So a session is free as soon as its
+//! holder is killed. A process that is merely stopped still holds its claim; if the session was taken over
+//! since then, its fence is stale when it continues.
 //!
-//! Locks lie on files of their own and never on the store's, where closing any descriptor would drop SQLite's. Claims are
-//! made inside of write transactions, one after the other over all processes.
+//! Locks are on separate files, never on the database, where closing any descriptor would release SQLite's
+//! locks. Claims are made inside write transactions, which serialise them across processes.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -24,27 +25,27 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::error::Failure;
 use super::{gc, now, private};
 
-/// How long a lock may outlive its holder.
+/// Maximum time that a lock may outlive its holder.
 const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
 
-/// The locks of a store, and those of them that this value holds.
+/// Lock files of a store, and the claims that this value holds.
 pub(super) struct Locks {
     directory: PathBuf,
     held: Mutex<HashMap<(SessionId, u64), ClaimGuard>>,
 }
 
-/// A claim that is held, with what was so when it was made.
+/// A held claim: its locked file, and the state at the time of the claim.
 pub(super) struct ClaimGuard {
     file: File,
     path: PathBuf,
-    /// How often garbage had been collected.
+    /// The garbage collection counter at the time of the claim.
     generation: i64,
 }
 
 impl Drop for ClaimGuard {
     fn drop(&mut self) {
-        // Closing is not enough: a child that is just being started has the file too, until it runs its program. The name
-        // is this claim's alone, so removing it removes nobody else's.
+        // Closing is not enough: a child process that is being started has the descriptor too, until it
+        // executes its program. The file name is unique to this claim, so removing it affects no other.
         let _ = self.file.unlock();
         let _ = fs::remove_file(&self.path);
     }
@@ -57,14 +58,14 @@ impl Locks {
         Self { directory: store.with_file_name(name), held: Mutex::default() }
     }
 
-    /// A lock that whoever creates or changes the tables of the store holds.
+    /// Takes the lock that guards creating and migrating the tables.
     pub(super) fn for_opening(&self) -> io::Result<File> {
         let file = open(&self.directory, &self.directory.join("opening"))?;
         file.lock()?;
         Ok(file)
     }
 
-    /// Where whoever holds the lock for opening prepares a new database.
+    /// Path at which the holder of the opening lock prepares a new database.
     pub(super) fn new_database(&self) -> PathBuf {
         self.directory.join("new")
     }
@@ -73,18 +74,18 @@ impl Locks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a claim until it is given back.
+    /// Keeps a claim until it is released.
     pub(super) fn keep(&self, lease: &Lease, held: ClaimGuard) {
         self.held().insert((lease.session, lease.fence.0), held);
     }
 
-    /// Lets go of a claim.
+    /// Drops a claim and unlocks its file.
     pub(super) fn let_go(&self, session: SessionId, fence: Fence) {
         let held = self.held().remove(&(session, fence.0));
         drop(held);
     }
 
-    /// How often garbage had been collected when a claim was made that is held here.
+    /// The garbage collection counter at the time of a claim, if this value holds the claim.
     pub(super) fn generation(&self, session: SessionId, fence: Fence) -> Option<i64> {
         self.held().get(&(session, fence.0)).map(|held| held.generation)
     }
@@ -93,7 +94,8 @@ impl Locks {
         self.directory.join(format!("{session}.{fence}"))
     }
 
-    /// Whether the holder of a claim lives. Asking does not disturb anybody: those who ask share the lock.
+    /// Returns whether the holder of a claim is alive. The check takes a shared lock, so concurrent checks do
+    /// not disturb each other.
     fn lives(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
         match File::open(self.path(session, fence)) {
             Ok(file) => match file.try_lock_shared() {
@@ -102,14 +104,14 @@ impl Locks {
                 Err(TryLockError::Error(error)) => Err(StoreError::Backend(error.into()).into()),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            // Another user's. Whether it lives cannot be told, so it counts as held.
+            // Another user's file. It counts as held, because its lock cannot be checked.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
             Err(error) => Err(StoreError::Backend(error.into()).into()),
         }
     }
 
-    /// Waits for the lock of a holder that has ended. One that was killed while it started a child leaves its lock with the child
-    /// until that runs its program. Returns whether the lock is free.
+    /// Waits for the lock of a holder that has ended, and returns whether it is free. A process that was
+    /// killed while it started a child leaves its lock with the child until that executes its program.
     fn is_freed(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
         let until = Instant::now() + LONGEST_OUTLIVED;
         while self.lives(session, fence)? {
@@ -135,7 +137,7 @@ impl Locks {
         let file = open(&self.directory, &path).map_err(refused)?;
         match file.try_lock() {
             Ok(()) => Ok(ClaimGuard { file, path, generation }),
-            // Nobody knows this claim yet, so nobody else can have locked its file.
+            // This claim is not yet published, so no other process can have locked its file.
             Err(error) => Err(StoreError::Backend(error.into()).into()),
         }
     }
@@ -151,7 +153,7 @@ fn open(directory: &Path, path: &Path) -> io::Result<File> {
     }
 }
 
-/// The latest claim to a session.
+/// Latest claim to a session.
 struct Latest {
     fence: i64,
     owner: Option<Owner>,
@@ -175,7 +177,7 @@ fn latest(connection: &Connection, session: SessionId) -> Result<Option<Latest>,
     Ok(found.optional()?)
 }
 
-/// Who holds a session.
+/// Owner of the latest claim, if its holder is alive.
 pub(super) fn holder(
     locks: &Locks,
     connection: &Connection,
@@ -187,7 +189,7 @@ pub(super) fn holder(
     }
 }
 
-/// Claims a session, inside of a transaction.
+/// Claims a session. The caller has begun a write transaction.
 pub(super) fn claim(
     locks: &Locks,
     connection: &Connection,
@@ -218,7 +220,7 @@ pub(super) fn claim(
     Ok((Lease { session, fence: Fence(fence.cast_unsigned()), owner: owner.clone() }, held))
 }
 
-/// Gives a session back, inside of a transaction, if it is still held by this claim.
+/// Releases a session if this claim still holds it. The caller has begun a write transaction.
 pub(super) fn release(connection: &Connection, session: SessionId, fence: Fence) -> Result<(), Failure> {
     let Ok(fence) = i64::try_from(fence.0) else { return Ok(()) };
     let sql = "UPDATE claims SET owner = NULL, host = NULL, pid = NULL, since = NULL
@@ -228,7 +230,7 @@ pub(super) fn release(connection: &Connection, session: SessionId, fence: Fence)
     Ok(())
 }
 
-/// Whether a process of this machine is there no more.
+/// Returns whether a process of this machine has ended.
 #[cfg(unix)]
 fn has_ended(process: &Process) -> bool {
     let pid = i32::try_from(process.pid).ok().and_then(rustix::process::Pid::from_raw);

@@ -1,22 +1,22 @@
 //! A store in one SQLite file.
 //!
-//! The file holds sessions, records, objects, snapshots, claims and inboxes, and people can read it with ordinary SQL
-//! (`docs/storage.md`). What was acknowledged is durable: each commit is synced before anybody hears of it
-//! (write-ahead log, `synchronous = FULL`). Other processes may read and write the same file at any time; of two that append
-//! to one session exactly one wins.
+//! The file holds sessions, records, objects, snapshots, claims and inboxes. It can be read with ordinary SQL
+//! (`docs/storage.md`). Acknowledged writes are durable: each commit is synced before it is acknowledged
+//! (write-ahead log, `synchronous = FULL`). Other processes may read and write the same file at any time; of
+//! two that append to one session at the same position, exactly one succeeds.
 //!
-//! | module | what it does |
+//! | module | responsibility |
 //! |---|---|
-//! | `open`, `schema`, `options`, `private` | a file becomes a store of the newest version |
-//! | `writer`, `slot`, `watch` | all that writes, with one sync for many, and only to files that are still in place |
-//! | `append`, `read`, `chain` | journals, and the checksums that hold them together |
-//! | `objects`, `snapshots`, `inbox` | what else is kept |
-//! | `leases` | who holds a session, and whether it lives |
-//! | `reach`, `retention`, `gc`, `size` | what is thrown away, and what it gains |
-//! | `verify`, `salvage` | what is wrong, and what can be saved |
+//! | `open`, `schema`, `options`, `private` | create and migrate the file |
+//! | `writer`, `slot`, `watch` | group commit, only to files that are still in place |
+//! | `append`, `read`, `chain` | journals and their checksums |
+//! | `objects`, `snapshots`, `inbox` | all other data |
+//! | `leases` | claims to sessions, and liveness of their holders |
+//! | `reach`, `retention`, `gc`, `size` | garbage collection and disk usage |
+//! | `verify`, `salvage` | detection of damage, and recovery from it |
 //!
-//! Blocking: reads, and the commit of whoever leads (see `writer`), run on the thread that polls the future. They take as
-//! long as the disk does.
+//! Reads, and the commit of a leader (see `writer`), block the thread that polls the future, for as long as
+//! the disk takes.
 
 mod append;
 mod chain;
@@ -71,12 +71,13 @@ use objects::{Packer, Presence};
 use readers::Readers;
 use writer::Writer;
 
-/// A store in one SQLite file.
+/// A [`Store`] in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    // Closed before the writer, which then is the last one and copies the log into the file.
+    // Dropped before the writer. The writer is then the last connection, and closing it copies the log into
+    // the file.
     readers: Readers,
-    /// `None` when the store was opened for reading.
+    /// `None` in a read-only store.
     writer: Option<Writer>,
     locks: Arc<Locks>,
     packer: Packer,
@@ -84,12 +85,12 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store at a path, and creates it if there is none.
+    /// Opens the store at a path, and creates it if it does not exist.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_with(path, SqliteOptions::default())
     }
 
-    /// Opens the store at a path with these options, and creates it if there is none.
+    /// Opens the store at a path with these options, and creates it if it does not exist.
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
         let path = absolute(path.as_ref())?;
         let locks = Locks::beside(&path);
@@ -100,8 +101,8 @@ impl SqliteStore {
         Ok(Self::over(path, readers, Some(writer), locks, options))
     }
 
-    /// Opens a store that exists, to read it. Nothing is changed, and whatever would write is refused. A file that is empty,
-    /// because whoever began to create the store has not finished, is an empty store.
+    /// Opens an existing store for reading. Nothing is changed, and every write is refused. An empty file,
+    /// which an unfinished creation leaves, counts as an empty store.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = absolute(path.as_ref())?;
         drop(open::read_only(&path)?);
@@ -120,12 +121,12 @@ impl SqliteStore {
         Self { path, readers, writer, locks: Arc::new(locks), packer: Packer::default(), options }
     }
 
-    /// Where the store is.
+    /// Absolute path of the database file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the store did since it was opened in this process.
+    /// Counts of operations since the store was opened in this process.
     pub fn counters(&self) -> Counters {
         self.writer.as_ref().map(|writer| writer.counting().read()).unwrap_or_default()
     }
@@ -134,7 +135,7 @@ impl SqliteStore {
         self.writer.as_ref().ok_or_else(error::read_only)
     }
 
-    /// Says that it is the store's own limit that was reached, if it was.
+    /// Names the store's own limit in a `Full` error, if that was the limit reached.
     fn explain(&self, error: StoreError) -> StoreError {
         let is_full = |source: &BoxError| {
             let error = source.downcast_ref::<rusqlite::Error>();
@@ -142,7 +143,9 @@ impl SqliteStore {
         };
         match (error, self.options.max_bytes) {
             (StoreError::Full { source: Some(source), .. }, Some(most)) if is_full(&source) => {
-                let reason = format!("its file may have {most} bytes: collect garbage, or allow it more");
+                let reason = format!(
+                    "its file has reached the limit of {most} bytes: collect garbage or raise the limit"
+                );
                 StoreError::Full { reason, source: Some(source) }
             }
             (error, _) => error,
@@ -177,12 +180,12 @@ impl SqliteStore {
     }
 }
 
-/// The same file, wherever the process goes later.
+/// Makes a path absolute, so that a later change of the working directory does not affect it.
 fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
     std::path::absolute(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })
 }
 
-/// The time, for what is written down about claims and migrations.
+/// Current time, for claims and migrations.
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::UNIX_EPOCH.saturating_add(since)

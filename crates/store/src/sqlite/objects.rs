@@ -1,8 +1,8 @@
-//! Objects: packed, stored once, and checked when they are read.
+//! Objects: compressed, stored once, and verified on reading.
 //!
-//! Content is compressed by zstd where that makes it smaller. An object that is read is hashed, and one that does not have
-//! its name is an error. An object that retention threw away leaves its row behind when a record names it, without content:
-//! whoever asks for it learns that it was there. Bringing it along again brings it back.
+//! Content is compressed with zstd where that makes it smaller. Reading hashes an object and fails if the
+//! hash differs from its id. When retention prunes an object that a record names, the row stays without
+//! content, so that reading it fails with `Pruned`. Storing the object again restores it.
 
 use std::io::Read as _;
 use std::sync::{Mutex, PoisonError};
@@ -13,13 +13,14 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Failure;
 
-/// The most bytes that SQLite holds in one value, with some room for the rest of the row.
+/// Maximum size of a stored object in bytes: SQLite's limit for a value, less some room for the rest of the
+/// row.
 const MOST: u64 = 999_000_000;
 
-/// Below this many bytes compressing gains nothing worth its time.
+/// Minimum size in bytes for which compression is worth its time.
 const WORTH_PACKING: usize = 96;
 
-/// zstd's own default: about as fast as the disk is.
+/// Default level of zstd, about as fast as the disk.
 const LEVEL: i32 = 3;
 
 pub(super) const PLAIN: i64 = 0;
@@ -27,14 +28,14 @@ pub(super) const ZSTD: i64 = 1;
 pub(super) const PRUNED: i64 = 2;
 pub(super) const LOST: i64 = 3;
 
-/// Compresses. Contexts are large, so they are kept.
+/// Compressor. Contexts are large, so they are reused.
 #[derive(Default)]
 pub(super) struct Packer {
     idle: Mutex<Vec<zstd::bulk::Compressor<'static>>>,
 }
 
 impl Packer {
-    /// The bytes as zstd.
+    /// Compresses with zstd.
     pub(super) fn pack(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
         let backend = |error: std::io::Error| StoreError::Backend(error.into());
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,32 +53,31 @@ impl Packer {
     }
 }
 
-/// An object as it is stored.
+/// An object in its stored form.
 pub(super) struct CompressedObject {
     pub(super) object: Object,
-    /// The compressed content, where that is smaller.
+    /// Compressed content, if it is smaller than the object.
     zstd: Option<Vec<u8>>,
 }
 
 impl CompressedObject {
     pub(super) fn new(packer: &Packer, object: Object) -> Result<Self, Failure> {
         let bytes = object.bytes();
-        let zstd = match bytes.len() < WORTH_PACKING {
-            true => None,
-            false => Some(packer.pack(bytes)?).filter(|packed| packed.len() < bytes.len()),
+        let zstd = if bytes.len() < WORTH_PACKING {
+            None
+        } else {
+            Some(packer.pack(bytes)?).filter(|packed| packed.len() < bytes.len())
         };
         let packed = Self { object, zstd };
         let bytes = packed.stored_bytes();
-        match bytes > MOST {
-            true => {
-                let what = format!("object {}", packed.object.id());
-                Err(StoreError::TooLarge { what, bytes, limit: MOST }.into())
-            }
-            false => Ok(packed),
+        if bytes > MOST {
+            let what = format!("object {}", packed.object.id());
+            return Err(StoreError::TooLarge { what, bytes, limit: MOST }.into());
         }
+        Ok(packed)
     }
 
-    /// How many bytes are stored.
+    /// Stored size in bytes.
     pub(super) fn stored_bytes(&self) -> u64 {
         self.content().1.len() as u64
     }
@@ -89,7 +89,7 @@ impl CompressedObject {
         }
     }
 
-    /// Stores the object, unless it is stored.
+    /// Stores the object unless it is stored already.
     pub(super) fn insert(&self, connection: &Connection) -> Result<(), Failure> {
         let (encoding, content) = self.content();
         let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -105,7 +105,7 @@ impl CompressedObject {
     }
 }
 
-/// The number that stands for a kind.
+/// Stored number of a kind.
 pub(super) fn word_of(kind: ObjectKind) -> i64 {
     match kind {
         ObjectKind::Tree => 2,
@@ -118,7 +118,7 @@ pub(super) fn kind_of(word: i64) -> Option<ObjectKind> {
     [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit].into_iter().find(|kind| word_of(*kind) == word)
 }
 
-/// What is known of an object without reading it.
+/// State of an object in the store, known without reading its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
     Stored,
@@ -128,7 +128,7 @@ pub(super) enum Presence {
 }
 
 impl Presence {
-    /// Refuses to refer to what is not there.
+    /// Fails unless the object is stored.
     pub(super) fn required(self, object: ObjectId) -> Result<(), Failure> {
         match self {
             Self::Stored => Ok(()),
@@ -139,7 +139,7 @@ impl Presence {
     }
 }
 
-/// Whether an object is stored.
+/// Looks up the state of an object.
 pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence, Failure> {
     let mut sql = connection.prepare_cached("SELECT encoding FROM objects WHERE id = ?1")?;
     let encoding: Option<i64> = sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional()?;
@@ -151,16 +151,16 @@ pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence
     })
 }
 
-/// The kind of an object, if it is stored.
+/// Kind of an object, or `None` if it has no stored content.
 pub(super) fn stored_kind(connection: &Connection, id: ObjectId) -> Result<Option<ObjectKind>, Failure> {
     let sql = "SELECT kind FROM objects WHERE id = ?1 AND content IS NOT NULL";
     let mut sql = connection.prepare_cached(sql)?;
     let word: Option<i64> = sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional()?;
-    let unknown = || StoreError::DamagedObject { object: id, reason: "its kind is not known".to_owned() };
+    let unknown = || StoreError::DamagedObject { object: id, reason: "its kind is unknown".to_owned() };
     Ok(word.map(|word| kind_of(word).ok_or_else(unknown)).transpose()?)
 }
 
-/// Leaves the name of an object and the reason why it is no longer there.
+/// Replaces an object by a mark that says why its content is gone.
 pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: i64) -> Result<(), Failure> {
     let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, 1, 0, ?2, NULL)
         ON CONFLICT (id) DO UPDATE SET encoding = excluded.encoding, content = NULL";
@@ -169,7 +169,7 @@ pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: i64) -> 
     Ok(())
 }
 
-/// Reads an object, and checks that it is the one that was asked for.
+/// Reads an object and verifies its hash.
 pub(super) fn get(connection: &Connection, id: ObjectId) -> Result<Option<Object>, Failure> {
     let mut sql =
         connection.prepare_cached("SELECT kind, length, encoding, content FROM objects WHERE id = ?1")?;
@@ -183,23 +183,24 @@ pub(super) fn get(connection: &Connection, id: ObjectId) -> Result<Option<Object
         LOST => return Err(StoreError::LostObject { object: id }.into()),
         _ => {}
     }
-    let kind = kind_of(kind).ok_or_else(|| damaged("its kind is not known"))?;
+    let kind = kind_of(kind).ok_or_else(|| damaged("its kind is unknown"))?;
     let content = row.get_ref(3)?;
     let content = content.as_blob().map_err(|_| damaged("it has no content"))?;
-    let length = u64::try_from(length).map_err(|_| damaged("its length is none"))?;
+    let length = u64::try_from(length).map_err(|_| damaged("its length is invalid"))?;
     let bytes = match encoding {
         PLAIN => content.to_vec(),
         ZSTD => unpack(content, length).ok_or_else(|| damaged("it does not decompress to its length"))?,
-        _ => return Err(damaged("its encoding is not known").into()),
+        _ => return Err(damaged("its encoding is unknown").into()),
     };
     let object = Object::new(kind, bytes);
-    match object.id() == id {
-        true => Ok(Some(object)),
-        false => Err(damaged("its content is that of another object").into()),
+    if object.id() == id {
+        Ok(Some(object))
+    } else {
+        Err(damaged("its content does not match its id").into())
     }
 }
 
-/// Decompresses to exactly so many bytes. What claims to be larger than it is costs no memory.
+/// Decompresses to exactly `length` bytes. A false length reserves at most 16 MiB.
 pub(super) fn unpack(packed: &[u8], length: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(length.min(16 << 20)).ok()?);
     let decoder = zstd::stream::read::Decoder::with_buffer(packed).ok()?;

@@ -1,8 +1,8 @@
-//! Opening a store.
+//! Opens stores.
 //!
-//! Opening never rewrites what is stored. A file that does not exist is created, one of an older version is brought up by
-//! migrations, and only one process at a time does either. What is opened for reading only is not changed at all, unless a
-//! process was killed while it created the store and left something to undo.
+//! Opening never rewrites stored data. It creates a missing file and migrates one of an older version; only
+//! one process at a time does either. Opening read-only changes nothing, except that it rolls back the
+//! incomplete creation of a killed process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use super::schema::{self, SchemaState, VERSION};
 use super::watch::WatchedFiles;
 use super::{now, private, writer};
 
-/// A connection for writing to a store, which is created if there is none, and the files that it writes to.
+/// Opens a connection for writing, creating the store if it does not exist, and returns it with the files
+/// that it writes to.
 pub(super) fn for_writing(
     path: &Path,
     locks: &Locks,
@@ -35,7 +36,7 @@ pub(super) fn for_writing(
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
         .map_err(|error| explain(path, error))?;
     if is_new {
-        // Where the file could not be prepared SQLite has created it, in its own way.
+        // If the file could not be prepared, SQLite has created it with its own mode.
         private::set_mode(path, 0o600).map_err(io)?;
     }
     connection.busy_timeout(options.busy_timeout)?;
@@ -46,15 +47,15 @@ pub(super) fn for_writing(
         drop(opening);
     }
     write_ahead(&connection)?;
-    // One sync for each commit, before it is acknowledged.
+    // One sync per commit, before the commit is acknowledged.
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Checkpoints are made when whoever waits for a commit has been told of it.
+    // The writer checkpoints explicitly, after it has notified the waiting callers.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     if let Some(most) = options.max_bytes {
         let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         let pages = i64::try_from(most).unwrap_or(i64::MAX) / page.max(1);
-        // The file's header counts pages in 32 bits. SQLite gives back what it set.
+        // The file header counts pages in 32 bits. SQLite returns the value that it set.
         let pages = pages.clamp(1, 0xffff_fffe);
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     }
@@ -64,12 +65,13 @@ pub(super) fn for_writing(
 
 /// Creates an empty database that only its owner may read.
 ///
-/// The file is prepared elsewhere and then gets its name: nobody has it open when it is closed here, so no locks are dropped,
-/// and nobody finds it with other rights. Where that is not possible, it is left to SQLite.
+/// The file is prepared under another name and then linked to its path. No other process has it open when it
+/// is closed here, so no locks are released, and none sees it with other permissions. If linking is not
+/// possible, SQLite creates the file.
 fn create(path: &Path, locks: &Locks) -> io::Result<()> {
     let opening = locks.for_opening()?;
     let prepared = locks.new_database();
-    // Left behind by a process that was killed.
+    // Left behind by a killed process.
     let _ = fs::remove_file(&prepared);
     drop(private::create_file(&prepared)?);
     crash_point!("store.create.prepared");
@@ -80,7 +82,7 @@ fn create(path: &Path, locks: &Locks) -> io::Result<()> {
     Ok(())
 }
 
-/// Has what is written go to a log first. New stores are made so; copies that SQLite wrote are not.
+/// Switches to the write-ahead log. New stores have it; copies that SQLite wrote do not.
 fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
@@ -94,12 +96,12 @@ fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
 /// A connection for reading.
 pub(super) struct Reading {
     pub(super) connection: Connection,
-    /// Whether it stands in for a store that is not created yet, and is empty whatever becomes of that one.
+    /// True if the connection is an empty stand-in for a store that does not exist yet. It stays empty when
+    /// the real store is created.
     pub(super) is_stand_in: bool,
 }
 
-/// A connection for reading a store that exists. One that is not created yet, as a process that was killed may leave it, is
-/// empty.
+/// Opens a connection for reading an existing store. A file whose creation was interrupted counts as empty.
 pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
     if !path.exists() {
         return Err(OpenError::NotFound { path: path.to_owned() });
@@ -108,7 +110,8 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
     connection.busy_timeout(Duration::from_secs(10))?;
     match schema::inspect(&connection) {
         Ok(found) => known(found, connection),
-        // Whoever chose the log was killed meanwhile, and only one who may write can undo its half.
+        // A process was killed while it switched to the write-ahead log. Only a connection that may write can
+        // roll that back.
         Err(OpenError::Store(_)) if beside(path, "-journal").exists() => {
             drop(connection);
             let recovered = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -117,7 +120,8 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
             drop(recovered);
             known(found, connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
         }
-        // Beside a store that nobody writes, in a directory that cannot be written, SQLite cannot put what readers share.
+        // The store is not being written and its directory is read-only, so SQLite cannot create the shared
+        // memory file for readers.
         Err(OpenError::Store(_)) if !beside(path, "-wal").exists() => {
             let connection = immutable(path)?;
             known(schema::inspect(&connection)?, connection)
@@ -126,10 +130,10 @@ pub(super) fn read_only(path: &Path) -> Result<Reading, OpenError> {
     }
 }
 
-/// A connection for reading what can be read of a store that may be damaged.
+/// Opens a connection for reading a store that may be damaged.
 pub(super) fn for_salvage(path: &Path) -> Result<Connection, OpenError> {
     match read_only(path) {
-        // What tells the version may be what is damaged.
+        // The version information itself may be damaged.
         Err(OpenError::Store(_) | OpenError::ChangedMigration { .. }) => {
             Ok(connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
         }
@@ -145,7 +149,7 @@ fn known(found: SchemaState, connection: Connection) -> Result<Reading, OpenErro
     }
 }
 
-/// An empty store in memory.
+/// Creates an empty store in memory.
 fn empty() -> Result<Connection, OpenError> {
     let connection = Connection::open_in_memory()?;
     bring_up(&connection)?;
@@ -176,15 +180,15 @@ fn immutable(path: &Path) -> Result<Connection, OpenError> {
     Ok(connect(Path::new(&address), flags)?)
 }
 
-/// The name of a file that SQLite keeps beside a store.
+/// Path of a file that SQLite keeps beside a store.
 pub(super) fn beside(path: &Path, suffix: &str) -> std::path::PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     path.with_file_name(name)
 }
 
-/// Says why a file could not be opened, where the system knows it better than SQLite does. The file is not opened for that:
-/// closing it would drop the locks of others in this process.
+/// Replaces an error of SQLite by the operating system's reason, if there is one. The file is not opened for
+/// that: closing it would release the locks of other connections of this process.
 fn explain(path: &Path, error: rusqlite::Error) -> OpenError {
     let reason = match fs::metadata(path) {
         Err(source) => Some(source),
@@ -208,10 +212,11 @@ fn may_write(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates the tables, or brings them to the newest version. Whoever calls this holds the lock for opening.
+/// Creates the tables or migrates them to the newest version. The caller holds the opening lock.
 fn bring_up(connection: &Connection) -> Result<(), OpenError> {
     if schema::inspect(connection)? == SchemaState::Empty {
-        // Both have to be chosen before the first table exists. Space that garbage leaves can then be given back.
+        // Both must be set before the first table exists. Incremental vacuum makes it possible to return free
+        // space to the disk.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         crash_point!("store.create.log");

@@ -1,25 +1,26 @@
-//! How a store is opened.
+//! Options of a SQLite store.
 
 use std::time::Duration;
 
-/// How a [`SqliteStore`](super::SqliteStore) is opened and how it behaves.
+/// Limits and timeouts of a [`SqliteStore`](super::SqliteStore).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// How large the store's file may become. What would make it larger is refused with
-    /// [`StoreError::Full`](backstitch_core::ports::StoreError::Full), before the disk is full. The write-ahead log beside
-    /// the file comes on top; it holds what was written since the last checkpoint. `None`: as large as the disk allows.
+    /// Maximum size of the store's file. A write that would exceed it fails with
+    /// [`StoreError::Full`](backstitch_core::ports::StoreError::Full), before the disk is full. The
+    /// write-ahead log beside the file is not included; it holds the writes since the last checkpoint. `None`
+    /// means no limit but the disk.
     pub max_bytes: Option<u64>,
-    /// How long to wait for another process that is writing.
+    /// Maximum time to wait while another process writes.
     pub busy_timeout: Duration,
-    /// How many pages the write-ahead log may have before they are copied into the file.
+    /// Length of the write-ahead log, in pages, that triggers a checkpoint.
     pub checkpoint_pages: u32,
-    /// How many bytes one transaction writes or deletes at most, so that no other process waits for long. What cannot be divided,
-    /// such as one large object, may be larger.
+    /// Maximum number of bytes that one transaction writes or deletes, so that other processes do not wait
+    /// for long. A single larger object still goes into one transaction.
     pub transaction_bytes: u64,
 }
 
 impl Default for SqliteOptions {
-    /// No limit of its own, 10 seconds of patience, a checkpoint each 1,000 pages, transactions of 64 MiB.
+    /// No size limit, a timeout of 10 seconds, a checkpoint every 1,000 pages, transactions of 64 MiB.
     fn default() -> Self {
         Self {
             max_bytes: None,

@@ -1,14 +1,15 @@
 //! Files that only their owner may read.
 //!
-//! Journals hold transcripts, and sometimes secrets, so everything of a store is created for its owner alone, whatever the
-//! umask says: directories with mode 0700, files with 0600. SQLite gives its log the mode of the database. Files and
-//! directories that exist keep their modes: somebody may have chosen them.
+//! Journals hold transcripts, and sometimes secrets. Every file and directory of a store is therefore created
+//! for its owner alone, regardless of the umask: directories with mode 0700, files with 0600. SQLite gives
+//! its log the mode of the database. Existing files and directories keep their modes, which may have been set
+//! on purpose.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a directory, and those above it that are missing.
+/// Creates a directory and its missing parents.
 pub(super) fn create_directories(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
@@ -36,7 +37,7 @@ fn create_directory(path: &Path) -> io::Result<()> {
     set_mode(path, 0o700)
 }
 
-/// Creates a file that does not exist.
+/// Creates a new file; fails if it exists.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -47,7 +48,7 @@ pub(super) fn create_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file for reading and writing, and creates it if there is none.
+/// Opens a file for reading and writing, and creates it if it does not exist.
 pub(super) fn open_or_create_file(path: &Path) -> io::Result<File> {
     match create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -61,7 +62,7 @@ pub(super) fn open_or_create_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Gives a file or directory to its owner alone. The umask may have taken even the owner's rights away.
+/// Sets the mode explicitly, because the umask may have removed even the owner's permissions.
 #[cfg(unix)]
 pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

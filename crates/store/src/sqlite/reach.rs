@@ -1,9 +1,9 @@
-//! What can be reached: from records to roots, and from roots to everything below them.
+//! Reachability: from records to roots, and from roots to everything below them.
 //!
-//! A wrong answer here loses data, so the reading is generous. Every text in a record that is the name of an object, alone or
-//! as a `blob:` address, counts as a reference, whatever field it stands in; every pair of a `tree` and a `manifest` counts
-//! as a workspace root; and every such text in a manifest counts too, so that nothing here depends on what kinds of
-//! workspaces put into theirs. What cannot be read is an error, not an empty answer.
+//! A missed reference loses data, so references are recognised generously. Every string in a record that is
+//! an object id, alone or as a `blob:` address, counts as a reference, regardless of its field. Every pair of
+//! a `tree` and a `manifest` counts as a workspace root. The same holds for strings in a manifest, so nothing
+//! here depends on the kind of workspace that wrote it. Unreadable data is an error, not an empty result.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::error::Failure;
 use super::objects::{self, Presence, presence};
 
-/// What a text of JSON names.
+/// References in a JSON text.
 #[derive(Debug, Default)]
 pub(super) struct References {
     pub(super) roots: Vec<WorkspaceRoot>,
@@ -25,7 +25,7 @@ pub(super) struct References {
 }
 
 impl References {
-    /// What a record names. A text that is no JSON names nothing.
+    /// Finds the references in a record. Text that is not JSON has none.
     pub(super) fn in_text(text: &str) -> Self {
         let mut named = Self::default();
         if let Ok(value) = serde_json::from_str(text) {
@@ -55,7 +55,7 @@ impl References {
     }
 }
 
-/// The workspace roots of a record that say how files were, before or after it, or as they were found.
+/// Workspace roots in a record: the files before it, after it, or as observed.
 fn roots_of(body: &RecordBody) -> [Option<WorkspaceRoot>; 2] {
     match body {
         RecordBody::CallStarted(call) => [call.root, None],
@@ -66,12 +66,12 @@ fn roots_of(body: &RecordBody) -> [Option<WorkspaceRoot>; 2] {
     }
 }
 
-/// The manifests that a record names.
+/// Manifests of the workspace roots in a record.
 pub(super) fn manifests_of(body: &RecordBody) -> impl Iterator<Item = ObjectId> + use<> {
     roots_of(body).into_iter().flatten().map(|root| root.manifest)
 }
 
-/// Everything in a manifest that is the name of an object.
+/// Finds all object ids in a manifest, or returns `None` if it is not JSON.
 pub(super) fn named_in_manifest(bytes: &[u8]) -> Option<Vec<ObjectId>> {
     let mut named = References::default();
     named.look(&serde_json::from_slice(bytes).ok()?);
@@ -79,7 +79,7 @@ pub(super) fn named_in_manifest(bytes: &[u8]) -> Option<Vec<ObjectId>> {
     Some(roots.chain(named.objects).collect())
 }
 
-/// Everything that an object names itself.
+/// Direct references of an object.
 pub(super) fn below(object: &Object) -> Result<Vec<ObjectId>, Failure> {
     let damaged = |reason: String| StoreError::DamagedObject { object: object.id(), reason };
     match object.kind() {
@@ -98,16 +98,16 @@ pub(super) fn below(object: &Object) -> Result<Vec<ObjectId>, Failure> {
     }
 }
 
-/// Finds everything below what is named.
+/// Marks everything reachable from the added references.
 pub(super) struct Walk<'a> {
     connection: &'a Connection,
-    /// What was reached, and is stored.
+    /// Reached objects that are stored.
     pub(super) seen: HashSet<ObjectId>,
-    /// The same in the order in which it was reached, since this was last taken.
+    /// The same in the order of discovery, since the caller last drained it.
     pub(super) fresh: Vec<ObjectId>,
-    /// What was reached below something that is stored, and is not stored itself.
+    /// Objects that a stored object names and that are not stored.
     pub(super) missing: BTreeSet<ObjectId>,
-    /// What was reached in the same way, and was lost in a salvage.
+    /// Objects that a stored object names and that an earlier salvage lost.
     pub(super) lost: BTreeSet<ObjectId>,
 }
 
@@ -116,12 +116,13 @@ impl<'a> Walk<'a> {
         Self::resume(connection, HashSet::new())
     }
 
-    /// Goes on over a store that may have grown meanwhile.
+    /// Continues an earlier walk over a store that may have grown since then.
     pub(super) fn resume(connection: &'a Connection, seen: HashSet<ObjectId>) -> Self {
         Self { connection, seen, fresh: Vec::new(), missing: BTreeSet::new(), lost: BTreeSet::new() }
     }
 
-    /// Adds what a record names, and everything below it. What is not stored may be no object at all.
+    /// Adds a reference of a record and everything below it. An id that is not stored is ignored, because it
+    /// may not be an object at all.
     pub(super) fn add(&mut self, id: ObjectId) -> Result<(), Failure> {
         match objects::stored_kind(self.connection, id)? {
             Some(_) => self.descend(id),
@@ -129,17 +130,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds a workspace root, and everything below it.
+    /// Adds a workspace root and everything below it.
     pub(super) fn add_root(&mut self, root: WorkspaceRoot) -> Result<(), Failure> {
         self.add(root.tree)?;
-        // A blob that was reached as a file may be a manifest as well, so it is read even if it was seen.
+        // A blob that was reached as a file may also be a manifest, so it is read even if it was seen.
         if objects::stored_kind(self.connection, root.manifest)?.is_none() {
             return Ok(());
         }
         self.mark(root.manifest);
         let Some(manifest) = objects::get(self.connection, root.manifest)? else { return Ok(()) };
         let named = named_in_manifest(manifest.bytes());
-        let reason = || "it is no manifest of a workspace".to_owned();
+        let reason = || "it is not a workspace manifest".to_owned();
         let named =
             named.ok_or_else(|| StoreError::DamagedObject { object: root.manifest, reason: reason() })?;
         named.into_iter().try_for_each(|id| self.descend(id))

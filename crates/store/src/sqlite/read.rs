@@ -1,4 +1,4 @@
-//! Reading: every record is checked against the chain on its way out.
+//! Reads records and verifies each against the checksum chain.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record};
@@ -10,18 +10,18 @@ use super::append::{end_of, key_of, last_key, number_of, position_of};
 use super::chain::Checksum;
 use super::error::Failure;
 
-/// The number of a session that has to exist.
+/// Number of a session; fails with `NotFound` if there is none.
 fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {
     Ok(number_of(connection, &session.to_string())?.ok_or(StoreError::NotFound { session })?)
 }
 
-/// The position after the last record.
+/// Position after the last record.
 pub(super) fn head(connection: &Connection, session: SessionId) -> Result<Position, Failure> {
     let number = existing(connection, session)?;
     Ok(end_of(connection, session, number)?.0)
 }
 
-/// All sessions, in the order of their creation.
+/// Lists all sessions in the order of creation.
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionId>, Failure> {
     let mut sql = connection.prepare_cached("SELECT session FROM sessions ORDER BY id")?;
     let mut rows = sql.query([])?;
@@ -32,14 +32,14 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionId>, Failur
     Ok(sessions)
 }
 
-/// The session that a stored text names.
+/// Decodes a stored session id.
 pub(super) fn session_in(value: ValueRef<'_>) -> Result<SessionId, Failure> {
     let text = value.as_str().ok().and_then(|text| text.parse().ok());
-    let unnamed = || StoreError::Corrupt { source: "a session is stored under what is no id".into() };
+    let unnamed = || StoreError::Corrupt { source: "a session has an invalid id".into() };
     Ok(text.ok_or_else(unnamed)?)
 }
 
-/// At most `limit` records from `from` on.
+/// Reads at most `limit` records, starting at `from`.
 pub(super) fn read(
     connection: &Connection,
     session: SessionId,
@@ -57,7 +57,7 @@ pub(super) fn read(
     Ok(records)
 }
 
-/// Passes the texts of at most `limit` records from `from` on, each checked against the chain.
+/// Passes the texts of at most `limit` records, starting at `from`, each verified against the chain.
 pub(super) fn texts(
     connection: &Connection,
     session: SessionId,

@@ -1,6 +1,7 @@
-//! Connections for reading. They wait for nobody: each sees the store as it was when its statement began.
+//! Connections for reading. They never wait: each sees the store as it was when its statement began.
 //!
-//! Where the store is also written, a new connection reads the files that are written to, or it is refused.
+//! If the store is also open for writing, a new connection must read the same files that are written to, or
+//! it is refused.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +13,13 @@ use super::error::{Failure, OpenError};
 use super::open::{self, Reading};
 use super::watch::WatchedFiles;
 
-/// How many connections are kept for the next reader.
+/// Maximum number of idle connections to keep.
 const IDLE: usize = 4;
 
-/// Connections for reading.
+/// A pool of connections for reading.
 pub(super) struct Readers {
     path: PathBuf,
-    /// The files that are written to.
+    /// Files that the writer uses; `None` in a read-only store.
     files: Option<Arc<WatchedFiles>>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -36,7 +37,7 @@ impl Readers {
         }
     }
 
-    /// Reads with a connection of one's own.
+    /// Reads with an exclusive connection.
     pub(super) fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Failure>,
@@ -55,7 +56,7 @@ impl Readers {
         Ok(result?)
     }
 
-    /// Reads several times from one state of the store.
+    /// Runs several reads in one snapshot of the store.
     pub(super) fn at_once<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Failure>,
@@ -63,7 +64,7 @@ impl Readers {
         self.with(|connection| {
             connection.execute_batch("BEGIN")?;
             let result = read(connection);
-            // Nothing was written, so there is nothing that ending could lose.
+            // Nothing was written, so a failed rollback loses nothing.
             let _ = connection.execute_batch("ROLLBACK");
             result
         })

@@ -1,11 +1,11 @@
-//! Which workspace roots are kept.
+//! Retention of workspace roots.
 //!
-//! Records are kept forever, and so is whatever they say: texts, results, media. What retention throws away are the files of
-//! old boundaries, the roots before and after calls. Whatever it is told, it keeps of each session
+//! Records and their content (texts, results, media) are kept forever. Retention prunes the files of old
+//! boundaries: the roots before and after calls. Regardless of its rules, it keeps for each session
 //!
-//! - the root that its files have now, also after a rewind to an old place;
-//! - the roots of calls that have not ended, because recovery puts files back to them;
-//! - the root at each place that another session was forked from.
+//! - the root of its current files, also after a rewind to an old position;
+//! - the roots of calls that have not ended, because recovery restores them;
+//! - the root at each position that another session was forked from.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use super::error::Failure;
 use super::reach::References;
 use super::read::texts;
 
-/// How long the files of tool boundaries are kept. A boundary stays if any of the rules keeps it; without a rule all stay.
+/// Retention rules for the files of tool boundaries. A boundary stays if any rule keeps it; without a rule
+/// all stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     since: Option<Timestamp>,
@@ -33,7 +34,7 @@ impl Retention {
         Self::default()
     }
 
-    /// Keeps the boundaries of the last days.
+    /// Keeps the boundaries of the last `days` days.
     #[must_use]
     pub fn keep_days(self, days: u32) -> Self {
         let days = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
@@ -41,13 +42,13 @@ impl Retention {
         self.keep_since(Timestamp::UNIX_EPOCH.saturating_add(since))
     }
 
-    /// Keeps the boundaries from a moment on.
+    /// Keeps the boundaries at and after a time.
     #[must_use]
     pub fn keep_since(self, since: Timestamp) -> Self {
         Self { since: Some(since), ..self }
     }
 
-    /// Keeps the boundaries of the last calls of each session.
+    /// Keeps the boundaries of the last `calls` calls of each session.
     #[must_use]
     pub fn keep_boundaries(self, calls: u64) -> Self {
         Self { boundaries: Some(calls), ..self }
@@ -59,26 +60,26 @@ struct Boundary {
     position: Position,
     at: Timestamp,
     roots: Vec<WorkspaceRoot>,
-    /// Whether it says how the files are from there on.
+    /// True if its root is the state of the files from there on.
     settles: bool,
 }
 
-/// What a session's journal says about files.
+/// Information about files in a session's journal.
 #[derive(Default)]
 pub(super) struct Files {
     boundaries: Vec<Boundary>,
-    /// Where each call last started, in the order of the journal.
+    /// Position of the latest start of each call, in journal order.
     started: Vec<(Position, CallId)>,
     open: HashMap<CallId, Position>,
     rewinds: Vec<(Position, Position)>,
-    /// Where the journal ends, as far as it was read.
+    /// Position up to which the journal was read.
     pub(super) head: Position,
-    /// Where the session was forked from.
+    /// Parent session and position of a fork.
     pub(super) fork: Option<(SessionId, Position)>,
 }
 
 impl Files {
-    /// Reads on from where the reading stopped, and passes on what each record names.
+    /// Continues reading where it stopped, and passes the references of each record to `each`.
     pub(super) fn read_on(
         &mut self,
         connection: &Connection,
@@ -115,7 +116,7 @@ impl Files {
                 settles = rewound.root.is_some();
                 self.rewinds.push((position, rewound.to));
             }
-            // What is found before a restore does not say where the files are after it.
+            // An observation before a restore does not determine the files after it.
             RecordBody::WorkspaceObserved(observed) => {
                 settles = observed.cause != ObservationCause::Interrupted;
             }
@@ -131,7 +132,8 @@ impl Files {
         }
     }
 
-    /// The roots that stay, and those that go. `forks` are the places that other sessions were forked from.
+    /// Divides the roots into those that stay and those to be pruned. `forks` are the positions from which
+    /// other sessions were forked.
     pub(super) fn divide(
         &self,
         retention: Retention,
@@ -155,7 +157,7 @@ impl Files {
         (roots(stay), roots(go))
     }
 
-    /// Where the last `calls` calls begin.
+    /// Position at which the last `calls` calls begin.
     fn nth_last_call(&self, calls: u64) -> Option<Position> {
         let mut seen = std::collections::HashSet::new();
         let mut from = None;
@@ -166,12 +168,12 @@ impl Files {
             seen.insert(call);
             from = Some(*position);
         }
-        // There are fewer: all of them stay.
+        // There are fewer calls: all of them stay.
         (calls > 0).then_some(Position::START)
     }
 
-    /// The boundaries that say how the files are at a cut: those that are visible there, from the last one back to one that
-    /// settles the matter.
+    /// Boundaries that determine the files at a cut: the visible ones, from the last back to one that settles
+    /// the state.
     fn in_effect(&self, cut: Position) -> Vec<Position> {
         let mut end = cut;
         let mut found = Vec::new();

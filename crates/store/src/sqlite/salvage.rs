@@ -1,8 +1,8 @@
-//! Saving what is sound of a damaged store.
+//! Salvage: copies the sound parts of a damaged store.
 //!
-//! The old store is only read. The new one gets each session's longest beginning that holds together, with everything that it
-//! names: an object that cannot be read is marked as lost, so that whoever asks for it learns why it is not there. Claims
-//! keep their numbers, so that no writer from before can write to the new store.
+//! The old store is only read. The new store receives the longest intact prefix of each session, with all
+//! objects that it names. An object that cannot be read is marked as lost, so that reading it later fails
+//! with `LostObject`. Claims keep their fences, so that no earlier writer can write to the new store.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,51 +23,52 @@ use super::verify::{chain_of, numbers, sessions};
 use super::writer::transaction;
 use super::{SqliteStore, inbox, open, snapshots};
 
-/// What was saved of a damaged store.
+/// Result of salvaging a damaged store.
 #[derive(Debug, Default)]
 pub struct SalvageReport {
-    /// The sessions, in the order of their creation.
+    /// Sessions in the order of creation.
     pub sessions: Vec<SalvagedSession>,
-    /// How many objects were saved.
+    /// Number of copied objects.
     pub objects: u64,
-    /// Objects that are needed and could not be read.
+    /// Needed objects that could not be read.
     pub lost_objects: Vec<ObjectId>,
-    /// What else could not be saved, for a person.
+    /// Descriptions of other data that could not be copied.
     pub notes: Vec<String>,
 }
 
 impl SalvageReport {
-    /// Whether nothing was lost.
+    /// Returns whether nothing was lost.
     pub fn is_complete(&self) -> bool {
         let whole = self.sessions.iter().all(|session| session.lost.is_none());
         whole && self.lost_objects.is_empty() && self.notes.is_empty()
     }
 }
 
-/// What was saved of a session.
+/// Result for one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SalvagedSession {
-    /// The session.
+    /// Id of the session, the same in both stores.
     pub session: SessionId,
-    /// How many records were saved. A session of which none could be read does not exist in the new store.
+    /// Number of copied records. A session without any does not exist in the new store.
     pub records: u64,
-    /// What was lost.
+    /// Lost end of the journal, or `None` if all of it was copied.
     pub lost: Option<LostTail>,
 }
 
-/// The end of a journal that could not be saved.
+/// The end of a journal that could not be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostTail {
-    /// Where it begins.
+    /// Position of the first lost record.
     pub position: Position,
-    /// What is wrong there.
+    /// Description of the damage at that position.
     pub reason: String,
-    /// How many records of it there seem to be.
+    /// Number of lost records, as far as they can be counted.
     pub records: u64,
 }
 
 impl SqliteStore {
-    /// Writes what is sound of the store at `from` to a new store at `to`, which must not exist. The old one is not changed.
+    /// Copies the sound parts of the store at `from` to a new store at `to`, which must not exist. The old
+    /// store is not changed.
     pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<SalvageReport, OpenError> {
         let (from, to) = (from.as_ref(), to.as_ref());
         if to.exists() {
@@ -111,7 +112,7 @@ impl<'a> Salvage<'a> {
         Ok(self.report)
     }
 
-    /// All sessions: those that are listed, and those of which only the records tell.
+    /// Lists all sessions, including those that only their records name.
     fn all_sessions(&mut self) -> Vec<(i64, SessionId)> {
         let mut all = sessions(self.old).unwrap_or_else(|error| {
             self.note("the list of sessions", &error.0);
@@ -189,12 +190,12 @@ impl<'a> Salvage<'a> {
         LostTail { position, reason, records: count.map_or(0, i64::cast_unsigned) }
     }
 
-    /// Saves an object with everything below it, or marks it as lost.
+    /// Copies an object with everything below it, or marks it as lost.
     fn objects(&mut self, id: ObjectId, what: ReferenceForm) -> Result<(), Failure> {
         let mut open = vec![(id, what)];
         while let Some((id, what)) = open.pop() {
             let known = presence(self.new, id)?;
-            // A file may be saved before it turns out to be a manifest, too.
+            // A blob may be copied as a file before it turns out to be a manifest too.
             if known != Presence::Absent && !(known == Presence::Stored && what == ReferenceForm::Manifest) {
                 continue;
             }
@@ -224,7 +225,7 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Saves the snapshot and the inbox of a session.
+    /// Copies the snapshot and the inbox of a session.
     fn extras(&mut self, number: i64, session: SessionId, head: Position) {
         match snapshots::get(self.old, session) {
             Ok(Some(saved)) if saved.position <= head => {
@@ -233,7 +234,7 @@ impl<'a> Salvage<'a> {
                 }
             }
             Ok(None) => {}
-            // The journal tells the same, so nothing is lost with it.
+            // A snapshot only repeats the journal, so nothing is lost with it.
             Ok(Some(_)) | Err(_) => {}
         }
         let copied = inbox::list(self.old, session).and_then(|items| inbox::put(self.new, session, &items));
@@ -242,7 +243,7 @@ impl<'a> Salvage<'a> {
         }
     }
 
-    /// Saves the numbers of claims. Nobody holds anything in the new store.
+    /// Copies the fences. No session is held in the new store.
     fn claims(&mut self) -> Result<(), Failure> {
         let mut sql = self.old.prepare("SELECT session, fence FROM claims")?;
         let mut rows = sql.query([])?;
@@ -257,13 +258,13 @@ impl<'a> Salvage<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReferenceForm {
-    /// The object is a manifest, and names objects in its own way.
+    /// The object is a workspace manifest: references are strings in its JSON.
     Manifest,
-    /// The object says itself what it names.
+    /// The object's kind determines its references.
     Object,
 }
 
-/// The session that the first record with a number is of.
+/// Finds the session id in the first record of a numbered journal.
 fn named_by_first(old: &Connection, number: i64) -> Option<SessionId> {
     let sql = "SELECT record FROM records WHERE id = ?1";
     let text: Option<String> = old.query_row(sql, [number << 32], |row| row.get(0)).optional().ok()?;

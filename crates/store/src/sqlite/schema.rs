@@ -1,15 +1,15 @@
-//! The tables, and how a file gets them.
+//! Tables and migrations.
 //!
-//! Migrations are numbered, applied in order and never edited: each leaves its number and the checksum of its text in the
-//! file, and `user_version` says which was the last. A file of a later version is refused, because what it means is not
-//! known; one whose migrations are not these is refused, because somebody changed it.
+//! Migrations are numbered, applied in order and never edited. Each leaves its number and the checksum of its
+//! text in the file, and `user_version` is the number of the last. A file of a later version is refused,
+//! because its meaning is not known. A file with other checksums is refused, because it was modified.
 
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::OpenError;
 
-/// Marks a file as ours, where SQLite keeps such marks: "BSTC".
+/// Identifies the file as a store in SQLite's header field for this: "BSTC".
 const APPLICATION_ID: i32 = 0x4253_5443;
 
 struct Migration {
@@ -18,15 +18,15 @@ struct Migration {
     sql: &'static str,
 }
 
-/// All migrations. One is added when the tables change, or when journals may hold records of a new kind; none is ever changed or
-/// taken out.
+/// All migrations. One is added when the tables change, or when journals may hold records of a new kind. None
+/// is ever changed or removed.
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "journals", sql: include_str!("schema/0001_journals.sql") },
     Migration { number: 2, name: "resources", sql: include_str!("schema/0002_resources.sql") },
     Migration { number: 3, name: "requests", sql: include_str!("schema/0003_requests.sql") },
 ];
 
-/// The number of the last migration that is known here.
+/// Number of the newest migration.
 pub(super) const VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
 
 impl Migration {
@@ -35,21 +35,21 @@ impl Migration {
     }
 }
 
-/// What a file is.
+/// Schema of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SchemaState {
-    /// Nothing is in it yet.
+    /// An empty database.
     Empty,
-    /// It is a store of this version.
+    /// A store of this version.
     Version(u32),
 }
 
-/// Looks at a file without changing it, and refuses what is not a store that is understood here.
+/// Determines a file's schema without changing it. Fails for files that are not a known version of a store.
 pub(super) fn inspect(connection: &Connection) -> Result<SchemaState, OpenError> {
     if !connection.is_autocommit() {
         return look(connection);
     }
-    // All of it at one moment: somebody else may be creating the store just now.
+    // One snapshot for all queries: another process may be creating the store.
     connection.execute_batch("BEGIN")?;
     let found = look(connection);
     connection.execute_batch("ROLLBACK")?;
@@ -71,7 +71,7 @@ fn look(connection: &Connection) -> Result<SchemaState, OpenError> {
     }
 }
 
-/// Checks that what was applied to a file is what stands here.
+/// Compares the checksums of the applied migrations with those of this program.
 fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
     let mut applied = connection.prepare("SELECT checksum FROM migrations WHERE number = ?1")?;
     for migration in MIGRATIONS.iter().take_while(|migration| migration.number <= version) {
@@ -83,7 +83,7 @@ fn check(connection: &Connection, version: u32) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Applies all migrations that a file does not have yet, inside of a transaction of the caller's.
+/// Applies all missing migrations. The caller has begun a transaction.
 pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestamp) -> Result<(), OpenError> {
     let from = match found {
         SchemaState::Empty => {
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// A migration that was released is a promise: stores hold its checksum.
+    /// Stores hold the checksums of released migrations.
     #[test]
     fn migrations_are_never_edited() {
         let checksums: Vec<String> = MIGRATIONS.iter().map(|m| m.checksum()[..16].to_owned()).collect();

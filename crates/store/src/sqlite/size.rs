@@ -1,4 +1,4 @@
-//! How large a store is, and what takes the room.
+//! Disk usage of a store.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::object::ObjectKind;
@@ -11,49 +11,49 @@ use super::open::beside;
 use super::read::session_in;
 use super::{SqliteStore, objects};
 
-/// How large a store is. All numbers are bytes, unless they say otherwise.
+/// Disk usage of a store. All numbers are bytes, unless documented otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreSize {
-    /// The file.
+    /// Size of the database file.
     pub file: u64,
-    /// The log beside it, which is copied into it from time to time.
+    /// Size of the write-ahead log beside it.
     pub log: u64,
-    /// What of the file is free, and will be used again.
+    /// Free space inside the file, which later writes reuse.
     pub free: u64,
-    /// What each session takes, in the order of their creation.
+    /// Usage by session, in the order of creation.
     pub sessions: Vec<SessionSize>,
-    /// What objects take, by kind.
+    /// Usage by objects, grouped by kind.
     pub objects: Vec<ObjectsSize>,
 }
 
-/// What a session takes, besides the objects that it shares.
+/// Usage by a session, without the objects that it may share with others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSize {
-    /// The session.
+    /// Session that the numbers belong to.
     pub session: SessionId,
-    /// How many records it has.
+    /// Number of records.
     pub records: u64,
-    /// Their text.
+    /// Total size of the records' text.
     pub text: u64,
-    /// Its snapshot, as it is stored.
+    /// Stored size of the snapshot.
     pub snapshot: u64,
 }
 
-/// What objects of one kind take.
+/// Usage by objects of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectsSize {
-    /// The kind.
+    /// Object kind that this entry counts.
     pub kind: ObjectKind,
-    /// How many there are.
+    /// Number of objects.
     pub objects: u64,
-    /// Their content.
+    /// Total size before compression.
     pub content: u64,
-    /// Their content as it is stored.
+    /// Total size as stored.
     pub stored: u64,
 }
 
 impl SqliteStore {
-    /// How large the store is, and what takes the room.
+    /// Measures the disk usage by session and by kind of object.
     pub fn size(&self) -> Result<StoreSize, StoreError> {
         let length = |path| std::fs::metadata(path).map_or(0, |file| file.len());
         let (file, log) = (length(self.path.clone()), length(beside(&self.path, "-wal")));

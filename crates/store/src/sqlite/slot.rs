@@ -1,25 +1,25 @@
-//! A place where one waits for the outcome of one's own work, whoever does it.
+//! A slot in which the submitter of a piece of work waits for its outcome.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use backstitch_core::ports::StoreError;
 
-/// Where the outcome of a piece of work is put, or the wish that its owner leads the next commit.
+/// Delivers the outcome of a piece of work, or the request that its owner leads the next commit.
 pub(super) struct Slot<T> {
     state: Mutex<SlotState<T>>,
 }
 
 enum SlotState<T> {
     Waiting(Option<Waker>),
-    /// Nobody leads, so whoever waits here has to.
+    /// There is no leader, so the owner of this slot must lead.
     Lead,
     Done(Result<T, StoreError>),
-    /// The outcome was taken away.
+    /// The outcome was taken.
     Over,
 }
 
-/// What one finds.
+/// Message that a poll receives.
 pub(super) enum SlotOutcome<T> {
     Lead,
     Done(Result<T, StoreError>),
@@ -41,7 +41,7 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Tells the owner that it leads. What it gives has to be woken, if there is one.
+    /// Makes the owner the leader. The caller must wake the returned waker.
     #[must_use]
     pub(super) fn lead(&self) -> Option<Waker> {
         match std::mem::replace(&mut *self.state(), SlotState::Lead) {
@@ -50,17 +50,17 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Whether the owner was told to lead and has not begun to.
+    /// Returns whether the owner was made leader and has not started yet.
     pub(super) fn is_leading(&self) -> bool {
         matches!(*self.state(), SlotState::Lead)
     }
 
-    /// Gives the outcome.
+    /// Stores the outcome and wakes the owner.
     pub(super) fn settle(&self, outcome: Result<T, StoreError>) {
         self.put(SlotState::Done(outcome));
     }
 
-    /// What there is, or a wake-up once there is something.
+    /// Takes the message, or registers a wake-up for it.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<SlotOutcome<T>> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, SlotState::Over) {

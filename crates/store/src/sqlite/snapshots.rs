@@ -1,4 +1,4 @@
-//! The latest snapshot of each session.
+//! Latest snapshot of each session.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
@@ -10,10 +10,10 @@ use super::chain::Checksum;
 use super::error::Failure;
 use super::objects::{Packer, unpack};
 
-/// The most bytes of a snapshot, packed.
+/// Maximum compressed size of a snapshot in bytes.
 const MOST: u64 = 999_000_000;
 
-/// A snapshot, ready to be written.
+/// A compressed snapshot with its checksum.
 pub(super) struct PreparedSnapshot {
     session: SessionId,
     name: String,
@@ -74,7 +74,7 @@ pub(super) fn put(
     PreparedSnapshot::new(packer, session, Fence(0), saved.position, &saved.bytes)?.insert(connection, number)
 }
 
-/// The snapshot of a session.
+/// Reads and verifies the snapshot of a session.
 pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<SavedSnapshot>, Failure> {
     let Some(number) = number_of(connection, &session.to_string())? else { return Ok(None) };
     let sql = "SELECT position, checksum, length, content FROM snapshots WHERE session = ?1";
@@ -87,8 +87,9 @@ pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<
     let (position, length) = (number(0).ok_or_else(damaged)?, number(2).ok_or_else(damaged)?);
     let checksum = blob(1).and_then(Checksum::stored).ok_or_else(damaged)?;
     let bytes = blob(3).and_then(|packed| unpack(packed, length)).ok_or_else(damaged)?;
-    match Checksum::alone(&bytes) == checksum {
-        true => Ok(Some(SavedSnapshot { position: Position::new(position), bytes })),
-        false => Err(damaged().into()),
+    if Checksum::alone(&bytes) == checksum {
+        Ok(Some(SavedSnapshot { position: Position::new(position), bytes }))
+    } else {
+        Err(damaged().into())
     }
 }

@@ -1,8 +1,8 @@
-//! Finding out what is wrong with a store.
+//! Detection of damage.
 //!
-//! Everything is read and nothing is changed: SQLite's own check of the file, the chain of each journal, each record, each
-//! object, and everything below the workspace roots that were not pruned. What is found is listed; finding something is not
-//! an error.
+//! Verification reads everything and changes nothing: SQLite's own check of the file, the chain of each
+//! journal, each record, each object, and everything below the workspace roots that were not pruned. It lists
+//! its findings; a finding is not an error.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -20,27 +20,28 @@ use super::reach::{References, Walk};
 use super::read::{session_in, texts};
 use super::{SqliteStore, inbox, snapshots};
 
-/// How many complaints of SQLite are listed.
+/// Maximum number of listed messages of SQLite's check.
 const MOST_COMPLAINTS: usize = 100;
 
-/// What was found in a store.
+/// Result of verifying a store.
 #[derive(Debug, Default)]
 pub struct VerifyReport {
-    /// How many sessions were read.
+    /// Number of sessions read.
     pub sessions: u64,
-    /// How many records were read.
+    /// Number of records read.
     pub records: u64,
-    /// How many objects were read.
+    /// Number of objects read.
     pub objects: u64,
-    /// What is wrong.
+    /// Damage in the order of detection.
     pub findings: Vec<Finding>,
-    /// Objects that are needed and were lost when an earlier, damaged store was salvaged. That is known and final: nothing is
-    /// wrong with this store, and salvaging it again brings nothing back.
+    /// Needed objects that were lost when an earlier, damaged store was salvaged. This is known and final:
+    /// the store itself is sound, and salvaging it again restores nothing.
     pub lost: BTreeSet<ObjectId>,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong. What an earlier salvage lost is not: it is listed in [`lost`](Self::lost).
+    /// Returns whether there are no findings. Losses of an earlier salvage are not findings: see
+    /// [`lost`](Self::lost).
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
     }
@@ -50,12 +51,12 @@ impl VerifyReport {
     }
 }
 
-/// Something that is wrong.
+/// One instance of damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where.
+    /// Location of the damage.
     pub place: StoreLocation,
-    /// What, for a person.
+    /// Description for people.
     pub problem: String,
 }
 
@@ -65,16 +66,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A place in a store.
+/// A location in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreLocation {
-    /// The file.
+    /// The database file as a whole.
     File,
-    /// A session.
+    /// A session, but no single record of it.
     Session(SessionId),
-    /// A record.
+    /// A record by its session and position.
     Record(SessionId, Position),
-    /// An object.
+    /// An object by its id.
     Object(ObjectId),
 }
 
@@ -90,7 +91,8 @@ impl fmt::Display for StoreLocation {
 }
 
 impl SqliteStore {
-    /// Reads everything and says what is wrong. This blocks; others go on reading and writing meanwhile.
+    /// Reads everything and reports damage. This blocks the thread; other readers and writers continue
+    /// concurrently.
     pub fn verify(&self) -> Result<VerifyReport, StoreError> {
         self.readers.at_once(|connection| {
             let mut report = VerifyReport::default();
@@ -113,7 +115,7 @@ impl SqliteStore {
     }
 }
 
-/// What an error says, with what caused it.
+/// Formats an error with its chain of sources.
 pub(super) fn chain_of(error: &StoreError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -140,7 +142,7 @@ fn check_file(connection: &Connection, report: &mut VerifyReport) {
     }
 }
 
-/// All sessions with their numbers.
+/// Lists all sessions with their numbers.
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<(i64, SessionId)>, Failure> {
     let sql = "SELECT id, session FROM sessions NOT INDEXED ORDER BY id";
     let mut sql = connection.prepare(sql)?;
@@ -170,12 +172,12 @@ fn check_session(
         match result {
             Ok(()) => break,
             Err(Failure(StoreError::Damaged { position, damage, .. })) => {
-                // A record before the first one was named already; its checksum is no use for going on.
+                // A record before the first one was reported already; its checksum cannot continue the chain.
                 let known = position < from;
                 if !known {
                     report.find(StoreLocation::Record(session, position), &damage);
                 }
-                // Behind a bad record the chain can be taken up again; behind a gap it cannot.
+                // Verification can continue after a bad record, but not after a gap.
                 if damage == Damage::Gap {
                     break;
                 }
@@ -188,11 +190,11 @@ fn check_session(
         }
     }
     if from == Position::START {
-        report.find(StoreLocation::Session(session), "it has no record that can be read");
+        report.find(StoreLocation::Session(session), "none of its records can be read");
     }
     match snapshots::get(connection, session) {
         Ok(Some(snapshot)) if snapshot.position > from => {
-            report.find(StoreLocation::Session(session), "its snapshot lies beyond the end of its journal");
+            report.find(StoreLocation::Session(session), "its snapshot is beyond the end of its journal");
         }
         Ok(_) => {}
         Err(error) => report.find(StoreLocation::Session(session), chain_of(&error.0)),
@@ -233,7 +235,7 @@ fn check_record(
     Ok(())
 }
 
-/// Looks for records of sessions that do not exist.
+/// Reports records whose session does not exist.
 fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: &mut VerifyReport) {
     match numbers(connection) {
         Ok(found) => {
@@ -249,7 +251,7 @@ fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: 
     }
 }
 
-/// The numbers of all sessions that have records.
+/// Numbers of all sessions that have records.
 pub(super) fn numbers(connection: &Connection) -> Result<Vec<i64>, Failure> {
     let mut sql = connection.prepare("SELECT min(id) FROM records WHERE id >= ?1")?;
     let mut found = Vec::new();
@@ -281,7 +283,7 @@ fn check_objects(connection: &Connection, report: &mut VerifyReport) {
                 report.objects += 1;
                 match objects::get(connection, id) {
                     Ok(Some(_)) => {}
-                    Ok(None) => report.find(StoreLocation::Object(id), "it cannot be found under its name"),
+                    Ok(None) => report.find(StoreLocation::Object(id), "it cannot be found by its id"),
                     Err(error) => report.find(StoreLocation::Object(id), chain_of(&error.0)),
                 }
             }

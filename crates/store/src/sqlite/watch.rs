@@ -1,11 +1,12 @@
-//! Whether the open files are still those that the store's paths name.
+//! Detects whether the store's paths still name the open files.
 //!
-//! A process keeps writing to a file that was removed or replaced, and nobody finds what it wrote. So after each commit, and
-//! before it is acknowledged, the paths of the database, its log and the log's index are looked up, and device and inode are
-//! compared with those of the files that were opened. If they differ, nothing is acknowledged any more, and everything that
-//! the open files hold is copied to a new file, once.
+//! A process can keep writing to a file that was removed or replaced, and those writes would be lost. So
+//! after each commit, and before it is acknowledged, the paths of the database, its log and the log's index
+//! are looked up, and device and inode are compared with those of the opened files. If they differ, no
+//! further write is acknowledged, and the content of the open files is copied to a new file, once.
 //!
-//! The files are looked up and never opened: closing any descriptor of the database would drop SQLite's locks on it.
+//! The files are looked up and never opened: closing any descriptor of the database would release SQLite's
+//! locks on it.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,11 +26,11 @@ use super::private;
 pub(super) struct WatchedFiles {
     path: PathBuf,
     files: Vec<(PathBuf, FileIdentity)>,
-    /// Where the content was saved to, once the files were found to be others.
+    /// Path of the saved copy, or the error that prevented it. Set once a replacement was detected.
     saved: OnceLock<Result<PathBuf, String>>,
 }
 
-/// What tells a file from every other, as long as it exists.
+/// Identifies a file as long as it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileIdentity {
     #[cfg(unix)]
@@ -39,7 +40,7 @@ struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The file that a path names.
+    /// Identity of the file at a path.
     fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         #[cfg(unix)]
@@ -56,15 +57,16 @@ impl FileIdentity {
 }
 
 impl WatchedFiles {
-    /// Watches the files of a store that a connection has just opened for writing and read from. Not earlier: some file systems
-    /// copy a file when it is first opened for writing, and it has another inode then.
+    /// Watches the files of a store that a connection has opened for writing and read from. It must not be
+    /// called earlier: some file systems copy a file when it is first opened for writing, which changes its
+    /// inode.
     pub(super) fn new(path: &Path) -> io::Result<Self> {
         let mut files = vec![(path.to_owned(), FileIdentity::of(path)?)];
         // SQLite follows links to the database and puts the log beside the file itself.
         let real = fs::canonicalize(path)?;
         for suffix in ["-wal", "-shm"] {
             let path = beside(&real, suffix);
-            // They are missing only where nothing can be written.
+            // They are missing only in a read-only location.
             if let Ok(identity) = FileIdentity::of(&path) {
                 files.push((path, identity));
             }
@@ -72,7 +74,7 @@ impl WatchedFiles {
         Ok(Self { path: path.to_owned(), files, saved: OnceLock::new() })
     }
 
-    /// Whether all paths still name the open files. Once they did not, they never do again.
+    /// Returns whether all paths still name the open files. Once false, it stays false.
     pub(super) fn are_in_place(&self) -> bool {
         let same = |(path, opened): &(PathBuf, FileIdentity)| {
             FileIdentity::of(path).is_ok_and(|found| found == *opened)
@@ -80,12 +82,12 @@ impl WatchedFiles {
         self.saved.get().is_none() && self.files.iter().all(same)
     }
 
-    /// The error that every use of the store gets once its files were found to be others.
+    /// The error of every operation after a replacement was detected.
     pub(super) fn known_replaced(&self) -> Option<StoreError> {
         self.saved.get().map(|_| self.replaced())
     }
 
-    /// The error that says that the files are others now.
+    /// Builds the error for replaced files.
     pub(super) fn replaced(&self) -> StoreError {
         let (copy, failure) = match self.saved.get() {
             Some(Ok(copy)) => (Some(copy.clone()), None),
@@ -95,10 +97,11 @@ impl WatchedFiles {
         StoreError::Replaced { path: self.path.clone(), copy, failure }
     }
 
-    /// Copies what the open files hold to a new file, unless that was done before, and gives the error that names it.
+    /// Copies the content of the open files to a new file, unless that was done before, and returns the error
+    /// that names it.
     pub(super) fn save(&self, connection: &Connection) -> StoreError {
         let save = || {
-            // The log at the path may be another's, and closing would remove it.
+            // The log at the path may belong to another store, and closing would remove it.
             let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
             let parent = self.path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
             let mut failures = Vec::new();
@@ -123,12 +126,12 @@ impl WatchedFiles {
             return Err(error.into());
         }
         File::open(&path)?.sync_all()?;
-        // The name has to last as well. Some systems cannot sync a directory.
+        // Makes the name durable as well. Some systems cannot sync a directory.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         Ok(path)
     }
 
-    /// Creates an empty file for the copy. SQLite accepts it, and it has the right mode from its beginning.
+    /// Creates an empty file for the copy. SQLite accepts it, and it has the right mode from the start.
     fn unused_name(&self, directory: &Path) -> io::Result<PathBuf> {
         let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
         let extension = self.path.extension().map_or("db".into(), |extension| extension.to_string_lossy());
@@ -144,7 +147,7 @@ impl WatchedFiles {
     }
 }
 
-/// A path as SQLite takes it, which need not be UTF-8.
+/// Path as an SQL value; it need not be UTF-8.
 fn as_text(path: &Path) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_encoded_bytes()))
 }

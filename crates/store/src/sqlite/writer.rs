@@ -1,19 +1,22 @@
-//! The one writer of a process, which commits for many at once.
+//! The single writer of a process, with group commit.
 //!
-//! All that writes is a piece of work, and pieces queue. Whoever finds nobody writing *leads*: it takes everything that has
-//! queued, runs it in one transaction and commits, which is one sync for all. Meanwhile others queue up; when the leader is
-//! done, the first of them leads next. So a lone append is written by its own thread at once, and many at once share syncs.
+//! Every write is a piece of work in a queue. A caller that finds no leader *leads*: it takes all queued
+//! work, runs it in one transaction and commits, with one sync for all. Concurrent callers queue; when the
+//! leader is done, the first of them leads next. So a lone append is written by its own thread at once, and
+//! concurrent appends share syncs.
 //!
-//! There is no thread behind this. The leader blocks its thread while it commits, for about as long as a sync takes; the
-//! others wait as futures do. Futures name no runtime. When several sessions write in turns, a leader first lets others run
-//! once, so that they can queue even where all tasks share one thread.
+//! There is no background thread. The leader blocks its thread while it commits, for about one sync; the
+//! others wait as pending futures. The futures depend on no runtime. When several sessions write in turns, a
+//! leader yields once before it starts, so that others can queue even if all tasks share one thread.
 //!
-//! Work that is refused (a wrong position, a stale fence) has written nothing, and does not disturb the rest. When SQLite
-//! itself fails, the transaction is rolled back and each piece is tried alone, so that only those fail that have to.
+//! Refused work (a wrong position, a stale fence) has written nothing and does not affect the rest. When
+//! SQLite itself fails, the transaction is rolled back and each piece is retried alone, so that only the
+//! failing ones fail.
 //!
 //! A commit is acknowledged only while the store's paths name the files that it went to (`watch`).
 //!
-//! A future that is dropped before its work was taken leaves nothing behind; later, the work is done or not, as a whole.
+//! A future that is dropped before a leader took its work leaves nothing behind. If it is dropped later, the
+//! work is done completely or not at all.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -32,12 +35,12 @@ use super::options::SqliteOptions;
 use super::slot::{Slot, SlotOutcome};
 use super::watch::WatchedFiles;
 
-/// Writes, for all of a process that has the store open.
+/// Serialises all writes of one open store in this process.
 pub(super) struct Writer {
     queue: Mutex<Queue>,
     connection: Mutex<Connection>,
     files: Arc<WatchedFiles>,
-    /// How many pages the log had after the last commit that wrote something; zero when there was none since it was read.
+    /// Length of the log, in pages, after the last commit that wrote something. Reading it resets it to zero.
     pages: Arc<AtomicU32>,
     checkpoint_pages: u32,
     transaction_bytes: u64,
@@ -47,23 +50,23 @@ pub(super) struct Writer {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Box<dyn Work>>,
-    /// Whether somebody leads, or was told to.
+    /// True while there is a leader or a queued caller was made leader.
     led: bool,
-    /// Who wrote last.
+    /// Session of the latest submitted work.
     last: Option<SessionId>,
 }
 
-/// A piece of work, whatever it gives.
+/// A piece of work, with the type of its result erased.
 trait Work: Send {
-    /// Does the work inside of a transaction. An error means that the transaction is worth nothing any more.
+    /// Runs the work inside a transaction. An error means that the transaction must be rolled back.
     fn run(&mut self, connection: &Connection) -> Result<(), Failure>;
-    /// Hands over what came of it, once it is durable, or the error that made it worth nothing.
+    /// Delivers the outcome after the commit, or the error of the failed transaction.
     fn settle(&mut self, committed: Result<(), StoreError>);
-    /// Tells whoever waits that it leads; it has to be woken.
+    /// Makes the submitter the leader. The caller must wake the returned waker.
     fn lead(&self) -> Option<Waker>;
-    /// A number that is only this work's while it exists.
+    /// Identifies the work as long as it exists.
     fn key(&self) -> usize;
-    /// About how many bytes it writes.
+    /// Estimated number of bytes that it writes.
     fn bytes(&self) -> u64;
 }
 
@@ -76,10 +79,10 @@ struct Piece<T, F> {
 }
 
 impl<T, F> Drop for Piece<T, F> {
-    /// Should the leader die with the work, whoever waits for it is told.
+    /// Reports an error to the submitter if the leader's thread dies with the work.
     fn drop(&mut self) {
         if !self.settled {
-            self.slot.settle(Err(StoreError::Backend("the thread that wrote has died".into())));
+            self.slot.settle(Err(StoreError::Backend("the writing thread has died".into())));
         }
     }
 }
@@ -118,7 +121,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, Failure> + Send> Work for Piece
     }
 }
 
-/// Whether an error says that the transaction failed, and not that the work was refused.
+/// Returns whether an error means that the transaction failed, as opposed to refused work.
 fn is_fatal(error: &StoreError) -> bool {
     matches!(
         error,
@@ -159,7 +162,7 @@ impl Writer {
         &self.counting
     }
 
-    /// Does some work, together with what else there is to do. The work may be run twice, and counts once.
+    /// Submits work to the next group commit. The work may run twice, but only one run is committed.
     pub(super) fn submit<T, F>(&self, session: SessionId, run: F) -> SubmitFuture<'_, T>
     where
         T: Send + 'static,
@@ -168,7 +171,7 @@ impl Writer {
         self.submit_bytes(session, 0, run)
     }
 
-    /// The same for work that writes about so many bytes. One transaction does as much work as its limit allows.
+    /// Submits work that writes about `bytes` bytes. A transaction takes as much work as its limit allows.
     pub(super) fn submit_bytes<T, F>(&self, session: SessionId, bytes: u64, run: F) -> SubmitFuture<'_, T>
     where
         T: Send + 'static,
@@ -179,7 +182,7 @@ impl Writer {
         SubmitFuture { writer: self, slot, session, stage: Stage::New(work) }
     }
 
-    /// Works with the connection while nobody else writes in this process. For what is rare and may take long.
+    /// Runs a rare and possibly long operation on the connection, with no other writer in this process.
     pub(super) fn alone<T>(
         &self,
         run: impl FnOnce(&Connection) -> Result<T, Failure>,
@@ -190,7 +193,7 @@ impl Writer {
         result
     }
 
-    /// Writes something, and acknowledges it only if the files are still those that the store's paths name.
+    /// Runs a write, and acknowledges it only if the store's paths still name the open files.
     fn in_place<T>(
         &self,
         connection: &Connection,
@@ -200,22 +203,21 @@ impl Writer {
             return Err(replaced);
         }
         let result = write();
-        match self.files.are_in_place() {
-            true => Ok(result?),
-            false => Err(self.files.save(connection)),
-        }
+        if self.files.are_in_place() { Ok(result?) } else { Err(self.files.save(connection)) }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection. Should a thread have died with it, the next transaction begins with a rollback.
+    /// Locks the connection. If a thread died while it held the lock, the next transaction starts with a
+    /// rollback.
     fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what waits, as much as one transaction holds. The first, which is the leader's own, always fits.
+    /// Takes queued work up to the size limit of a transaction. The first piece, which is the leader's own,
+    /// always fits.
     fn take(&self) -> Vec<Box<dyn Work>> {
         let mut queue = self.queue();
         let mut bytes = 0_u64;
@@ -228,7 +230,7 @@ impl Writer {
         queue.waiting.drain(..count).collect()
     }
 
-    /// Takes what waits and commits it. On the way out somebody else leads, if anybody waits.
+    /// Takes queued work and commits it, then passes the lead to the next waiting caller.
     fn lead(&self) {
         let _leading = LeaderGuard(self);
         let mut taken = self.take();
@@ -237,7 +239,7 @@ impl Writer {
             transaction(&connection, || taken.iter_mut().try_for_each(|work| work.run(&connection)))
         });
         let several = taken.len() > 1;
-        // Whoever waits is told before the log is copied, which may take longer than the commit did.
+        // Callers are notified before the checkpoint, which may take longer than the commit.
         match together {
             Err(_) if several => {
                 for mut work in taken.drain(..) {
@@ -259,7 +261,7 @@ impl Writer {
         }
     }
 
-    /// Counts a commit, if there was one, and copies the log into the file once it is long enough.
+    /// Counts a commit, if there was one, and checkpoints the log once it is long enough.
     fn after_commit(&self, connection: &Connection) {
         let pages = self.pages.swap(0, Ordering::Relaxed);
         if pages == 0 {
@@ -268,16 +270,16 @@ impl Writer {
         self.counting.commits.fetch_add(1, Ordering::Relaxed);
         if pages >= self.checkpoint_pages && self.files.known_replaced().is_none() {
             self.counting.checkpoints.fetch_add(1, Ordering::Relaxed);
-            // Nothing depends on it: what could not be copied now will be copied later.
+            // A failure is harmless: the pages are copied later.
             let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
 
-    /// Lets the first that waits lead, or nobody.
+    /// Makes the first waiting caller the leader, if there is one.
     fn hand_over(&self, mut queue: MutexGuard<'_, Queue>) {
         let next = queue.waiting.front().map(|next| next.lead());
         queue.led = next.is_some();
-        // Waking runs code of others, and is not for times when a lock is held.
+        // Waking runs foreign code, so the lock is released first.
         drop(queue);
         if let Some(Some(waker)) = next {
             waker.wake();
@@ -285,7 +287,7 @@ impl Writer {
     }
 }
 
-/// Runs something in a transaction of its own that nobody else's writes can come between.
+/// Runs a closure in an immediate transaction, with no writes of other processes in between.
 pub(super) fn transaction<T>(
     connection: &Connection,
     run: impl FnOnce() -> Result<T, Failure>,
@@ -302,13 +304,13 @@ pub(super) fn transaction<T>(
         Ok(value)
     });
     if result.is_err() && !connection.is_autocommit() {
-        // The error says what happened; a rollback that fails as well is tried again before the next transaction.
+        // The first error is the one to report; a failed rollback is retried before the next transaction.
         let _ = execute("ROLLBACK");
     }
     result
 }
 
-/// While this exists, its thread leads.
+/// Marks its thread as the leader, and passes the lead on when dropped.
 struct LeaderGuard<'a>(&'a Writer);
 
 impl Drop for LeaderGuard<'_> {
@@ -317,7 +319,7 @@ impl Drop for LeaderGuard<'_> {
     }
 }
 
-/// Work that was handed in, as a future of what comes of it.
+/// Future of the outcome of submitted work.
 pub(super) struct SubmitFuture<'a, T> {
     writer: &'a Writer,
     slot: Arc<Slot<T>>,
@@ -326,24 +328,25 @@ pub(super) struct SubmitFuture<'a, T> {
 }
 
 enum Stage {
-    /// Not yet in the queue.
+    /// Not yet queued.
     New(Box<dyn Work>),
-    /// In the queue, and to be led by its owner.
+    /// Queued, and its owner must lead.
     Leading,
-    /// In the queue, or taken by a leader.
+    /// Queued, or taken by a leader.
     Waiting,
     Over,
 }
 
 impl<T> SubmitFuture<'_, T> {
-    /// Queues the work. Whether its owner leads, and should let others run first.
+    /// Queues the work. Returns the next stage, and whether the owner should yield once before it leads.
     fn enter(&mut self, work: Box<dyn Work>) -> (Stage, bool) {
         let mut queue = self.writer.queue();
         queue.waiting.push_back(work);
         let in_turns = queue.last.replace(self.session).is_some_and(|last| last != self.session);
-        match std::mem::replace(&mut queue.led, true) {
-            true => (Stage::Waiting, false),
-            false => (Stage::Leading, in_turns),
+        if std::mem::replace(&mut queue.led, true) {
+            (Stage::Waiting, false)
+        } else {
+            (Stage::Leading, in_turns)
         }
     }
 }
@@ -364,7 +367,7 @@ impl<T> Future for SubmitFuture<'_, T> {
                     }
                 }
                 Stage::Leading => {
-                    // The outcome is there afterwards, since one's own work was in the queue.
+                    // The outcome is available afterwards, since the leader's own work was in the queue.
                     this.stage = Stage::Waiting;
                     this.writer.lead();
                 }

@@ -1,7 +1,7 @@
-//! The conformance suite finds stores that break their promises.
+//! The conformance suite detects stores that break their guarantees.
 //!
-//! Each [`Fault`] is a mistake that a backend could make. What is tested here is the suite: that it names at least the
-//! property that the mistake breaks.
+//! Each [`Fault`] is a mistake that a backend could make. The subject of these tests is the suite: it must
+//! name at least the property that the mistake breaks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -15,42 +15,42 @@ use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
-    /// Whoever writes is taken for the holder.
+    /// Every writer is accepted as the holder.
     IgnoresFences,
-    /// A batch is appended wherever the journal ends.
+    /// A batch is appended regardless of the expected position.
     IgnoresPositions,
-    /// The position is looked at first and the batch written later.
+    /// The position is checked first, and the batch is written later.
     ChecksBeforeTheLock,
     /// A batch is written record by record.
     WritesInParts,
     /// Objects are written before the batch is checked, and stay.
     KeepsObjectsOfRefused,
-    /// Objects are not kept at all.
+    /// Objects are not stored at all.
     LosesObjects,
     /// A late release frees the session.
     ReleasesForOthers,
-    /// Whoever has the name of the holder is the holder.
+    /// Every owner with the holder's name counts as the holder.
     TrustsNames,
     /// Sessions are listed by their ids.
     SortsSessions,
-    /// The limit of a read counts one record too many.
+    /// A read returns one record more than its limit.
     ReadsTooMuch,
     /// A session that does not exist is read as an empty one.
     InventsSessions,
-    /// Items are taken before the batch is checked, and are gone when it is refused.
+    /// Items are taken before the batch is checked, and are gone if it is refused.
     TakesTooEarly,
     /// Items stay in the inbox after they were taken.
     TakesNothing,
-    /// Whoever saves a snapshot is taken for the holder.
+    /// Any caller may save a snapshot.
     SavesForAnyone,
-    /// The first snapshot is the one that stays.
+    /// The first snapshot is kept, not the latest.
     KeepsTheFirstSnapshot,
 }
 
 struct Broken {
     fault: Fault,
     inner: MemoryStore,
-    /// The lease that was granted last for each session.
+    /// Latest claim to each session.
     leases: Mutex<Vec<Lease>>,
     objects: Mutex<Vec<Object>>,
 }

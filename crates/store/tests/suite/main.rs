@@ -1,5 +1,5 @@
-//! The tests of all stores.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! Tests of all stores.
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod broken;
 mod memory;

@@ -1,4 +1,4 @@
-//! The store in memory keeps what the port promises.
+//! The in-memory store fulfils the port's guarantees.
 
 use backstitch_store::MemoryStore;
 

@@ -1,4 +1,4 @@
-//! A session that works on files, record by record, with the objects that a capture would bring along.
+//! A session that works on files, record by record, with the objects that a capture would contain.
 
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, IdStream, SessionId};
@@ -17,7 +17,7 @@ use super::support::claim;
 
 pub(super) type Files<'a> = [(&'a str, &'a str)];
 
-/// A session that works on files, each in a directory of its own; what stands below `.git` goes into the manifest.
+/// A session that works on files, each in its own directory. Files below `.git` go into the manifest.
 pub(super) struct Agent<'a> {
     store: &'a SqliteStore,
     ids: IdStream,
@@ -46,7 +46,7 @@ impl<'a> Agent<'a> {
         self.lease.session
     }
 
-    /// A fork of this session at a cut.
+    /// Forks this session at a cut.
     pub(super) fn fork(&self, seed: u64, position: Position) -> Agent<'a> {
         Self::created(self.store, seed, Origin::Fork { session: self.session(), position })
     }
@@ -57,7 +57,7 @@ impl<'a> Agent<'a> {
         Ok(self.next)
     }
 
-    /// The objects of files, the root's tree and manifest last.
+    /// Objects of the files, the root's tree and manifest last.
     pub(super) fn objects(files: &Files<'_>) -> Vec<Object> {
         let mut objects = Vec::new();
         let mut entries = Vec::new();
@@ -90,12 +90,12 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// The id of the tree of files.
+    /// Id of the tree of the files.
     pub(super) fn tree_of(files: &Files<'_>) -> ObjectId {
         Self::root_of(files).tree
     }
 
-    /// Starts a call on the files as they are.
+    /// Starts a call on the current files.
     pub(super) fn start(&mut self) -> CallId {
         let call_id: CallId = self.ids.next();
         let started = CallStarted {
@@ -119,7 +119,7 @@ impl<'a> Agent<'a> {
     pub(super) fn finish(&mut self, call_id: CallId, files: &Files<'_>) -> Result<Position, StoreError> {
         let root = Self::root_of(files);
         let mut batch = Batch::at(self.at).with(succeeded(call_id, root));
-        // As a capture does, bring along what is not stored.
+        // Like a capture, add only the objects that are not stored.
         for object in Self::objects(files) {
             if !self.store.contains(object.id()).unwrap() {
                 batch.add_object(object);
@@ -130,7 +130,7 @@ impl<'a> Agent<'a> {
         Ok(self.next)
     }
 
-    /// A whole call that leaves these files.
+    /// Runs a complete call that leaves these files.
     pub(super) fn call(&mut self, files: &Files<'_>) -> WorkspaceRoot {
         let call = self.start();
         self.finish(call, files).unwrap();
@@ -143,7 +143,7 @@ impl<'a> Agent<'a> {
         self.root = root;
     }
 
-    /// A rewind without a rescue root, which may have been pruned.
+    /// Rewinds without a rescue root, which may have been pruned.
     pub(super) fn rewind_softly(&mut self, to: Position, root: WorkspaceRoot) {
         let rewound = Rewound::new(to);
         self.append(Batch::at(self.at).with(rewound)).unwrap();
@@ -151,7 +151,7 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// The record that a call has succeeded and left these files.
+/// Record of a successful call that left these files.
 pub(super) fn succeeded(call_id: CallId, root: WorkspaceRoot) -> CallFinished {
     CallFinished { root: Some(root), elapsed_micros: 1, ..CallFinished::new(call_id, CallOutcome::Succeeded) }
 }

@@ -1,7 +1,7 @@
-//! Other processes: this test binary, started again.
+//! Child processes: this test binary, started again.
 //!
-//! A child runs the one test below, which does nothing unless the environment says what. It reports through a file, because
-//! what it prints belongs to the test runner.
+//! A child runs the one test below, which does nothing unless the environment names a role. It reports
+//! through a file, because its standard output belongs to the test runner.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -13,15 +13,15 @@ const ROLE: &str = "BACKSTITCH_STORE_TEST_ROLE";
 const PLACE: &str = "BACKSTITCH_STORE_TEST_PLACE";
 const REPORT: &str = "BACKSTITCH_STORE_TEST_REPORT";
 
-/// What a child is told.
+/// Instructions of a child.
 pub(crate) struct Task {
-    /// The directory in which it works.
+    /// Working directory.
     pub(crate) place: PathBuf,
     report: File,
 }
 
 impl Task {
-    /// Reports a line. It is there when this returns, even if the process is killed right after.
+    /// Reports a line. It is in the file when this returns, even if the process is killed right after.
     pub(crate) fn report(&mut self, line: impl AsRef<str>) {
         let line = format!("{}\n", line.as_ref());
         self.report.write_all(line.as_bytes()).expect("a child can write its report");
@@ -35,7 +35,8 @@ impl Task {
 #[test]
 fn a_child_does_what_it_is_told() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let variable = |name| PathBuf::from(std::env::var_os(name).expect("a child is told where it works"));
+    let variable =
+        |name| PathBuf::from(std::env::var_os(name).expect("a child's environment names its directory"));
     let report = OpenOptions::new().append(true).create(true).open(variable(REPORT));
     let mut task = Task { place: variable(PLACE), report: report.expect("a child can write its report") };
     match role.as_str() {
@@ -48,7 +49,7 @@ fn a_child_does_what_it_is_told() {
     }
 }
 
-/// The command that starts a child.
+/// Command that starts a child.
 pub(crate) fn command(role: &str, place: &Path, report: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a test knows its own binary"));
     command
@@ -62,7 +63,7 @@ pub(crate) fn command(role: &str, place: &Path, report: &Path) -> Command {
     command
 }
 
-/// The same, in which a write beyond a limit on the size of files fails instead of killing the process.
+/// The same, but a write beyond the file size limit fails instead of killing the process.
 pub(crate) fn command_ignoring_file_size_signal(role: &str, place: &Path, report: &Path) -> Command {
     let plain = command(role, place, report);
     let mut command = Command::new("sh");
@@ -72,7 +73,7 @@ pub(crate) fn command_ignoring_file_size_signal(role: &str, place: &Path, report
     command
 }
 
-/// A child that is killed when the test is done with it.
+/// A child that is killed on drop.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -80,7 +81,7 @@ impl Running {
         Self(command.spawn().expect("a child can be started"))
     }
 
-    /// Kills the process at once, as `kill -9` does.
+    /// Kills the process at once, like `kill -9`.
     pub(crate) fn kill(mut self) {
         self.0.kill().expect("a child can be killed");
         self.0.wait().expect("a killed child ends");
@@ -99,7 +100,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until a report holds a line that starts so, and gives the rest of that line.
+/// Waits for a line with this prefix in a report, and returns the rest of the line.
 pub(crate) fn wait_for(report: &Path, start: &str) -> String {
     let patience = Instant::now();
     loop {

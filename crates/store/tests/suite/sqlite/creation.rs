@@ -1,4 +1,4 @@
-//! A store that is only half there is empty, and belongs to its owner alone.
+//! An incompletely created store is empty, and belongs to its owner alone.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::child::{Running, Task, command, wait_for};
 use super::support::{Writer, notes, read};
 
-/// Everything that reads finds an empty store, and then it becomes a real one.
+/// Every reader finds an empty store; opening it for writing completes it.
 fn check_empty(path: &Path, what: &str) {
     let before = fs::read(path).unwrap();
     let has_to_be_undone = path.with_file_name("store.db-journal").exists();
@@ -35,7 +35,7 @@ fn check_empty(path: &Path, what: &str) {
         assert_eq!(fs::read(path).unwrap(), before, "{what}: reading has changed it");
     }
 
-    // The store that was opened for reading sees what is written later.
+    // The read-only store sees later writes.
     let writing = SqliteStore::open(path).unwrap_or_else(|error| panic!("{what}: {error}"));
     Writer::create(&writing, sample::session(1)).append(sample::notes(["first"])).unwrap();
     assert_eq!(notes(&store, sample::session(1)), ["first"], "{what}");
@@ -63,7 +63,7 @@ fn a_half_created_store_is_empty() {
                 "BEGIN; CREATE TABLE large (content BLOB); INSERT INTO large VALUES (zeroblob(400000))",
             )
             .unwrap();
-            // As a process leaves it that is killed here.
+            // The state that a process killed at this point leaves.
             let journal = path.with_file_name("store.db-journal");
             assert!(fs::metadata(path).unwrap().len() > 0, "some of it has reached the file");
             let (database, log) = (fs::read(path).unwrap(), fs::read(&journal).unwrap());
@@ -80,7 +80,7 @@ fn a_half_created_store_is_empty() {
     }
 }
 
-/// The child: creates a store and is killed on the way, or not.
+/// Child: creates a store, and may be killed while doing so.
 pub(super) fn create(task: &mut Task) {
     let store = SqliteStore::open(task.place.join("new/deep/store.db")).unwrap();
     let mut writer = Writer::create(&store, sample::session(1));
@@ -125,7 +125,7 @@ fn check_private(path: &Path, found: &mut Vec<String>) {
 }
 
 #[test]
-fn rights_that_somebody_chose_are_kept() {
+fn existing_permissions_are_kept() {
     let directory = TempDir::new().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o750)).unwrap();
     let path = directory.path().join("store.db");

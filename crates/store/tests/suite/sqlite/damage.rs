@@ -1,4 +1,4 @@
-//! Damage is found, named, and never taken for data.
+//! Damage is detected, reported, and never returned as data.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn sample_store() -> (TempDir, std::path::PathBuf, Vec<Journal>) {
     (directory, path, journals)
 }
 
-/// The key of a record: the second session is the one that is damaged.
+/// Key of a record in the second session, which is the damaged one.
 fn key(position: u64) -> i64 {
     (2 << 32) | position as i64
 }
@@ -81,11 +81,11 @@ fn a_changed_record_is_named() {
             panic!("{what}: {error:?}")
         };
         assert_eq!((named, position, damage), (session, Position::new(at), expected), "{what}");
-        // What stands before it can be read, and other sessions are not concerned.
+        // Records before it can be read, and other sessions are not affected.
         let before = block_on(store.read(session, Position::START, at as usize)).unwrap();
         assert_eq!(before, journals[1].records()[..at as usize], "{what}");
         assert_eq!(read(&store, journals[2].session).unwrap(), journals[2].records(), "{what}");
-        // Reading from behind it finds a gap before, but not a change further back.
+        // A read that starts after it detects a gap, but not a change further back.
         let report = store.verify().unwrap();
         assert_eq!(
             report.findings[0].place,
@@ -117,7 +117,7 @@ fn a_journal_under_another_name_is_found_out() {
 #[test]
 fn a_record_that_says_nothing_is_named() {
     let (_directory, path, journals) = sample_store();
-    // A record with a checksum that is right, and a text that is not known.
+    // A record with a correct checksum and an unknown text.
     let raw = Connection::open(&path).unwrap();
     let (count, before): (i64, Vec<u8>) = raw
         .query_row(
@@ -177,7 +177,7 @@ fn damaged_objects_and_snapshots_are_named() {
             report.findings.iter().any(|finding| finding.place == StoreLocation::Object(object.id())),
             "{change}"
         );
-        // Put it right again.
+        // Repair it.
         raw.execute("DELETE FROM objects WHERE id = ?1", [name]).unwrap();
         let report = store.verify().unwrap();
         assert!(report.findings.iter().any(|finding| finding.problem.contains("not stored")), "{change}");
@@ -197,7 +197,7 @@ fn damaged_objects_and_snapshots_are_named() {
     assert!(store.verify().unwrap().is_sound());
 }
 
-/// Bytes change at random places of the file: whatever is read is right, or it is an error.
+/// Bytes change at random offsets of the file: every read is correct or fails.
 #[test]
 fn random_damage_is_never_taken_for_data() {
     let (_directory, path, journals) = sample_store();
@@ -234,7 +234,7 @@ fn random_damage_is_never_taken_for_data() {
         let mut is_wrong = false;
         for (session, records) in &expected {
             match read(&store, *session) {
-                // A session whose last records are gone is a beginning of itself.
+                // A session without its last records is a prefix of itself.
                 Ok(read) => {
                     assert_eq!(read[..], records[..read.len()], "round {round}");
                     is_wrong |= read.len() < records.len();

@@ -1,7 +1,7 @@
-//! Stores of all versions that there have been can be read, for ever.
+//! Stores of all released versions can be read, for ever.
 //!
-//! A fixture is a file as a released program wrote it. It is never made again; each new version of the schema adds one
-//! (`cargo test -p backstitch-store make_a_fixture -- --ignored`).
+//! A fixture is a file that a released program wrote. It is never recreated; each new version of the schema
+//! adds one (`cargo test -p backstitch-store make_a_fixture -- --ignored`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// What a fixture holds: its name, the number of its sessions, and a digest over the texts of all records.
+/// Contents of the fixtures: name, number of sessions, and a digest over the texts of all records.
 const FIXTURES: &[(&str, usize, &str)] = &[
     ("store-v1.db", 4, "93005b7a8e8474c1"),
     ("store-v2.db", 4, "41b112e24f34bbb6"),
@@ -55,7 +55,7 @@ fn make_a_fixture() {
     fs::remove_dir_all(path.with_file_name(locks)).unwrap();
 }
 
-/// A digest over the texts of all records as they are stored, and how many there are.
+/// Digest over the stored texts of all records, and their number.
 fn digest(path: &Path) -> (String, usize) {
     let raw = Connection::open(path).unwrap();
     let mut sql = raw.prepare("SELECT record FROM records ORDER BY id").unwrap();
@@ -76,7 +76,7 @@ fn stores_of_all_versions_are_read() {
         fs::copy(directory().join(name), &path).unwrap();
         let before = fs::read(&path).unwrap();
 
-        // The newest version can also be read where nothing may be written; older ones are brought up first.
+        // The newest version can also be read in a read-only location; older ones are migrated first.
         let (stored, records) = digest(&path);
         assert_eq!(stored, *expected, "{name}");
         if let Ok(store) = SqliteStore::open_read_only(&path) {
@@ -93,7 +93,7 @@ fn stores_of_all_versions_are_read() {
         assert_eq!(count(&store), records, "{name}");
         let ids = block_on(store.sessions()).unwrap();
         assert_eq!(ids.len(), *sessions, "{name}");
-        // The third session holds calls of no evaluation, which only matter to garbage.
+        // The third session holds calls of no evaluation, which matter only for garbage collection.
         for session in [ids[0], ids[1], ids[3]] {
             JournalView::fold(&read(&store, session).unwrap()).unwrap();
         }
@@ -112,7 +112,7 @@ fn stores_of_all_versions_are_read() {
         let shared = Object::blob(*b"the same");
         assert_eq!(block_on(store.object(shared.id())).unwrap(), Some(shared));
 
-        // And it can be written.
+        // It can also be written.
         let lease = claim(&store, session, Claim::IfFree).unwrap();
         assert_eq!(lease.fence.0, 2);
         let mut writer = Writer { store: &store, lease, next: block_on(store.head(session)).unwrap() };

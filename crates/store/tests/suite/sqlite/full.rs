@@ -1,4 +1,4 @@
-//! Without room nothing that was acknowledged is lost, and writing goes on once there is room again.
+//! When space runs out, no acknowledged record is lost, and writing resumes once there is space again.
 
 use backstitch_core::journal::Position;
 use backstitch_core::object::Object;
@@ -13,7 +13,7 @@ use super::support::{Temporary, Writer, claim, notes};
 
 const LIMIT: u64 = 400 * 1024;
 
-/// Text that does not become small.
+/// Incompressible text.
 fn noise(seed: u64, bytes: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -25,7 +25,7 @@ fn noise(seed: u64, bytes: usize) -> String {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// Appends until there is no room, and gives the error with the texts that were acknowledged.
+/// Appends until the store is full, and returns the error and the acknowledged texts.
 fn fill(writer: &mut Writer<'_>) -> (StoreError, Vec<String>) {
     let mut acknowledged = notes(writer.store, writer.session());
     for seed in 0..10_000 {
@@ -52,7 +52,7 @@ fn a_store_keeps_to_its_size() {
     assert_eq!(block_on(store.head(session)).unwrap(), writer.next);
     assert!(store.size().unwrap().file <= LIMIT);
 
-    // What is small may still fit, and what is refused leaves nothing.
+    // A small batch may still fit; a refused one leaves nothing behind.
     let large = Object::blob(noise(7, 200_000).into_bytes());
     let mut batch = sample::notes(["with an object"]);
     batch.add_object(large.clone());
@@ -96,7 +96,7 @@ fn garbage_makes_room() {
     let options = SqliteOptions { max_bytes: Some(LIMIT), ..SqliteOptions::default() };
     let store = Temporary::with(options);
     let mut writer = Writer::create(&*store, sample::session(1));
-    let mut batch = sample::notes(["brings along what nobody names"]);
+    let mut batch = sample::notes(["contains an unreferenced object"]);
     batch.add_object(Object::blob(noise(7, 200_000).into_bytes()));
     writer.append(batch).unwrap();
     let (_, acknowledged) = fill(&mut writer);
@@ -107,7 +107,7 @@ fn garbage_makes_room() {
     assert_eq!(notes(&*store, writer.session()), more);
 }
 
-/// The child: reaches a limit on the size of files, raises it and goes on.
+/// Child: reaches the file size limit, raises it and continues.
 pub(super) fn limited(task: &mut Task) {
     let store = SqliteStore::open_with(
         task.store(),

@@ -1,4 +1,4 @@
-//! What is thrown away is what nobody needs, and what is needed stays.
+//! Garbage collection deletes unneeded objects only.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::agent::{Agent, succeeded};
 use super::support::{Temporary, Writer, claim, read};
 
-/// Whether a root can be put back as a whole, or was pruned as a whole. Anything between is a mistake.
+/// Returns whether a root can be restored completely. Panics if it is neither complete nor completely pruned.
 pub(super) fn is_whole(store: &SqliteStore, root: WorkspaceRoot) -> bool {
     let get = |id| block_on(store.object(id));
     let pruned = |id| matches!(get(id), Err(StoreError::Pruned { .. }));
@@ -69,13 +69,13 @@ fn old_boundaries_go_and_new_ones_stay() {
     assert_eq!(kept, [false, false, false, false, false, false, true, true, true, true]);
     assert_eq!(report.pruned_roots, 6);
     assert!(report.freed.iter().all(|freed| freed.session == Some(agent.session())));
-    // Of each root go its two trees and its manifest, the tree and the blob of what changed.
+    // Each pruned root frees its two trees and its manifest, and the tree and the blob of the change.
     let by_kind: BTreeMap<&str, u64> =
         report.freed.iter().map(|freed| (freed.kind.as_str(), freed.objects)).collect();
     assert_eq!(by_kind, BTreeMap::from([("blob", 12), ("tree", 12)]));
     assert_eq!(read(&*store, agent.session()).unwrap(), before, "records stay");
 
-    // What was pruned comes back when it is brought along again.
+    // Storing a pruned object again restores it.
     let text = format!("version 2 {}", "x".repeat(500));
     let again = agent.call(&[("changes", &text), ("stays", "the same"), ("sub/.git", &text)]);
     assert_eq!(again, roots[2]);
@@ -124,10 +124,10 @@ fn the_files_of_now_of_open_calls_and_of_forks_stay() {
             root
         })
         .collect();
-    // A fork from where the third call had ended, and one that was made from that fork before it did anything.
+    // A fork from the end of the third call, and an immediate fork of that fork.
     let fork = agent.fork(2, cuts[2]);
     let fork_of_fork = fork.fork(3, fork.next);
-    // Back to where the sixth had ended, and on from there with a call that never ends.
+    // Rewind to the end of the sixth call, then start a call that never ends.
     agent.rewind(cuts[5], Some(roots[5]));
     agent.start();
     gc(&store, nothing);
@@ -135,7 +135,7 @@ fn the_files_of_now_of_open_calls_and_of_forks_stay() {
     assert_eq!(kept, [2, 5]);
     drop((fork, fork_of_fork));
 
-    // A rewind that is undone by another one.
+    // A rewind that another one undoes.
     agent.rewind(cuts[2], Some(roots[2]));
     gc(&store, nothing);
     assert!(is_whole(&store, roots[2]) && is_whole(&store, roots[5]));
@@ -193,9 +193,9 @@ fn what_waits_in_an_inbox_is_needed() {
     assert_eq!(block_on(store.object(image.id())).unwrap(), None);
 }
 
-/// Files were captured while an object was stored, and it was collected before their root was appended.
+/// An object is stored when files are captured, and collected before their root is appended.
 #[test]
-fn a_root_below_which_something_was_collected_meanwhile_is_refused() {
+fn a_root_below_which_something_was_collected_since_is_refused() {
     let store = Temporary::new();
     let mut agent = Agent::new(&store, 1);
     agent.call(&[("a", "first"), ("b", "old")]);
@@ -217,7 +217,7 @@ fn a_root_below_which_something_was_collected_meanwhile_is_refused() {
     batch.push(succeeded(call, root));
     let error = agent.append(batch).unwrap_err();
     assert!(matches!(error, StoreError::MissingObject { .. }), "{error:?}");
-    // Capturing again brings along what is missing.
+    // Another capture contains the missing objects.
     agent.finish(call, &wanted).unwrap();
     assert!(is_whole(&store, root));
     assert!(store.verify().unwrap().is_sound());
@@ -257,7 +257,8 @@ fn a_damaged_store_is_not_collected() {
     assert!(matches!(error, StoreError::DamagedObject { .. }), "{error:?}");
 }
 
-/// A collection takes several transactions. Wherever it is interrupted, what is left is whole, and the next one does the rest.
+/// A collection takes several transactions. Wherever it is interrupted, the rest is complete, and the next
+/// collection finishes.
 #[test]
 fn an_interrupted_collection_leaves_everything_whole() {
     let options = || SqliteOptions { transaction_bytes: 1, ..SqliteOptions::default() };
@@ -281,7 +282,7 @@ fn an_interrupted_collection_leaves_everything_whole() {
         let directory = TempDir::new().unwrap();
         let copy = directory.path().join("store.db");
         fs::copy(&path, &copy).unwrap();
-        // Nothing is deleted any more once there were so many transactions.
+        // Blocks all deletions after this many transactions.
         let stop = |sql: &str| Connection::open(&copy).unwrap().execute_batch(sql).unwrap();
         let condition = format!("(SELECT value FROM counters WHERE name = 'generation') >= {transactions}");
         for what in ["DELETE", "UPDATE"] {
@@ -305,7 +306,8 @@ fn an_interrupted_collection_leaves_everything_whole() {
     }
 }
 
-/// A capture with more content than a transaction should hold is written in several, and is there as a whole or not at all.
+/// A capture that exceeds the transaction limit is written in several transactions, and is stored completely
+/// or not at all.
 #[test]
 fn a_large_batch_is_written_in_parts() {
     let store = Temporary::with(SqliteOptions { transaction_bytes: 5_000, ..SqliteOptions::default() });
@@ -328,7 +330,7 @@ fn a_large_batch_is_written_in_parts() {
     for object in Agent::objects(&files) {
         assert!(block_on(store.object(object.id())).unwrap().is_some());
     }
-    // What is refused is refused before it is written.
+    // A refused batch is refused before anything is written.
     let stale = agent.lease.fence;
     claim(&*store, agent.session(), Claim::TakeOver).unwrap();
     let large = Object::blob(

@@ -1,4 +1,5 @@
-//! Whatever is called, rewound, forked and collected: roots are whole or pruned, and those that are needed are whole.
+//! After any sequence of calls, rewinds, forks and collections, each root is complete or pruned, and the
+//! needed ones are complete.
 
 use backstitch_core::journal::{Position, WorkspaceRoot};
 use backstitch_store::Retention;
@@ -14,9 +15,9 @@ enum Step {
     Call(usize, Vec<u8>),
     /// A call that does not end.
     Start(usize),
-    /// Back to after an earlier call.
+    /// A rewind to the end of an earlier call.
     Rewind(usize, usize),
-    /// A fork after an earlier call.
+    /// A fork from the end of an earlier call.
     Fork(usize, usize),
     Collect(u64),
 }
@@ -35,12 +36,12 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever happens: roots are whole or pruned, and those that are needed are whole.
+    /// After any sequence, each root is complete or pruned, and the needed ones are complete.
     #[test]
     fn roots_are_never_broken(steps in prop::collection::vec(step(), 1..40)) {
         let store = Temporary::new();
         let mut agents = vec![Agent::new(&store, 1), Agent::new(&store, 2)];
-        // Of each agent the cuts after its calls, with the files there.
+        // For each agent, the cuts after its calls and the files there.
         let mut cuts: Vec<Vec<(Position, WorkspaceRoot)>> = vec![Vec::new(); 2];
         let mut everything: Vec<WorkspaceRoot> = Vec::new();
         let mut needed: Vec<WorkspaceRoot> = Vec::new();
@@ -54,7 +55,7 @@ proptest! {
                     let files: Vec<(&str, &str)> =
                         texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
                     let known = agents[who].root.is_none_or(|root| is_whole(&store, root));
-                    prop_assert!(known, "the files of now can be put back");
+                    prop_assert!(known, "the current files can be restored");
                     let root = agents[who].call(&files);
                     let next = agents[who].next;
                     cuts[who].push((next, root));

@@ -1,4 +1,4 @@
-//! Many appends share one sync, and a dropped one disturbs nobody.
+//! Concurrent appends share one sync, and a dropped one does not affect the others.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -87,7 +87,7 @@ fn a_refused_batch_does_not_disturb_those_that_it_is_committed_with() {
     let writers: Vec<Writer<'_>> =
         (0..SESSIONS).map(|seed| Writer::create(&*store, sample::session(seed))).collect();
     let appends = writers.iter().enumerate().map(|(index, writer)| {
-        // Every third one expects what is not so.
+        // Every third append expects a wrong position.
         let next = if index % 3 == 0 { writer.next.next() } else { writer.next };
         store.append(writer.session(), next, writer.lease.fence, sample::notes(["one"]))
     });
@@ -99,9 +99,9 @@ fn a_refused_batch_does_not_disturb_those_that_it_is_committed_with() {
     }
 }
 
-/// Whoever leads may be dropped before it has written anything, and whoever waits too: then the next one leads.
+/// A leader may be dropped before it has written anything, and a waiting caller too: then the next one leads.
 #[test]
-fn a_dropped_append_leaves_nothing_and_holds_up_nobody() {
+fn a_dropped_append_leaves_nothing_and_delays_no_other() {
     let store = Temporary::new();
     let writers: Vec<Writer<'_>> =
         (0..4).map(|seed| Writer::create(&*store, sample::session(seed))).collect();
@@ -136,6 +136,6 @@ fn a_dropped_append_leaves_nothing_and_holds_up_nobody() {
         }
         drop(appends);
     }
-    // A future that was never polled was never handed in.
+    // A future that was never polled was never queued.
     drop(append(&writers[0]));
 }

@@ -1,6 +1,6 @@
 //! Many processes write to one store, and some of them are killed.
 //!
-//! `BACKSTITCH_HAMMER_SECONDS` says for how long; 10 is the default.
+//! `BACKSTITCH_HAMMER_SECONDS` sets the duration; 10 is the default.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl Chance {
     }
 }
 
-/// The child: claims sessions and appends to them until it is killed, and reports what was acknowledged.
+/// Child: claims sessions and appends to them until it is killed, and reports acknowledged records.
 pub(super) fn strike(task: &mut Task) {
     let store = SqliteStore::open(task.store()).expect("the store can be opened");
     let name = std::process::id();
@@ -42,7 +42,7 @@ pub(super) fn strike(task: &mut Task) {
     let mut count = 0_u64;
     loop {
         let session = sample::session(chance.below(SESSIONS));
-        // Now and then somebody takes what another one holds.
+        // Sometimes a process takes over a session that another one holds.
         let how = if chance.below(20) == 0 { Claim::TakeOver } else { Claim::IfFree };
         let lease = match claim(&store, session, how) {
             Ok(lease) => lease,
@@ -129,7 +129,7 @@ fn processes_that_are_killed_lose_nothing_that_was_acknowledged() {
             _ => None,
         };
         texts.insert(session.to_string(), records.iter().map(|record| text(&record.body)).collect());
-        // Every session can be gone on with.
+        // Every session can be resumed.
         claim(&store, session, Claim::IfFree).unwrap();
     }
     let mut acknowledged = 0;

@@ -1,4 +1,4 @@
-//! A session is held by a process that lives, and by no other.
+//! Only a live process holds a session.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::child::{Running, Task, command, wait_for};
 use super::support::{Temporary, Writer, claim, notes};
 
-/// The child: holds a session, and goes on writing when it is told to.
+/// Child: holds a session, and continues writing on request.
 pub(super) fn hold(task: &mut Task) {
     let store = SqliteStore::open(task.store()).expect("the store can be opened");
     let mut writer = Writer::create(&store, sample::session(1));
@@ -73,7 +73,7 @@ fn a_stopped_process_still_holds_its_session_and_cannot_write_once_it_was_taken_
     writer.append(sample::notes(["from here"])).unwrap();
     assert_eq!(notes(&store, session), ["from here"]);
 
-    // The process that was replaced ends; whoever replaced it still holds the session.
+    // The replaced process ends; its replacement still holds the session.
     child.kill();
     let other = SqliteStore::open(directory.path().join("store.db")).unwrap();
     let error = claim(&other, session, Claim::IfFree).unwrap_err();
@@ -92,7 +92,7 @@ fn two_stores_in_one_process_do_not_share_claims() {
     }
     drop(writer);
     let (_directory, path) = one.close();
-    // Closing the store that held it is as good as the end of its process.
+    // Closing the store releases its claims, like the end of its process.
     assert_eq!(block_on(other.holder(session)).unwrap(), None);
     claim(&other, session, Claim::IfFree).unwrap();
     drop(SqliteStore::open(path).unwrap());

@@ -1,4 +1,4 @@
-//! The store in SQLite keeps what the port promises, and what it promises beyond that.
+//! The SQLite store fulfils the port's guarantees and its own.
 
 mod agent;
 mod child;

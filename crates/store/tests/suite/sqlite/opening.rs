@@ -1,4 +1,4 @@
-//! What is opened, what is refused, and what reading leaves alone.
+//! Opening: accepted files, refused files, and read-only access.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -95,7 +95,7 @@ fn a_store_that_is_opened_for_reading_cannot_be_written() {
     write(&*store, &journal);
     let reader = SqliteStore::open_read_only(store.path()).unwrap();
     assert_eq!(read(&reader, journal.session).unwrap(), journal.records());
-    // It sees what is written after it was opened.
+    // It sees records that are written after it was opened.
     let mut writer = Writer::create(&*store, sample::session(77));
     writer.append(sample::notes(["live"])).unwrap();
     assert_eq!(notes(&reader, writer.session()), ["live"]);
@@ -114,7 +114,7 @@ fn a_store_that_is_opened_for_reading_cannot_be_written() {
     writer.append(sample::notes(["still there"])).unwrap();
 }
 
-/// The child: has no right to write anything.
+/// Child: has no permission to write anything.
 pub(super) fn unprivileged(task: &mut Task) {
     let path = task.store();
     let opened = SqliteStore::open_read_only(&path).map(|store| {
@@ -147,12 +147,12 @@ fn a_store_in_a_place_that_cannot_be_written_can_be_read() {
     mode(directory.path(), 0o555);
     let mut command = command("unprivileged", directory.path(), &report);
     if rustix::process::geteuid().is_root() {
-        // Rights do not bind the superuser, so the child is nobody.
+        // Permissions do not apply to root, so the child runs as user `nobody`.
         command.uid(65_534).gid(65_534);
     }
     let child = match command.spawn() {
         Ok(child) => Running(child),
-        // Nobody may not even run this test where it lies.
+        // That user may not be allowed to execute this test binary.
         Err(_) => return mode(directory.path(), 0o755),
     };
     assert_eq!(wait_for(&report, "read"), "Ok(true)");

@@ -1,4 +1,5 @@
-//! A store whose files are removed or replaced while it is open acknowledges nothing more, and saves what it held.
+//! A store whose files are removed or replaced while it is open acknowledges no further write, and saves its
+//! content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use super::support::{Writer, claim, notes};
 
 type Remove = fn(&Path);
 
-/// Every way to take a store away from the process that has it open. Each gets the path of the store.
+/// Ways to remove a store from under the process that has it open. Each receives the path of the store.
 const WAYS: &[(&str, Remove)] = &[
     ("rm of the database", |path| fs::remove_file(path).unwrap()),
     ("rm of all files", |path| {
@@ -71,7 +72,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes, takes the store away, and writes again. Gives the error.
+/// Writes, removes the store, and writes again. Returns the error.
 fn write_while(remove: Remove, checkpoint_pages: u32) -> (TempDir, StoreError) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("place/store.db");
@@ -81,7 +82,7 @@ fn write_while(remove: Remove, checkpoint_pages: u32) -> (TempDir, StoreError) {
     writer.append(sample::notes(["acknowledged", "as well"])).unwrap();
     remove(&path);
     let error = writer.append(sample::notes(["too late"])).unwrap_err();
-    // It stays so, whatever is asked of it, and nothing is copied twice.
+    // Every later operation fails in the same way, and nothing is copied twice.
     let later = [
         writer.append(sample::notes(["later"])).map(drop),
         block_on(store.send(writer.session(), sample::item("later"))).map(drop),
@@ -96,7 +97,7 @@ fn write_while(remove: Remove, checkpoint_pages: u32) -> (TempDir, StoreError) {
 }
 
 #[test]
-fn nothing_is_acknowledged_into_files_that_nobody_finds_again() {
+fn nothing_is_acknowledged_into_replaced_files() {
     for (way, remove) in WAYS {
         for checkpoint_pages in [1_000, 1] {
             let (directory, error) = write_while(*remove, checkpoint_pages);
@@ -113,7 +114,7 @@ fn nothing_is_acknowledged_into_files_that_nobody_finds_again() {
             assert_eq!(found[..2], ["acknowledged", "as well"], "{way}");
             assert!(found.len() == 2 || found[2..] == ["too late"], "{way}: {found:?}");
             assert!(saved.verify().unwrap().is_sound(), "{way}");
-            // And it is a store like any other.
+            // The copy is a store like any other.
             let lease = claim(&saved, sample::session(1), Claim::TakeOver).unwrap();
             let next = block_on(saved.head(lease.session)).unwrap();
             let mut writer = Writer { store: &saved, lease, next };
@@ -142,13 +143,13 @@ fn another_store_under_the_name_is_left_alone() {
     others.append(sample::notes(["other"])).unwrap();
 
     writer.append(sample::notes(["too late"])).unwrap_err();
-    // A new connection of the first store does not read what is not its own.
+    // A new connection of the first store does not read the other store's files.
     let unread: Vec<_> = (0..8).map(|_| block_on(store.sessions())).collect();
     for sessions in unread.into_iter().flatten() {
         assert_eq!(sessions, [sample::session(1)]);
     }
     drop(store);
-    // Closing the first one has neither removed the log of the second nor written to it.
+    // Closing the first store neither removed the second one's log nor wrote to it.
     others.append(sample::notes(["still"])).unwrap();
     assert_eq!(notes(&other, sample::session(99)), ["other", "still"]);
     assert!(other.verify().unwrap().is_sound());

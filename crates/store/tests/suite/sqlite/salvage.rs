@@ -1,4 +1,4 @@
-//! What is sound of a damaged store is saved, and what is not is named.
+//! Salvage copies the sound parts of a damaged store and reports the rest.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn a_sound_store_is_saved_as_a_whole() {
         assert_eq!(read(&new, id).unwrap(), read(&*store, id).unwrap());
     }
     for object in journals.iter().flat_map(|journal| journal.objects()) {
-        // Objects that nobody names are not saved.
+        // Unreferenced objects are not copied.
         let found = block_on(new.object(object.id())).unwrap();
         assert!(found.is_none_or(|found| found == *object));
     }
@@ -44,7 +44,7 @@ fn a_sound_store_is_saved_as_a_whole() {
     }
     assert_eq!(block_on(new.inbox(session)).unwrap(), [(item, sample::item("waits"))]);
     assert_eq!(block_on(new.snapshot(session)).unwrap().unwrap().bytes, b"a snapshot");
-    // Nobody holds anything, and whoever held something before cannot write.
+    // No session is held, and an earlier holder cannot write.
     let stale = block_on(new.append(session, writer.next, fence, sample::notes(["stale"])));
     assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
     let lease = claim(&new, session, Claim::IfFree).unwrap();
@@ -84,7 +84,7 @@ fn each_session_keeps_its_longest_sound_beginning() {
         (lengths[0] as u64, None),
         (9, Some((9, lengths[1] as u64 - 9))),
         (4, Some((4, lengths[2] as u64 - 5))),
-        // Its records tell what it is called.
+        // The session's id is known from its records.
         (lengths[3] as u64, None),
     ];
     assert_eq!(saved, expected);
@@ -93,7 +93,7 @@ fn each_session_keeps_its_longest_sound_beginning() {
         assert_eq!(read(&new, journal.session).unwrap(), journal.records()[..kept as usize]);
     }
     assert!(new.verify().unwrap().is_sound());
-    // And it goes on from there.
+    // The session can be resumed from there.
     let session = journals[1].session;
     let lease = claim(&new, session, Claim::IfFree).unwrap();
     let mut writer = Writer { store: &new, lease, next: Position::new(9) };
@@ -121,7 +121,7 @@ fn objects_that_cannot_be_read_are_marked_as_lost() {
     assert!(matches!(error, StoreError::LostObject { .. }), "{error:?}");
 }
 
-/// What was lost is known: the new store is sound, says what it lost, and another salvage finds nothing else to do.
+/// Losses are known: the new store is sound, reports its losses, and another salvage finds nothing else.
 #[test]
 fn what_a_salvage_lost_is_no_damage() {
     let store = Temporary::new();
@@ -147,11 +147,11 @@ fn what_a_salvage_lost_is_no_damage() {
             assert_eq!(report.lost.iter().collect::<Vec<_>>(), [&object.id()], "object {index}");
             from = to;
         }
-        // Whoever brings it along again brings it back.
+        // Storing the object again restores it.
         let new = SqliteStore::open(&from).unwrap();
         let mut writer = Writer::create(&new, sample::session(70));
         let mut batch = sample::notes(["brings it back"]);
-        // A capture brings along what is below it as well, since that is not stored either.
+        // A capture also contains the objects below it, since those are not stored either.
         for object in &objects {
             batch.add_object(object.clone());
         }

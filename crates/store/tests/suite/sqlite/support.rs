@@ -1,4 +1,4 @@
-//! What the tests of this store share.
+//! Helpers of the SQLite tests.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use backstitch_testkit::sample::{self, Journal};
 use backstitch_testkit::{block_on, store};
 use tempfile::TempDir;
 
-/// A store in a directory that goes with it.
+/// A store in a directory that is removed with it.
 pub(crate) struct Temporary {
     store: SqliteStore,
     directory: TempDir,
@@ -28,7 +28,7 @@ impl Temporary {
         Self { store: store.expect("a new store can be made"), directory }
     }
 
-    /// Closes the store, and gives the directory with its file.
+    /// Closes the store, and returns the directory and the path of the file.
     pub(crate) fn close(self) -> (TempDir, PathBuf) {
         let path = self.store.path().to_owned();
         drop(self.store);
@@ -54,7 +54,7 @@ pub(crate) fn claim(store: &dyn Store, session: SessionId, how: Claim) -> Result
     block_on(store.claim(session, Owner::new("tester"), how))
 }
 
-/// A session that is held, with the position that comes next.
+/// A held session and its next position.
 pub(crate) struct Writer<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) lease: Lease,
@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Appends a whole journal, and gives the session back.
+/// Appends a complete journal, and releases the session.
 pub(crate) fn write(store: &dyn Store, journal: &Journal) {
     let lease = claim(store, journal.session, Claim::IfFree).expect("a session that is free can be claimed");
     let mut next = Position::START;
@@ -97,7 +97,7 @@ pub(crate) fn read(store: &dyn Store, session: SessionId) -> Result<Vec<Record>,
     block_on(store.read(session, Position::START, usize::MAX))
 }
 
-/// The texts of the notes of a session.
+/// Texts of the notes of a session.
 pub(crate) fn notes(store: &dyn Store, session: SessionId) -> Vec<String> {
     let records = read(store, session).expect("a session that exists can be read");
     let notes = records.iter().filter_map(|record| match &record.body {

@@ -1,4 +1,4 @@
-//! A log that was cut anywhere opens to a whole beginning of what was acknowledged.
+//! A truncated log opens to a complete prefix of the acknowledged records.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,12 +14,12 @@ use super::support::{Temporary, claim, read};
 const HEADER: u64 = 32;
 const FRAME: u64 = 24 + 4096;
 
-/// A store that never copies its log into the file by itself.
+/// A store that never checkpoints by itself.
 fn without_checkpoints() -> Temporary {
     Temporary::with(SqliteOptions { checkpoint_pages: u32::MAX, ..SqliteOptions::default() })
 }
 
-/// The files of a store, as a crash would leave them, with the log cut.
+/// Copies the files of a store as a crash would leave them, with the log truncated.
 fn image(path: &Path, cut: u64) -> TempDir {
     let directory = TempDir::new().unwrap();
     fs::copy(path, directory.path().join("store.db")).unwrap();
@@ -38,7 +38,7 @@ fn a_log_that_is_cut_anywhere_opens_to_a_valid_beginning() {
     let store = without_checkpoints();
     let journal = sample::journal(3, 20);
     let lease = claim(&*store, journal.session, Claim::IfFree).unwrap();
-    // How long the log was when so many records had been acknowledged.
+    // Length of the log after each number of acknowledged records.
     let mut acknowledged = vec![(log_length(store.path()), Position::START)];
     let mut next = Position::START;
     for batch in &journal.batches {
@@ -55,7 +55,7 @@ fn a_log_that_is_cut_anywhere_opens_to_a_valid_beginning() {
     for cut in boundaries.chain(inside).chain([0, 1, 31]) {
         let directory = image(store.path(), cut);
         let path = directory.path().join("store.db");
-        // The tables themselves may be in what was cut off: then there is no store yet, or an empty one.
+        // The truncated part may include the tables: then there is no store yet, or an empty one.
         let cut_store = SqliteStore::open(&path).unwrap_or_else(|error| panic!("cut at {cut}: {error:?}"));
         let found: Vec<Record> = match read(&cut_store, journal.session) {
             Ok(found) => found,
