@@ -100,6 +100,7 @@
 //! | [`LiveSession`], [`ToolRunner`] | a session that this process drives, and the one door through which tools run |
 //! | [`budget`] | what an agent may spend, and what it has spent |
 //! | [`secrets`] | keys, and keeping them out of what is recorded and sent |
+//! | [`code`] | the stable codes of errors |
 //! | [`time`], [`id`], [`rng`] | clocks, identities and chance, all of them handed in |
 //! | [`SystemClock`], [`entropy`] | where time and chance come from outside of tests |
 //! | [`object`], [`digest`] | content that is named by what it is |
@@ -107,7 +108,7 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    budget, digest, execution, extra, id, journal, json, machine, message, object, ports, prompt, rng,
+    budget, code, digest, execution, extra, id, journal, json, machine, message, object, ports, prompt, rng,
     secrets, session, slices, storable, time, tool, view,
 };
 

@@ -10,6 +10,7 @@ use backstitch_workspace::{HostWorkspace, OpenOptions};
 use tempfile::TempDir;
 
 use crate::agent_file::AgentDefinition;
+use crate::code::ErrorCode;
 use crate::id::SessionId;
 use crate::ports::{Objects, Policy, Store, Workspace};
 use crate::session::BoxError;
@@ -40,6 +41,17 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl OpenError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Stores(error) => error.code(),
+            Self::Store { source, .. } => source.code(),
+            Self::Directory { .. } => ErrorCode::Io,
+        }
+    }
 }
 
 /// Opens a [`Runtime`] whose agents name models and directories. The prelude brings it into scope.

@@ -13,6 +13,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use crate::code::ErrorCode;
 use crate::digest::Digest;
 use crate::filesystem::format::names;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,15 @@ pub enum StoresError {
         /// The kind of file system.
         name: &'static str,
     },
+}
+
+impl StoresError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NoStateDirectory | Self::Unusable { .. } | Self::Network { .. } => ErrorCode::StoreLocation,
+        }
+    }
 }
 
 fn unusable(path: &Path) -> impl FnOnce(io::Error) -> StoresError {

@@ -11,6 +11,7 @@ mod payload;
 #[path = "private/mod.rs"]
 pub mod __private;
 pub mod budget;
+pub mod code;
 pub mod crash;
 pub mod digest;
 pub mod execution;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::ports::wait_text;
 pub use classify::retry_delay;
 pub(crate) use classify::{Classify, SentError, of_event, of_response, said_error};
@@ -75,22 +76,27 @@ impl ErrorKind {
         Self::NotRecorded,
     ];
 
-    /// A stable word for the kind.
-    pub fn as_str(self) -> &'static str {
+    /// The stable code of the kind.
+    pub fn code(self) -> ErrorCode {
         match self {
-            Self::Auth => "auth",
-            Self::OutOfCredit => "out_of_credit",
-            Self::RateLimited => "rate_limited",
-            Self::Overloaded => "overloaded",
-            Self::Server => "server",
-            Self::InvalidRequest => "invalid_request",
-            Self::ContextTooLong => "context_too_long",
-            Self::ContentFilter => "content_filter",
-            Self::Network => "network",
-            Self::CutStream => "cut_stream",
-            Self::Malformed => "malformed",
-            Self::NotRecorded => "not_recorded",
+            Self::Auth => ErrorCode::Auth,
+            Self::OutOfCredit => ErrorCode::OutOfCredit,
+            Self::RateLimited => ErrorCode::RateLimited,
+            Self::Overloaded => ErrorCode::Overloaded,
+            Self::Server => ErrorCode::Server,
+            Self::InvalidRequest => ErrorCode::InvalidRequest,
+            Self::ContextTooLong => ErrorCode::ContextTooLong,
+            Self::ContentFilter => ErrorCode::ContentFilter,
+            Self::Network => ErrorCode::Network,
+            Self::CutStream => ErrorCode::CutStream,
+            Self::Malformed => ErrorCode::Malformed,
+            Self::NotRecorded => ErrorCode::NotRecorded,
         }
+    }
+
+    /// The code as a word.
+    pub fn as_str(self) -> &'static str {
+        self.code().as_str()
     }
 
     /// Whether the same request may succeed later.

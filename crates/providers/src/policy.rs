@@ -11,12 +11,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use backstitch_core::budget::Amounts;
+use backstitch_core::code::ErrorCode;
 use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
 use backstitch_core::secrets::Secrets;
 
-use crate::error::{ErrorKind, ProviderError};
+use crate::error::ProviderError;
 use crate::provider::ModelTarget;
 use crate::request::{
     RENDERER, RenderError, RenderReport, RenderedRequest, RequestLimits, RequestOptions, RequestTooLarge,
@@ -55,6 +56,19 @@ pub enum SendError {
     /// It is more than its provider takes.
     #[error(transparent)]
     TooLarge(#[from] RequestTooLarge),
+}
+
+impl SendError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Render(RenderError::Media(_)) => ErrorCode::UnsupportedMedia,
+            Self::Render(RenderError::Option(_)) => ErrorCode::UnsupportedOption,
+            Self::Render(RenderError::NotHydrated { .. }) => ErrorCode::NotRendered,
+            Self::Invalid(_) => ErrorCode::InvalidRequest,
+            Self::TooLarge(_) => ErrorCode::RequestTooLarge,
+        }
+    }
 }
 
 impl ModelPolicy {
@@ -142,16 +156,9 @@ impl ModelPolicy {
     }
 
     pub(crate) fn unsent(&self, unsent: SendError) -> PolicyError {
-        let kind = match &unsent {
-            SendError::Render(RenderError::Media(_)) => "unsupported_media",
-            SendError::Render(RenderError::Option(_)) => "unsupported_option",
-            SendError::Render(_) => "not_rendered",
-            SendError::Invalid(_) => ErrorKind::InvalidRequest.as_str(),
-            SendError::TooLarge(_) => "request_too_large",
-        };
         PolicyError {
             policy: self.name.clone(),
-            kind: kind.to_owned(),
+            kind: unsent.code().into(),
             message: unsent.to_string(),
             retryable: false,
             retry_after: None,

@@ -1,5 +1,6 @@
 //! What can go wrong while a session is driven.
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::execution::ExecutionStateError;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::PauseReason;
@@ -62,7 +63,7 @@ pub enum RuntimeError {
         evaluation: EvaluationId,
     },
     /// There is no such session.
-    #[error("there is no session {session}; `ls` lists those that there are")]
+    #[error("there is no session {session}")]
     SessionNotFound {
         /// The session.
         session: SessionId,
@@ -80,13 +81,13 @@ pub enum RuntimeError {
         session: SessionId,
     },
     /// What was done could not be made durable, or nobody waited to see whether it was.
-    #[error("whether session {session} has stored what it did last is not known here: open it again")]
+    #[error("the last write to session {session} may or may not have been stored; reopen it")]
     AheadOfStore {
         /// The session.
         session: SessionId,
     },
     /// An evaluation cannot go on with another prompt than it was started with.
-    #[error("the evaluation was started with prompt {recorded}, and cannot go on with {given}: {reason}")]
+    #[error("the evaluation was started with prompt {recorded}, and cannot continue with {given}: {reason}")]
     PromptMismatch {
         /// The prompt of the evaluation.
         recorded: String,
@@ -105,7 +106,7 @@ pub enum RuntimeError {
     #[error(transparent)]
     DuplicateTool(#[from] DuplicateTool),
     /// A call may have had an effect outside, and whether it did is not known.
-    #[error("whether {tool} (call {call}{}) has happened is not known: say so with `resolve`", in_session(*.session))]
+    #[error("it is unknown whether {tool} (call {call}{}) took effect; decide that before the session continues", in_session(*.session))]
     ToolIdempotencyError {
         /// The call.
         call: CallId,
@@ -142,7 +143,7 @@ pub enum RuntimeError {
         reason: String,
     },
     /// A prompt without a mission cannot start an evaluation.
-    #[error("the prompt asks for nothing: say what is to be done with `asking`")]
+    #[error("the prompt has no mission")]
     EmptyMission,
     /// The session was never rewound.
     #[error("session {session} was never rewound, so there is nothing to undo")]
@@ -175,7 +176,7 @@ pub enum RuntimeError {
         reason: String,
     },
     /// An evaluation is under way and has to end first.
-    #[error("evaluation {evaluation} is still open: resume it, or cancel it first")]
+    #[error("evaluation {evaluation} is still open, and has to end first")]
     EvaluationOpen {
         /// The evaluation.
         evaluation: EvaluationId,
@@ -190,7 +191,7 @@ pub enum RuntimeError {
         session: SessionId,
     },
     /// The answer reached its token limit before it was complete.
-    #[error("the answer reached its token limit: resume continues it, or accepts it as it is")]
+    #[error("the answer reached its token limit before it was complete")]
     Truncated {
         /// What was said of it.
         text: String,
@@ -198,7 +199,7 @@ pub enum RuntimeError {
         session: Option<SessionId>,
     },
     /// The evaluation's deadline has passed. It goes on when it is resumed with more time.
-    #[error("the deadline of evaluation {evaluation} has passed: resume it with more time")]
+    #[error("the deadline of evaluation {evaluation} has passed")]
     DeadlineExceeded {
         /// The evaluation.
         evaluation: EvaluationId,
@@ -218,7 +219,7 @@ pub enum RuntimeError {
         ended: Box<Ended>,
     },
     /// An agent has neither a model nor a policy.
-    #[error("agent {agent} has no model: name one, or give it a policy")]
+    #[error("agent {agent} has no model and no policy")]
     NoModel {
         /// The agent.
         agent: String,
@@ -266,21 +267,62 @@ pub enum RuntimeError {
 }
 
 impl RuntimeError {
-    /// A stable word for the kind of error; of a policy's error, the policy's own.
+    /// The word that is recorded for the error: its code, or the kind that a policy chose.
     pub fn kind(&self) -> &str {
         match self.cause() {
             Self::Policy(error) => &error.kind,
-            Self::Store(StoreError::Full { .. }) => "store_full",
-            Self::Store(StoreError::Replaced { .. }) => "store_replaced",
-            Self::Store(_) => "store",
-            Self::LeaseLost { .. } => "lease_lost",
-            Self::Poisoned { .. } => "poisoned",
-            Self::Workspace(_) | Self::NoWorkspace { .. } => "workspace",
-            Self::PromptMismatch { .. } => "prompt_mismatch",
-            Self::Process(_) => "process",
-            Self::ShuttingDown => "shutdown",
-            Self::DriverPanicked => "panic",
-            _ => "error",
+            other => other.code().as_str(),
+        }
+    }
+
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::LeaseLost { .. } => ErrorCode::LeaseLost,
+            Self::Fold(_) | Self::CircularFork { .. } => ErrorCode::JournalInvalid,
+            Self::Session(_) | Self::State(_) => ErrorCode::State,
+            Self::Workspace(error) => error.code(),
+            Self::NoWorkspace { .. } => ErrorCode::Workspace,
+            Self::Poisoned { .. } => ErrorCode::Poisoned,
+            Self::NoEvaluation { .. } => ErrorCode::EvaluationNotFound,
+            Self::SessionNotFound { .. } => ErrorCode::SessionNotFound,
+            Self::ConversationNotFound { .. } => ErrorCode::NoMessages,
+            Self::AheadOfStore { .. } => ErrorCode::WriteUnknown,
+            Self::PromptMismatch { .. } => ErrorCode::PromptMismatch,
+            Self::Prompt(_) => ErrorCode::Prompt,
+            Self::Output(_) => ErrorCode::OutputSchema,
+            Self::DuplicateTool(_) => ErrorCode::DuplicateTool,
+            Self::ToolIdempotencyError { .. } => ErrorCode::EffectUnknown,
+            Self::Checkpoint(_) => ErrorCode::Checkpoint,
+            Self::SnapshotRestore(_) => ErrorCode::Snapshot,
+            Self::Message(_) => ErrorCode::Message,
+            Self::Machine(error) => error.code(),
+            Self::Policy(error) => error.code(),
+            Self::Entropy(_) => ErrorCode::Entropy,
+            Self::NoSuchPoint { .. } => ErrorCode::PointNotFound,
+            Self::EmptyMission => ErrorCode::EmptyMission,
+            Self::NothingToUndo { .. } => ErrorCode::NothingToUndo,
+            Self::NothingToRewind { .. } => ErrorCode::NothingToRewind,
+            Self::NothingToCancel { .. } => ErrorCode::NothingToCancel,
+            Self::NothingToPause { .. } => ErrorCode::NothingToPause,
+            Self::NothingToAccept { .. } => ErrorCode::NothingToAccept,
+            Self::Internal { .. } => ErrorCode::Internal,
+            Self::EvaluationOpen { .. } => ErrorCode::EvaluationOpen,
+            Self::Unresolvable(_) => ErrorCode::DecisionRefused,
+            Self::Truncated { .. } => ErrorCode::Truncated,
+            Self::DeadlineExceeded { .. } => ErrorCode::Deadline,
+            Self::NoAnswer { ended } => ended.code().unwrap_or(ErrorCode::Internal),
+            Self::NoModel { .. } => ErrorCode::NoModel,
+            Self::Model { .. } => ErrorCode::Model,
+            Self::Directory { source, .. } => {
+                source.downcast_ref::<WorkspaceError>().map_or(ErrorCode::Workspace, WorkspaceError::code)
+            }
+            Self::AnswerType { .. } => ErrorCode::AnswerType,
+            Self::Shared(shared) => shared.code(),
+            Self::Process(error) => error.code(),
+            Self::ShuttingDown => ErrorCode::Shutdown,
+            Self::DriverPanicked => ErrorCode::Panic,
         }
     }
 

@@ -1,5 +1,6 @@
 //! How driving a session ends.
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason};
 use backstitch_core::machine::final_text;
@@ -80,13 +81,26 @@ impl Ended {
                 Self::Completed(Answered { evaluation: id, text, output })
             }
             Outcome::Failed => {
-                let unknown = || EvaluationFailure::new("unknown", "the evaluation failed");
+                let unknown = || EvaluationFailure::new(ErrorCode::Unknown, "the evaluation failed");
                 Self::Failed { evaluation: id, failure: finished.error.clone().unwrap_or_else(unknown) }
             }
             Outcome::Cancelled => Self::Cancelled { evaluation: id },
             Outcome::Superseded => {
                 Self::Superseded { evaluation: id, sections: Vec::new(), reason: String::new() }
             }
+        }
+    }
+}
+
+impl Ended {
+    /// The stable code that explains why there is no answer; `None` when there is one.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Completed(_) => None,
+            Self::Paused { reason, .. } => Some(reason.code()),
+            Self::Failed { failure, .. } => Some(failure.code()),
+            Self::Cancelled { .. } => Some(ErrorCode::Cancelled),
+            Self::Superseded { .. } => Some(ErrorCode::Superseded),
         }
     }
 }

@@ -8,6 +8,7 @@ use backstitch_providers::{Provider, ScriptError};
 
 use super::keys::key_variables;
 use crate::RuntimeError;
+use crate::code::ErrorCode;
 
 /// Where in a file something stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +104,19 @@ pub enum AgentFileError {
     /// The agent cannot be put together.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+}
+
+impl AgentFileError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unreadable { .. } | Self::InFile { .. } | Self::InDefinition(_) => ErrorCode::AgentFile,
+            Self::Script(_) => ErrorCode::Script,
+            Self::MissingKey { .. } => ErrorCode::MissingKey,
+            Self::Transport(_) => ErrorCode::Transport,
+            Self::Runtime(error) => error.code(),
+        }
+    }
 }
 
 impl From<Problem> for AgentFileError {

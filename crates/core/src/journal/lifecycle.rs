@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Point, Position};
+use crate::code::ErrorCode;
 use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
 use crate::message::{Large, OptionResult, large};
@@ -153,6 +154,21 @@ pub enum PauseReason {
     Deadline,
     /// Its files could not be put back: nothing goes on until a person has looked.
     Poisoned,
+}
+
+impl PauseReason {
+    /// The stable code that explains the pause.
+    pub fn code(self) -> ErrorCode {
+        match self {
+            Self::Approval => ErrorCode::Approval,
+            Self::EffectUnknown => ErrorCode::EffectUnknown,
+            Self::Budget => ErrorCode::Budget,
+            Self::Asked => ErrorCode::Asked,
+            Self::Truncated => ErrorCode::Truncated,
+            Self::Deadline => ErrorCode::Deadline,
+            Self::Poisoned => ErrorCode::Poisoned,
+        }
+    }
 }
 
 /// What a paused session waited for was decided.

@@ -20,6 +20,7 @@ pub use past::Past;
 pub use tool_loop::{ToolLoop, ToolLoops};
 pub use turn_state::{TurnState, answers_of, final_text};
 
+use crate::code::ErrorCode;
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
 use crate::message::Arguments;
@@ -133,6 +134,17 @@ pub enum MachineError {
         /// Why.
         reason: String,
     },
+}
+
+impl MachineError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NoEvaluation { .. } => ErrorCode::EvaluationNotFound,
+            Self::Transcript(_) => ErrorCode::State,
+            Self::Damaged { .. } => ErrorCode::JournalInvalid,
+        }
+    }
 }
 
 /// An evaluation that is told what happened and says what to do.

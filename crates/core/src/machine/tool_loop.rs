@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Action, Ending, Event, Machine, MachineError, Machinery, Past, TurnState, Wanted};
+use crate::code::ErrorCode;
 use crate::id::CallId;
 use crate::journal::{InnerMessage, Role};
 use crate::message::Arguments;
@@ -166,7 +167,7 @@ impl Machine for ToolLoop {
         }
         if let Some(limit) = self.max_turns.filter(|limit| self.turns >= *limit) {
             let message = format!("there was no answer after {limit} turns");
-            return Action::Finish(Ending::failed("max_turns", message));
+            return Action::Finish(Ending::failed(ErrorCode::MaxTurns, message));
         }
         if let Some(limit) =
             self.max_repeats.filter(|limit| self.repeats >= *limit && !self.called.is_empty())
@@ -175,7 +176,7 @@ impl Machine for ToolLoop {
             let names = names.join(", ");
             let message =
                 format!("the last {limit} answers made the same calls with the same arguments: {names}");
-            return Action::Finish(Ending::failed("loop_detected", message));
+            return Action::Finish(Ending::failed(ErrorCode::LoopDetected, message));
         }
         Action::Ask
     }

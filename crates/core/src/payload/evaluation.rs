@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::budget::Limits;
+use crate::code::ErrorCode;
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::EvaluationId;
@@ -152,7 +153,7 @@ pub enum Outcome {
 /// Why an evaluation failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluationFailure {
-    /// A stable word for the kind of error.
+    /// A stable word for the kind of error, mostly an [`ErrorCode`].
     pub kind: String,
     /// What happened, for a person.
     pub message: String,
@@ -165,6 +166,11 @@ impl EvaluationFailure {
     /// Creates a failure of this kind.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind: kind.into(), message: message.into(), extra: Extra::default() }
+    }
+
+    /// The stable code of the failure.
+    pub fn code(&self) -> ErrorCode {
+        ErrorCode::of_kind(&self.kind, ErrorCode::Unknown)
     }
 }
 

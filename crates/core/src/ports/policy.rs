@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::BoxFuture;
 use crate::budget::Amounts;
+use crate::code::ErrorCode;
 use crate::digest::Digest;
 use crate::id::{EvaluationId, IdStream, SessionId};
 use crate::journal::{Finish, InnerMessage, ProviderSidecar};
@@ -199,7 +200,7 @@ impl Answer {
 pub struct PolicyError {
     /// Who was asked.
     pub policy: PolicyName,
-    /// A stable word for the kind of error.
+    /// A stable word for the kind of error: an [`ErrorCode`], or a word of the policy's own.
     pub kind: String,
     /// What happened, for a person.
     pub message: String,
@@ -210,6 +211,13 @@ pub struct PolicyError {
     /// What lies below.
     #[source]
     pub source: Option<BoxError>,
+}
+
+impl PolicyError {
+    /// The stable code of the error. The kinds of policies that this crate does not know share one.
+    pub fn code(&self) -> ErrorCode {
+        ErrorCode::of_kind(&self.kind, ErrorCode::Policy)
+    }
 }
 
 /// The end of an error's text that names the wait which was asked for; empty where none was.

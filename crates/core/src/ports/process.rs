@@ -10,6 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::FilePath;
+use crate::code::ErrorCode;
 use crate::secrets::Secrets;
 use crate::session::BoxError;
 
@@ -258,6 +259,22 @@ pub enum ProcessError {
     /// There are no processes here.
     #[error("processes are not supported here")]
     Unsupported,
+}
+
+impl ProcessError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Ended
+            | Self::NotFound { .. }
+            | Self::Directory { .. }
+            | Self::Invalid { .. }
+            | Self::Start { .. }
+            | Self::NotRecorded { .. }
+            | Self::Survives { .. } => ErrorCode::Process,
+            Self::Unsupported => ErrorCode::PlatformUnsupported,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::store::{Fence, Owner, Process};
+use crate::code::ErrorCode;
 use crate::id::SessionId;
 use crate::journal::{DecodeError, EncodeError, InboxId, Position};
 use crate::object::ObjectId;
@@ -14,7 +15,7 @@ use crate::storable::NotStorable;
 #[non_exhaustive]
 pub enum StoreError {
     /// Someone else has appended since the writer last looked.
-    #[error("session {session} goes on at position {actual}, not at {expected}: read it again")]
+    #[error("session {session} continues at position {actual}, not at {expected}; read it again")]
     Conflict {
         /// The session.
         session: SessionId,
@@ -126,9 +127,8 @@ pub enum StoreError {
         /// How large it may be.
         limit: u64,
     },
-    /// What is stored at a place of a journal is not what was written there. The `verify` command tells the extent, and
-    /// `salvage` writes what is sound to a new store.
-    #[error("session {session} is damaged at position {position}: {damage}; see `verify` and `salvage`")]
+    /// The stored record at a position is not the one that was written there.
+    #[error("session {session} is damaged at position {position}: {damage}")]
     Damaged {
         /// The session.
         session: SessionId,
@@ -160,19 +160,18 @@ pub enum StoreError {
         #[source]
         source: DecodeError,
     },
-    /// The store's file is damaged below what a session could tell. The `verify` command tells the extent, and `salvage` writes
-    /// what is sound to a new store.
-    #[error("the store's file is damaged; see `verify` and `salvage`")]
+    /// The store's file is damaged below the level of sessions.
+    #[error("the store's file is damaged")]
     Corrupt {
         /// What the layer below said.
         #[source]
         source: BoxError,
     },
-    /// There is no room: the disk is full, or the store has reached the size that it was given. Whatever was acknowledged is
-    /// safe, reading goes on, and writing does once there is room again.
+    /// There is no room: the disk is full, or the store has reached the size that it was given. Acknowledged batches are durable,
+    /// reading still works, and writing works again once there is room.
     #[error("the store is full: {reason}")]
     Full {
-        /// What is used up, and what to do about it.
+        /// What is used up.
         reason: String,
         /// What the layer below said.
         #[source]
@@ -206,6 +205,35 @@ pub enum StoreError {
     /// What is below the store failed.
     #[error("the store failed")]
     Backend(#[source] BoxError),
+}
+
+impl StoreError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Conflict { .. } | Self::Fenced { .. } => ErrorCode::LeaseLost,
+            Self::Held { .. } => ErrorCode::SessionHeld,
+            Self::NotFound { .. } => ErrorCode::SessionNotFound,
+            Self::EmptyBatch | Self::Beginning { .. } | Self::NotInInbox { .. } | Self::BeyondHead { .. } => {
+                ErrorCode::Internal
+            }
+            Self::MissingObject { .. } => ErrorCode::ObjectMissing,
+            Self::Pruned { .. } => ErrorCode::Pruned,
+            Self::LostObject { .. } => ErrorCode::ObjectLost,
+            Self::Unstorable { .. } | Self::UnstorableItem { .. } => ErrorCode::NotStorable,
+            Self::TooLarge { .. } => ErrorCode::TooLarge,
+            Self::Damaged { .. }
+            | Self::DamagedObject { .. }
+            | Self::DamagedSnapshot { .. }
+            | Self::Corrupt { .. } => ErrorCode::StoreDamaged,
+            Self::BrokenRecord { .. } => ErrorCode::JournalInvalid,
+            Self::Full { .. } => ErrorCode::StoreFull,
+            Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,
+            Self::Busy { .. } => ErrorCode::StoreBusy,
+            Self::Replaced { .. } => ErrorCode::StoreReplaced,
+            Self::Backend(_) => ErrorCode::Store,
+        }
+    }
 }
 
 /// What is wrong at a place of a journal.

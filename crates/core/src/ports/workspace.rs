@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Filesystem;
+use super::{Filesystem, StoreError};
+use crate::code::ErrorCode;
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId};
 use crate::session::BoxError;
@@ -297,4 +298,23 @@ pub enum WorkspaceError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl WorkspaceError {
+    /// The stable code of the error; of a failed object store, the store's own.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::RefusedRoot { .. } => ErrorCode::WorkspaceRefused,
+            Self::Held { .. } => ErrorCode::WorkspaceHeld,
+            Self::MissingObject { .. } => ErrorCode::ObjectMissing,
+            Self::DamagedObject { .. } => ErrorCode::StoreDamaged,
+            Self::Blocked { .. } => ErrorCode::WorkspaceBlocked,
+            Self::Limit { .. } => ErrorCode::WorkspaceLimit,
+            Self::Unsupported => ErrorCode::PlatformUnsupported,
+            Self::Objects(source) => {
+                source.downcast_ref::<StoreError>().map_or(ErrorCode::Store, StoreError::code)
+            }
+            Self::Io { .. } => ErrorCode::Workspace,
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::message::PolicyName;
@@ -117,7 +118,7 @@ impl ScriptedPolicy {
         let count = self.script.replies.len();
         PolicyError {
             policy: self.name.clone(),
-            kind: "script_ended".to_owned(),
+            kind: ErrorCode::ScriptEnded.into(),
             message: format!("the script has {count} replies, and all of them were given"),
             retryable: false,
             retry_after: None,

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{InnerMessage, ProgramStarted, RecordBody, Role, TurnFinished};
@@ -391,7 +392,7 @@ impl LispMachine {
                 Phase::Ask if self.may_ask() => Some(Action::Ask),
                 Phase::Ask => {
                     let message = feedback::no_answer(self.turns, self.seen.last_error());
-                    Some(Action::Finish(Ending::failed("max_turns", message)))
+                    Some(Action::Finish(Ending::failed(ErrorCode::MaxTurns, message)))
                 }
                 Phase::Answered(answer, calls) if calls.is_empty() => self.begin(answer),
                 Phase::Answered(answer, calls) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::machine::Ending;
 use backstitch_core::message::OptionResult;
 use backstitch_core::storable;
@@ -22,7 +23,7 @@ use crate::turn::{
 };
 
 /// The kind of a turn's error when what it returned does not fit.
-const INVALID_ANSWER: &str = "invalid_answer";
+const INVALID_ANSWER: &str = ErrorCode::InvalidAnswer.as_str();
 
 impl LispMachine {
     /// A program has ended.
@@ -149,7 +150,7 @@ impl LispMachine {
                         to_clojure_without_hidden(other, most)
                     }
                 };
-                Some(Ending::failed("agent_failed", reason))
+                Some(Ending::failed(ErrorCode::AgentFailed, reason))
             }
             (_, None) => None,
         }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use backstitch_core::budget::{Amounts, Reservation};
+use backstitch_core::code::ErrorCode;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
@@ -309,4 +310,4 @@ fn departures(evaluation: EvaluationId, turn: u64, lines: &[String]) -> Note {
 pub(super) const OUT_OF_TIME: &str = "the evaluation's deadline has passed";
 
 /// The kind of a policy's error when a filter withholds its answer.
-const CONTENT_FILTER: &str = "content_filter";
+const CONTENT_FILTER: &str = ErrorCode::ContentFilter.as_str();

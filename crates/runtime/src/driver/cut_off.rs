@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxKind, InnerMessage, PauseReason};
 use backstitch_core::machine::{Ending, Event, Machine, TurnState, answers_of};
@@ -44,16 +45,17 @@ impl Asker {
     ) -> Result<Next, RuntimeError> {
         match TurnState::of(answer) {
             TurnState::Whole | TurnState::Empty | TurnState::Calls => Ok(Next::GoOn),
-            TurnState::Withheld => {
-                Ok(Next::Finish(Ending::failed("content_filter", "the answer was withheld by a filter")))
-            }
+            TurnState::Withheld => Ok(Next::Finish(Ending::failed(
+                ErrorCode::ContentFilter,
+                "the answer was withheld by a filter",
+            ))),
             TurnState::Interrupted if self.continued_in_a_row(evaluation).await? > MOST_CONTINUED => {
                 let message = format!("the provider interrupted {MOST_CONTINUED} answers in a row");
-                Ok(Next::Finish(Ending::failed("interrupted", message)))
+                Ok(Next::Finish(Ending::failed(ErrorCode::Interrupted, message)))
             }
             TurnState::Interrupted => Ok(Next::GoOn),
             TurnState::CutOff => match self.agent.on_truncation {
-                OnTruncation::Fail => Ok(Next::Finish(Ending::failed("truncated", REACHED_LIMIT))),
+                OnTruncation::Fail => Ok(Next::Finish(Ending::failed(ErrorCode::Truncated, REACHED_LIMIT))),
                 OnTruncation::Continue if self.continued_in_a_row(evaluation).await? <= MOST_CONTINUED => {
                     if let Some(said) = self.ask_to_continue(evaluation, answer).await? {
                         machine.take_in(Event::Said(said));

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Outcome, Role};
 use backstitch_core::machine::{Ending, TurnState, answers_of, final_text};
@@ -42,9 +43,10 @@ impl Driver {
         let empty = states.iter().rev().take_while(|(_, state)| *state == TurnState::Empty).count();
         if empty > 0 && ending.output.is_none() {
             return match empty > REPAIRS {
-                true => {
-                    Ok(Judged::Ends(Ending::failed("empty_answer", "the answer was empty, twice in a row")))
-                }
+                true => Ok(Judged::Ends(Ending::failed(
+                    ErrorCode::EmptyAnswer,
+                    "the answer was empty, twice in a row",
+                ))),
                 false => {
                     say_as_runtime(&self.live, evaluation, EMPTY.to_owned()).await.map(Judged::AsksAgain)
                 }
@@ -62,7 +64,7 @@ impl Driver {
             .iter()
             .filter(|message| is_by_runtime(message) && whole.iter().any(|(turn, _)| *turn == message.turn));
         if complaints.count() >= REPAIRS {
-            return Ok(Judged::Ends(Ending::failed("invalid_output", problem)));
+            return Ok(Judged::Ends(Ending::failed(ErrorCode::InvalidOutput, problem)));
         }
         let told = format!("{problem}\nAnswer again, with all of it and with nothing but the JSON.");
         say_as_runtime(&self.live, evaluation, told).await.map(Judged::AsksAgain)
@@ -77,7 +79,8 @@ impl Driver {
         match contract.output().dispatch(output, &mut draft) {
             Ok(()) => (draft, ending),
             Err(error) => {
-                let failed = Ending::failed("output_refused", format!("the answer was refused: {error}"));
+                let failed =
+                    Ending::failed(ErrorCode::OutputRefused, format!("the answer was refused: {error}"));
                 (session.draft(), failed)
             }
         }

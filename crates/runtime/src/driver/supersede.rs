@@ -4,6 +4,7 @@
 //! session. So whatever happens next, the journal says what to do: start another evaluation, with the same mission and whatever was
 //! said since, and with what is left of budget and time. That goes on only so often.
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{EvaluationFinished, Outcome, Role};
 use backstitch_core::machine::Ending;
@@ -33,7 +34,7 @@ pub(super) async fn expand(
             "sections of the prompt were opened {MOST_EXPANSIONS} times, and more are wanted: {}",
             sections.join(", ")
         );
-        return Ok(Next::Finish(Ending::failed("visibility_expansion_limit", message)));
+        return Ok(Next::Finish(Ending::failed(ErrorCode::VisibilityExpansionLimit, message)));
     }
     live.commit(|commit| {
         let session = commit.session();

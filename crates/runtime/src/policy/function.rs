@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
 use backstitch_core::session::BoxError;
@@ -44,7 +45,7 @@ impl Policy for FunctionPolicy {
         Box::pin(async move {
             (self.decide)(question).await.map_err(|source| PolicyError {
                 policy: self.name.clone(),
-                kind: "function_failed".to_owned(),
+                kind: ErrorCode::FunctionFailed.into(),
                 message: source.to_string(),
                 retryable: false,
                 retry_after: None,

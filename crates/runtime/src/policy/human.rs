@@ -5,6 +5,7 @@
 //! which question follows from the transcript alone: the first message of an evaluation is the question, and each later one the next
 //! answer. So an agent can ask a person like any other agent, as a [`SubAgent`](crate::SubAgent).
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::journal::Role;
 use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// The kind of the error that says that a person has not answered yet. Whoever drives a session pauses it then.
-pub(crate) const WAITS: &str = "waits_for_person";
+pub(crate) const WAITS: &str = ErrorCode::WaitsForPerson.as_str();
 
 /// A person as a policy. Words are an answer; `{"text": ..., "calls": [{"name": ..., "arguments": {...}}]}` calls options.
 #[derive(Debug, Clone)]

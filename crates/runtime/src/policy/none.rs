@@ -1,5 +1,6 @@
 //! The policy of an agent that has none yet.
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
 
@@ -30,7 +31,7 @@ impl Policy for NoPolicy {
         Box::pin(async {
             Err(PolicyError {
                 policy: self.0.clone(),
-                kind: "no_model".to_owned(),
+                kind: ErrorCode::NoModel.into(),
                 message: "the agent has neither a model nor a policy".to_owned(),
                 retryable: false,
                 retry_after: None,

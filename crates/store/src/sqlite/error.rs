@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use backstitch_core::code::ErrorCode as Code;
 use backstitch_core::ports::StoreError;
 use rusqlite::ErrorCode;
 
@@ -58,6 +59,21 @@ pub enum OpenError {
     /// SQLite or the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl OpenError {
+    /// The stable code of the error.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Newer { .. } => Code::StoreNewer,
+            Self::NotAStore | Self::ChangedMigration { .. } => Code::NotAStore,
+            Self::NotFound { .. } => Code::StoreNotFound,
+            Self::Exists { .. } => Code::AlreadyExists,
+            Self::Older { .. } => Code::StoreOlder,
+            Self::Io { .. } => Code::Io,
+            Self::Store(error) => error.code(),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for OpenError {
