@@ -7,6 +7,8 @@
 #[macro_use]
 mod terminal;
 
+mod error;
+mod explain;
 mod keys;
 mod lisp;
 #[cfg(feature = "crash-points")]
@@ -35,6 +37,8 @@ enum Command {
     Lisp(lisp::Command),
     #[command(flatten)]
     Sessions(Box<sessions::Command>),
+    /// Print the page of an error code, or list all codes.
+    Explain(explain::Explain),
 }
 
 fn main() -> ExitCode {
@@ -50,15 +54,12 @@ fn main() -> ExitCode {
     #[cfg(feature = "crash-points")]
     panics::arm();
     let arguments = Arguments::parse();
-    let done = match arguments.command {
-        Command::Lisp(command) => lisp::run(command),
-        Command::Sessions(command) => sessions::run(arguments.common, *command),
+    let common = arguments.common.with_environment();
+    let (done, events) = match arguments.command {
+        // The language has its own form of errors for programs.
+        Command::Lisp(command) => (lisp::run(command), false),
+        Command::Sessions(command) => (sessions::run(&common, *command), common.json()),
+        Command::Explain(command) => (command.run(common.json()), common.json()),
     };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            if usage::is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
-        }
-    }
+    done.unwrap_or_else(|error| error::report(&common, error, events))
 }

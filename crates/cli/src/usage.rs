@@ -3,6 +3,9 @@
 use std::fmt;
 
 use backstitch::agent_file::AgentFileError;
+use backstitch::code::ErrorCode;
+
+use crate::error::CommandError;
 
 /// The command was called wrongly.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         let about_file = error
             .downcast_ref::<AgentFileError>()
             .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
-        about_file || error.is::<Usage>()
+        let is_unnamed =
+            error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
+        about_file || is_unnamed || error.is::<Usage>()
     })
 }

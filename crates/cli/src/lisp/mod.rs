@@ -9,10 +9,12 @@ mod repl;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use backstitch::providers::read_text;
 use backstitch_lisp::{Keyword, Map, Value, from_json};
 use clap::{Args, Subcommand};
+
+use crate::usage::Usage;
 
 /// The largest file that is read as data, in bytes.
 const LARGEST_DATA: u64 = 256 << 20;
@@ -71,12 +73,14 @@ impl Given {
         let limits = self.limits();
         let entries = self.data.iter().map(|given| {
             let Some((name, file)) = given.split_once('=') else {
-                bail!("--data {given}: write it as NAME=FILE.json");
+                let message = format!("--data {given}: write it as NAME=FILE.json");
+                return Err(anyhow::Error::from(Usage(message)));
             };
             let text = read_text(file, LARGEST_DATA).with_context(|| format!("cannot read {file}"))?;
-            let json = serde_json::from_str(&text).with_context(|| format!("{file} is not JSON"))?;
+            let json = serde_json::from_str(&text);
+            let json = json.map_err(|error| Usage(format!("{file} is not JSON: {error}")))?;
             let value =
-                from_json(&json, &limits).map_err(|error| anyhow::anyhow!("{file}: {}", error.render()))?;
+                from_json(&json, &limits).map_err(|error| Usage(format!("{file}: {}", error.render())))?;
             Ok((Value::Keyword(Keyword::new(name)), value))
         });
         entries.collect()

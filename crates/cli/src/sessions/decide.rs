@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use backstitch::code::ErrorCode;
 use backstitch::find_call;
 use backstitch::journal::Decision;
 use backstitch::message::OptionResult;
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use super::Common;
 use super::place::{part_of_id, short};
 use super::travel::opened_to_decide;
+use crate::error::CommandError;
+use crate::usage::Usage;
 
 /// What stands in the place of a call for a decision about the session as a whole.
 const WHOLE_SESSION: &str = "-";
@@ -88,7 +90,7 @@ impl Resolve {
         let by = std::env::var("USER").ok();
         if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
-                bail!("say which call this is about");
+                return Err(Usage("say which call this is about".to_owned()).into());
             }
             return Ok(live.resolve(None, Decision::Continue, by).await?);
         }
@@ -102,8 +104,11 @@ impl Resolve {
             What::Fail => Decision::Fail { reason },
             What::Deny => Decision::Deny { reason },
             What::Edit => {
-                let text = self.arguments.as_deref().context("say the arguments: `--arguments JSON`")?;
-                let arguments = serde_json::from_str(text).context("the arguments are no JSON object")?;
+                let missing = || Usage("say the arguments: `--arguments JSON`".to_owned());
+                let text = self.arguments.as_deref().ok_or_else(missing)?;
+                let arguments = serde_json::from_str(text);
+                let arguments =
+                    arguments.map_err(|error| Usage(format!("the arguments are no JSON object: {error}")))?;
                 Decision::Edit { arguments }
             }
             What::Happened => {
@@ -117,7 +122,10 @@ impl Resolve {
                     None => {
                         let offered = live.offered_result(call).await?;
                         let offered = offered.and_then(|message| message.message.option_result().cloned());
-                        offered.context("no result is recorded: say what came of it with `--result TEXT`")?
+                        offered.ok_or_else(|| {
+                            CommandError::new(ErrorCode::DecisionRefused, "no result of the call is recorded")
+                                .with_hint("`--result TEXT` gives it")
+                        })?
                     }
                 };
                 Decision::Happened { result: Box::new(result) }

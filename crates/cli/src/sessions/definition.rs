@@ -5,11 +5,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use backstitch::agent_file::{
     AgentDefinition, AgentFileError, AnswerMode, Approve, BudgetDefinition, BuildOptions, BuiltAgent,
     DataDefinition, ModelName, Span, ToolChoice,
 };
+use backstitch::code::ErrorCode;
 use backstitch::journal::{Effect, Note, Position, RecordBody};
 use backstitch::ports::fetch_large;
 use backstitch::read_records;
@@ -18,6 +19,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::place::Place;
+use crate::error::CommandError;
 use crate::keys;
 use crate::usage::Usage;
 
@@ -126,9 +128,9 @@ impl AgentFlags {
         };
         self.model.apply(&mut definition)?;
         if definition.model.is_none() {
-            let message =
-                "say which model is to be asked: `--model PROVIDER:MODEL`, or `model` in an agent file";
-            return Err(Usage(message.to_owned()).into());
+            return Err(CommandError::new(ErrorCode::NoModel, "no model is named")
+                .with_hint("`--model PROVIDER:MODEL` names one, or `model` in an agent file")
+                .into());
         }
         if let Some(budget) = &self.model.budget {
             definition.budget = budget.clone();
@@ -229,8 +231,10 @@ pub(super) async fn definition_of(
             latest = Some(noted);
         }
     }
-    let read =
-        |recorded: &Value| AgentDefinition::from_recorded(recorded).map_err(|error| anyhow!("{error}"));
+    let read = |recorded: &Value| {
+        AgentDefinition::from_recorded(recorded)
+            .map_err(|error| CommandError::new(error.code(), error.to_string()))
+    };
     let mut definition = read(&recorded)?;
     // Going back does not move the directory back to where it was then.
     if let (Some(latest), None) = (latest, before) {

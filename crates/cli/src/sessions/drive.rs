@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
+use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::StopReason;
 use backstitch::ports::Workspace;
@@ -23,6 +24,7 @@ use super::holder::{WhenDriven, set_free};
 use super::live::{Announced, Live};
 use super::place::{Place, short, uncovered, uncovered_paths};
 use super::signals::Signals;
+use crate::error::CommandError;
 use crate::usage::Usage;
 
 #[derive(Args)]
@@ -128,7 +130,8 @@ impl Resume {
             && matches!(error.cause(), RuntimeError::ConversationNotFound { .. })
         {
             let ask = common.hint(format_args!("ask {} TEXT", short(id)));
-            return announced.close(Err(anyhow!("session {id} has no messages; `{ask}` asks it")));
+            let error = CommandError::new(ErrorCode::NoMessages, format!("session {id} has no messages"));
+            return announced.close(Err(error.with_hint(format!("`{ask}` asks it")).into()));
         }
         announced.close(opened.finish(common, driven).await)
     }
@@ -162,12 +165,14 @@ impl Ask {
         let run = match asked.await {
             Err(error) if matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) => {
                 let id = short(opened.session);
-                return Err(anyhow!(
-                    "session {id} has not answered yet: `{}` continues, `{}` adds to what was asked, `{}` ends it",
+                let hint = format!(
+                    "`{}` continues, `{}` adds to the request, `{}` ends it",
                     common.hint(format_args!("resume {id}")),
                     common.hint(format_args!("send {id} TEXT")),
                     common.hint(format_args!("cancel {id}"))
-                ));
+                );
+                let message = format!("session {id} has not answered yet");
+                return Err(CommandError::new(ErrorCode::EvaluationOpen, message).with_hint(hint).into());
             }
             asked => asked?,
         };

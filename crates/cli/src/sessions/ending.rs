@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AnswerMode};
+use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
 use backstitch::{Ended, RuntimeError};
@@ -16,6 +17,7 @@ use super::Common;
 use super::live::Live;
 use super::place::{Place, short};
 use super::waiting::{self, Waiting, explain, waiting};
+use crate::error::{code_of, says_more};
 
 /// The exit code of a command that a person interrupted.
 pub(super) const INTERRUPTED: u8 = 130;
@@ -44,7 +46,7 @@ pub(super) async fn finish(
     let ended = match driven.ended {
         Err(error) if driven.interrupted => {
             live.status(&format!("interrupted: {error}; {continues}"));
-            live.end(line(id, "interrupted", "signal", error.to_string()));
+            live.end(line(id, "interrupted", ErrorCode::Signal.as_str(), error.to_string()));
             return Ok(ExitCode::from(INTERRUPTED));
         }
         Err(error) if matches!(error.cause(), RuntimeError::Poisoned { .. }) => {
@@ -71,6 +73,10 @@ pub(super) async fn finish(
             _ => live.answer(&answered.text, true),
         },
         Ended::Paused { .. } => explain(common, &view, &waits).iter().for_each(|line| live.status(line)),
+        Ended::Failed { failure, .. } => {
+            live.status(&ended.to_string());
+            live.status(&says_more(failure.code()));
+        }
         other => live.status(&other.to_string()),
     }
     Ok(match ended {
@@ -99,8 +105,10 @@ fn as_json(session: SessionId, ended: &Ended, waits: &[Waiting]) -> Value {
         Ended::Failed { failure, .. } => {
             line(session, "failed", failure.kind.as_str(), failure.message.as_str())
         }
-        Ended::Cancelled { .. } => line(session, "cancelled", "cancelled", ended.to_string()),
-        other => line(session, "superseded", "superseded", other.to_string()),
+        Ended::Cancelled { .. } => {
+            line(session, "cancelled", ErrorCode::Cancelled.as_str(), ended.to_string())
+        }
+        other => line(session, "superseded", ErrorCode::Superseded.as_str(), other.to_string()),
     }
 }
 
@@ -125,5 +133,5 @@ fn line(session: SessionId, outcome: &str, kind: impl Into<Value>, message: impl
 pub(super) fn stopped(session: &Value, error: &anyhow::Error) -> Value {
     let known = error.chain().find_map(|error| error.downcast_ref::<RuntimeError>());
     let message = known.map_or_else(|| format!("{error:#}"), ToString::to_string);
-    ended(session, "stopped", known.map_or("error", RuntimeError::kind), message)
+    ended(session, "stopped", known.map_or_else(|| code_of(error).as_str(), RuntimeError::kind), message)
 }

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::ports::{Claim, Owner, Process, Store as _, StoreError};
 
 use super::Common;
 use super::place::{Place, short};
+use crate::error::CommandError;
 
 /// How long a process that was killed may take to let go of what it holds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,19 +33,25 @@ pub(super) async fn set_free(
     let Some((owner, process)) = driver(place, session).await? else { return Ok(()) };
     if when == WhenDriven::Refuse {
         let id = short(session);
-        bail!(
-            "session {id} is driven by {owner}: `{}` follows it, `{}` ends that process and continues here",
+        let hint = format!(
+            "`{}` follows it, `{}` ends that process and continues here",
             common.hint(format_args!("log {id} -f")),
             common.hint(format_args!("resume {id} --take-over"))
         );
+        let message = format!("session {id} is driven by {owner}");
+        return Err(CommandError::new(ErrorCode::SessionHeld, message).with_hint(hint).into());
     }
     // A process on another machine only loses its claim: nothing of what it does is recorded any more.
     let Some(process) = process.filter(|process| process.host == host()) else { return Ok(()) };
-    end(&process).with_context(|| format!("{owner} drives session {session} and cannot be ended"))?;
+    end(&process).map_err(|error| {
+        let message = format!("{owner} drives session {session} and cannot be ended: {error:#}");
+        CommandError::new(ErrorCode::SessionHeld, message)
+    })?;
     let started = tokio::time::Instant::now();
     while place.store.holder(session).await?.is_some() {
         if started.elapsed() > PATIENCE {
-            bail!("{owner} was killed and still holds session {session}");
+            let message = format!("{owner} was killed and still holds session {session}");
+            return Err(CommandError::new(ErrorCode::SessionHeld, message).into());
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use backstitch::budget::Amounts;
+use backstitch::code::ErrorCode;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{InnerMessage, RecordBody, Role};
 use backstitch::slices::ToolInvoked;
@@ -22,6 +23,7 @@ use super::Common;
 use super::ending::{INTERRUPTED, ended, stopped};
 use super::place::short;
 use super::restores::Restore;
+use crate::error::Reported;
 use crate::terminal;
 
 /// How long nothing is said before a sign of life is.
@@ -65,11 +67,11 @@ pub(super) struct Announced(Live);
 impl Announced {
     /// Reports the error that ended the run, unless its end was reported already.
     pub(super) fn close(self, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
-        if let Err(error) = &done {
+        done.map_err(|error| {
             let session = self.0.state().announced.clone();
-            self.0.end(stopped(&session.unwrap_or_default(), error));
-        }
-        done
+            self.0.end(stopped(&session.unwrap_or_default(), &error));
+            Reported(error).into()
+        })
     }
 }
 
@@ -77,7 +79,7 @@ impl Drop for Announced {
     fn drop(&mut self) {
         let session = self.0.state().announced.clone();
         if let Some(session) = session {
-            self.0.end(ended(&session, "stopped", "panic", "the command panicked"));
+            self.0.end(ended(&session, "stopped", ErrorCode::Panic.as_str(), "the command panicked"));
         }
     }
 }
@@ -228,7 +230,7 @@ impl Live {
             && self.mode == Mode::Json
         {
             let message = "a signal ended the command before the session was paused";
-            println!("{}", ended(&session, "interrupted", "signal", message));
+            println!("{}", ended(&session, "interrupted", ErrorCode::Signal.as_str(), message));
         }
         // Nothing else is printed any more: the state stays locked.
         std::process::exit(INTERRUPTED.into());

@@ -43,10 +43,15 @@ pub(crate) struct Common {
 
 impl Common {
     /// With the store that the environment names, unless another one was given.
-    fn with_environment(mut self) -> Self {
+    pub(crate) fn with_environment(mut self) -> Self {
         let named = std::env::var_os("BACKSTITCH_STORE").filter(|path| !path.is_empty());
         self.store = self.store.or(named.map(PathBuf::from));
         self
+    }
+
+    /// Whether results are printed as JSON.
+    pub(crate) fn json(&self) -> bool {
+        self.json
     }
 
     /// For hints about sessions of this store: it is named where this directory alone would not lead to it.
@@ -63,7 +68,7 @@ impl Common {
     }
 
     /// A command that can be executed as it stands: it means the same store as this command did.
-    fn hint(&self, command: impl Display) -> String {
+    pub(crate) fn hint(&self, command: impl Display) -> String {
         match &self.store {
             Some(path) => format!("backstitch {command} --store {}", quoted(&path.to_string_lossy())),
             None => format!("backstitch {command}"),
@@ -122,8 +127,7 @@ pub(crate) enum Command {
     Gc(maintain::Gc),
 }
 
-pub(crate) fn run(common: Common, command: Command) -> anyhow::Result<ExitCode> {
-    let common = &common.with_environment();
+pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         match command {

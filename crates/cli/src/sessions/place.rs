@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use backstitch::Runtime;
 use backstitch::agent_file::AgentDefinition;
+use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::{Origin, Position, RecordBody};
 use backstitch::ports::{Owner, Store};
@@ -15,6 +16,7 @@ use backstitch::view::JournalView;
 use backstitch::workspace::{HostWorkspace, OpenOptions};
 
 use super::Common;
+use crate::error::CommandError;
 use crate::usage::Usage;
 
 /// An open store.
@@ -33,12 +35,15 @@ impl Place {
     pub(super) fn path(common: &Common) -> anyhow::Result<PathBuf> {
         let path = match &common.store {
             Some(path) => path.clone(),
-            None => stores::existing(&std::env::current_dir()?).map_err(elsewhere)?.context(
-                "this project has no store yet: `backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists those of other projects",
-            )?,
+            None => stores::existing(&std::env::current_dir()?).map_err(elsewhere)?.ok_or_else(|| {
+                CommandError::new(ErrorCode::StoreNotFound, "this project has no store yet").with_hint(
+                    "`backstitch run` creates one, `--store PATH` names one elsewhere, `backstitch ls --all` lists the sessions of other projects",
+                )
+            })?,
         };
         if !path.exists() {
-            bail!("there is no store at {}", path.display());
+            let message = format!("there is no store at {}", path.display());
+            return Err(CommandError::new(ErrorCode::StoreNotFound, message).into());
         }
         Ok(path)
     }
@@ -98,8 +103,14 @@ impl Place {
             .collect();
         match matching[..] {
             [one] => Ok(*one),
-            [] => bail!("there is no session {name}; `backstitch ls` lists those that there are"),
-            _ => bail!("several sessions have an id like {name}: say more of it"),
+            [] => {
+                let message = format!("there is no session {name}");
+                Err(CommandError::new(ErrorCode::SessionNotFound, message).into())
+            }
+            ref several => {
+                let message = format!("`{name}` matches {} sessions; type more of the id", several.len());
+                Err(CommandError::new(ErrorCode::SessionAmbiguous, message).into())
+            }
         }
     }
 
@@ -114,7 +125,9 @@ impl Place {
                 return Ok(*session);
             }
         }
-        bail!("there is no session yet: `backstitch run` starts one")
+        Err(CommandError::new(ErrorCode::SessionNotFound, "there is no session yet")
+            .with_hint("`backstitch run` starts one")
+            .into())
     }
 
     pub(super) async fn view(&self, session: SessionId) -> anyhow::Result<JournalView> {
@@ -130,7 +143,13 @@ impl Place {
         let workspace = &definition.workspace;
         let Some(directory) = &workspace.path else { return Ok(None) };
         if !directory.is_dir() {
-            return Err(Gone { directory: directory.clone(), session }.into());
+            let message = format!(
+                "the directory {} of session {session} is gone, and nothing was changed",
+                directory.display()
+            );
+            return Err(CommandError::new(ErrorCode::WorkspaceGone, message)
+                .with_hint("if it was moved, `--workspace DIR` names its new path")
+                .into());
         }
         self.open_workspace(directory, &workspace.excludes, &session.to_string()).map(Some)
     }
@@ -146,11 +165,14 @@ impl Place {
         if let (Ok(files), Ok(own)) = (directory.canonicalize(), self.directory().canonicalize())
             && files.starts_with(&own)
         {
-            bail!(
-                "the store {} needs a directory of its own, which no agent works in: say `--store {}`",
-                self.store.path().display(),
-                own.join(DIRECTORY).join(FILE).display()
+            let message = format!(
+                "the store {} needs a directory of its own, which no agent works in",
+                self.store.path().display()
             );
+            let elsewhere = own.join(DIRECTORY).join(FILE);
+            return Err(CommandError::new(ErrorCode::WorkspaceRefused, message)
+                .with_hint(format!("`--store {}` keeps it in one", elsewhere.display()))
+                .into());
         }
         let mut options = OpenOptions::new(directory, self.directory(), self.store.clone());
         options.holder = format!("session {holder}");
@@ -161,9 +183,9 @@ impl Place {
     }
 }
 
-/// An error about where stores are kept, with what helps.
+/// An error about where stores are kept, with the option that helps.
 pub(super) fn elsewhere(error: StoresError) -> anyhow::Error {
-    anyhow::Error::from(error).context("the store has no place: `--store PATH` keeps it elsewhere")
+    anyhow::Error::from(error).context("the store cannot be kept here; `--store PATH` keeps it elsewhere")
 }
 
 /// The shortest beginning or end of an id that names something. An empty one, as of a variable that is not set, would name anything.
@@ -178,17 +200,6 @@ pub(super) fn part_of_id(name: &str) -> Result<String, Usage> {
             "{name:?} is no id: give at least {SHORTEST_ID} characters of its beginning or its end"
         ))),
     }
-}
-
-/// The directory of a session is gone.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the directory {} of session {session} is gone, and nothing was changed. If it was moved, say where it is: `--workspace DIR`",
-    directory.display()
-)]
-pub(super) struct Gone {
-    directory: PathBuf,
-    session: SessionId,
 }
 
 /// As much of an id as people need: its end, since ids begin with the time.

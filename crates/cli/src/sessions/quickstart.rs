@@ -7,12 +7,14 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use backstitch::code::ErrorCode;
 use clap::Args;
 use serde_json::Value;
 use tokio::process::Command;
 
 use super::place::short;
 use super::{Common, quoted};
+use crate::error::CommandError;
 
 /// How long to wait for the agent to reach the call in which it is killed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -207,17 +209,20 @@ fn fresh(wanted: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     if let Some(directory) = wanted {
         std::fs::create_dir_all(&directory)?;
         if std::fs::read_dir(&directory)?.next().is_some() {
-            bail!("{} is not empty: name a directory that is", directory.display());
+            let message = format!("{} is not empty; name an empty directory", directory.display());
+            return Err(CommandError::new(ErrorCode::AlreadyExists, message).into());
         }
         return Ok(directory.canonicalize()?);
     }
     let here = std::env::current_dir()?;
     let name = |number: u32| here.join(format!("backstitch-quickstart-{number}"));
     let free = (1..1_000).map(name).find(|directory| !directory.exists());
-    let directory =
-        free.context("there are very many quickstarts here already: name a directory with `--directory`")?;
+    let directory = free.ok_or_else(|| {
+        CommandError::new(ErrorCode::AlreadyExists, "there are too many quickstarts here already")
+            .with_hint("`--directory DIR` names another directory")
+    })?;
     std::fs::create_dir(&directory).with_context(|| {
-        format!("{} cannot be made: name a directory with `--directory`", directory.display())
+        format!("{} cannot be created; `--directory DIR` names another one", directory.display())
     })?;
     Ok(directory.canonicalize()?)
 }

@@ -6,8 +6,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
 use backstitch::agent_file::{AgentDefinition, BuildOptions, BuiltAgent};
+use backstitch::code::ErrorCode;
 use backstitch::journal::{Position, RecordBody};
 use backstitch::ports::BoxFuture;
 use backstitch::providers::{HttpRequest, HttpResponse, Transport, TransportError};
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::Common;
 use super::definition::definition_of;
 use super::place::Place;
+use crate::error::CommandError;
 use crate::terminal;
 
 #[derive(Args)]
@@ -49,7 +50,9 @@ impl Request {
 
     /// Where the request is recorded that is meant. A request that was made again after a crash is recorded again: the last counts.
     async fn find(&self, place: &Place, view: &JournalView) -> anyhow::Result<Position> {
-        let evaluation = view.latest_evaluation().context("the session has not been asked anything yet")?;
+        let evaluation = view.latest_evaluation().ok_or_else(|| {
+            CommandError::new(ErrorCode::NoMessages, "the session has not been asked anything yet")
+        })?;
         let evaluation = evaluation.evaluation_id;
         let visible = view.lineage().visible(view.head());
         let mut found = None;
@@ -64,8 +67,11 @@ impl Request {
         }
         match (found, self.turn) {
             (Some(found), _) => Ok(found),
-            (None, Some(turn)) => bail!("no request of turn {turn} is recorded in this session itself"),
-            (None, None) => bail!("no request is recorded in this session itself"),
+            (None, turn) => {
+                let turn = turn.map(|turn| format!(" of turn {turn}")).unwrap_or_default();
+                let message = format!("no request{turn} is recorded in this session itself");
+                Err(CommandError::new(ErrorCode::RequestNotFound, message).into())
+            }
         }
     }
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use backstitch::code::ErrorCode;
 use backstitch::journal::RecordBody;
 use backstitch::ports::Workspace;
 use backstitch::workspace::{Coverage, HostWorkspace};
@@ -17,6 +18,7 @@ use super::definition::{MovedTo, changed, definition_of};
 use super::holder::{WhenDriven, set_free};
 use super::place::{Place, short, uncovered};
 use super::restores::Restores;
+use crate::error::CommandError;
 
 #[derive(Args)]
 pub(crate) struct Rewind {
@@ -94,11 +96,12 @@ impl Fork {
         if let (Some(own), Some(parent)) = (&directory, &own) {
             let (own, parent) = (resolved(own)?, resolved(parent)?);
             if own.starts_with(&parent) || parent.starts_with(&own) {
-                bail!(
-                    "{} lies in or around the session's own directory {}: name one beside it",
+                let message = format!(
+                    "{} lies in or around the session's own directory {}; name one beside it",
                     own.display(),
                     parent.display()
                 );
+                return Err(CommandError::new(ErrorCode::WorkspaceRefused, message).into());
             }
         }
         let workspace = match &directory {
@@ -144,11 +147,15 @@ fn resolved(path: &std::path::Path) -> anyhow::Result<PathBuf> {
 fn beside(parent: &std::path::Path) -> anyhow::Result<PathBuf> {
     let name = parent.file_name().and_then(|name| name.to_str()).unwrap_or("workspace");
     let around =
-        parent.parent().context("the session's directory has no place beside it: say `--workspace DIR`")?;
+        parent.parent().ok_or_else(|| no_room("there can be no directory beside that of the session"))?;
     (1..1_000)
         .map(|number| around.join(format!("{name}-fork-{number}")))
         .find(|directory| !directory.exists())
-        .context("there are very many forks here already: say `--workspace DIR`")
+        .ok_or_else(|| no_room("there are too many forks beside the session's directory").into())
+}
+
+fn no_room(message: &str) -> CommandError {
+    CommandError::new(ErrorCode::WorkspaceRefused, message).with_hint("`--workspace DIR` names another one")
 }
 
 /// A session that is held to decide about it, and what reports the files that this puts back.

@@ -1,6 +1,7 @@
 //! The turns of agents that answer with programs, in full.
 
 use anyhow::Context as _;
+use backstitch::code::ErrorCode;
 use backstitch::message::Large;
 use backstitch::ports::fetch_large;
 use backstitch::repl::{CallOutcome, Excerpt, LispMachinery, Turn, TurnSignal};
@@ -10,6 +11,7 @@ use backstitch_lisp::{Value, to_edn, to_json};
 use super::definition::definition_of;
 use super::place::{Place, short};
 use super::request::built_to_look;
+use crate::error::CommandError;
 
 /// What an evaluation did with programs.
 pub(super) struct Turns {
@@ -36,7 +38,9 @@ pub(super) async fn of(place: &Place, view: &JournalView) -> anyhow::Result<Vec<
             let mut finished = finished.clone();
             fetch_large(&*place.store, &mut finished).await.context("a turn cannot be read")?;
             let data = finished.data.inline().cloned().unwrap_or_default();
-            turns.push(serde_json::from_value(data).context("a turn cannot be read")?);
+            turns.push(serde_json::from_value(data).map_err(|error| {
+                CommandError::new(ErrorCode::JournalInvalid, format!("a turn cannot be read: {error}"))
+            })?);
         }
         let unfinished = unfinished(place, evaluation).await?;
         all.push(Turns { turns, unfinished });

@@ -26,6 +26,7 @@ fn help_names_every_command() {
         "verify",
         "salvage",
         "gc",
+        "explain",
     ];
     for command in commands {
         assert!(output.contains(&format!("\n  {command} ")), "{command}: {output}");

@@ -46,14 +46,15 @@ fn data_are_read_from_files() {
 
 #[test]
 fn data_that_cannot_be_used_say_why() {
-    assert_eq!(
-        run("1", &["--data", "orders"]).failed(),
-        "error: --data orders: write it as NAME=FILE.json\n"
+    let unnamed = run("1", &["--data", "orders"]).called_wrongly();
+    assert!(
+        unnamed.starts_with("error: --data orders: write it as NAME=FILE.json\ncode: usage;"),
+        "{unnamed}"
     );
     let missing = run("1", &["--data", "orders=/nonexistent/orders.json"]).failed();
     assert!(missing.starts_with("error: cannot read /nonexistent/orders.json: "), "{missing}");
     let broken = TemporaryFile::new("broken.json", "{oops");
-    let said = run("1", &["--data", &format!("orders={}", broken.path())]).failed();
+    let said = run("1", &["--data", &format!("orders={}", broken.path())]).called_wrongly();
     assert!(said.contains("broken.json is not JSON: "), "{said}");
 }
 

@@ -6,6 +6,7 @@ mod approvals;
 mod churn;
 mod command;
 mod endings;
+mod explain;
 mod failures;
 mod files;
 mod help;

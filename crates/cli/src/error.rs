@@ -1,0 +1,148 @@
+//! Errors of the command: the code of each, and how they are printed.
+//!
+//! Libraries return typed errors with codes and name no commands. Here the commands that help are added, and the code is named, so
+//! that `backstitch explain` can say more.
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+use backstitch::agent_file::AgentFileError;
+use backstitch::code::ErrorCode;
+use backstitch::ports::{PolicyError, ProcessError, StoreError, WorkspaceError};
+use backstitch::stores::StoresError;
+use backstitch::{RuntimeError, store};
+use rustyline::error::ReadlineError;
+use serde_json::json;
+
+use crate::sessions::Common;
+use crate::usage::{Usage, is_usage};
+
+/// An error of the command itself.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    code: ErrorCode,
+    message: String,
+    hint: Option<String>,
+}
+
+impl CommandError {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    /// Adds the commands that help.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl Error for CommandError {}
+
+/// An error that the last line for programs has reported already.
+#[derive(Debug)]
+pub(crate) struct Reported(pub(crate) anyhow::Error);
+
+impl fmt::Display for Reported {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl Error for Reported {}
+
+/// The code of an error: that of the outermost error which has one.
+pub(crate) fn code_of(error: &anyhow::Error) -> ErrorCode {
+    error.chain().find_map(known_code).unwrap_or(ErrorCode::Internal)
+}
+
+fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
+    fn of<E: Error + 'static>(error: &(dyn Error + 'static), code: fn(&E) -> ErrorCode) -> Option<ErrorCode> {
+        error.downcast_ref::<E>().map(code)
+    }
+    of(error, CommandError::code)
+        .or_else(|| of(error, |_: &Usage| ErrorCode::Usage))
+        .or_else(|| of(error, RuntimeError::code))
+        .or_else(|| of(error, AgentFileError::code))
+        .or_else(|| of(error, StoreError::code))
+        .or_else(|| of(error, store::OpenError::code))
+        .or_else(|| of(error, StoresError::code))
+        .or_else(|| of(error, WorkspaceError::code))
+        .or_else(|| of(error, PolicyError::code))
+        .or_else(|| of(error, ProcessError::code))
+        .or_else(|| of(error, |_: &std::io::Error| ErrorCode::Io))
+        .or_else(|| of(error, |_: &ReadlineError| ErrorCode::Io))
+}
+
+/// Prints the error that ended a command, and returns the exit code. With `events`, programs get it as an event too, unless the last
+/// line of a run has reported it.
+pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> ExitCode {
+    let (error, is_reported) = match error.downcast::<Reported>() {
+        Ok(Reported(error)) => (error, true),
+        Err(error) => (error, false),
+    };
+    let code = code_of(&error);
+    if events && !is_reported {
+        println!(
+            "{}",
+            json!({"v": 1, "event": "error", "code": code.as_str(), "message": format!("{error:#}")})
+        );
+    }
+    eprintln!("error: {error:#}");
+    let own = error.chain().find_map(|error| error.downcast_ref::<CommandError>()?.hint.clone());
+    if let Some(hint) = own.or_else(|| hint(common, code)) {
+        eprintln!("hint: {hint}");
+    }
+    eprintln!("{}", says_more(code));
+    if is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The line that names the code of an error.
+pub(crate) fn says_more(code: ErrorCode) -> String {
+    format!("code: {code}; `backstitch explain {code}` says more")
+}
+
+/// The commands that help with errors of the libraries.
+fn hint(common: &Common, code: ErrorCode) -> Option<String> {
+    match code {
+        ErrorCode::SessionNotFound => Some(format!("`{}` lists the sessions", common.hint("ls"))),
+        ErrorCode::StoreDamaged | ErrorCode::JournalInvalid | ErrorCode::ObjectMissing => Some(format!(
+            "`{}` reports the extent, `{}` copies the intact part to a new store",
+            common.hint("verify"),
+            common.hint("salvage NEW_STORE")
+        )),
+        ErrorCode::StoreFull => Some(format!("`{}` deletes unreferenced data", common.hint("gc"))),
+        ErrorCode::StoreOlder => Some(format!("`{}` migrates the store", common.hint("gc"))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn the_outermost_known_error_gives_the_code() {
+        let full = StoreError::Full { reason: "no room".to_owned(), source: None };
+        let stopped = anyhow::Error::from(RuntimeError::Store(full)).context("session 1 stopped");
+        assert_eq!(code_of(&stopped), ErrorCode::StoreFull);
+        let missing = Err::<(), _>(std::io::Error::other("gone")).context("cannot read x").unwrap_err();
+        assert_eq!(code_of(&missing), ErrorCode::Io);
+        let own: anyhow::Error = CommandError::new(ErrorCode::SessionHeld, "it is held").into();
+        assert_eq!(code_of(&own.context("more")), ErrorCode::SessionHeld);
+        assert_eq!(code_of(&Usage("no".to_owned()).into()), ErrorCode::Usage);
+        assert_eq!(code_of(&anyhow::anyhow!("odd")), ErrorCode::Internal);
+    }
+}

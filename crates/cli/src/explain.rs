@@ -1,0 +1,236 @@
+//! `explain`: the page of an error code. The pages are those of `docs/errors/`, compiled in.
+
+use std::process::ExitCode;
+
+use backstitch::code::ErrorCode;
+use backstitch_lisp::did_you_mean;
+use clap::Args;
+use serde_json::json;
+
+use crate::usage::Usage;
+
+macro_rules! pages {
+    ($($word:literal,)*) => {
+        /// The page of each code, by its word.
+        const PAGES: &[(&str, &str)] =
+            &[$(($word, include_str!(concat!("../../../docs/errors/", $word, ".md"))),)*];
+    };
+}
+
+pages! {
+    "usage",
+    "io",
+    "already_exists",
+    "signal",
+    "panic",
+    "internal",
+    "store_not_found",
+    "store_location",
+    "store_full",
+    "store_read_only",
+    "store_busy",
+    "store_replaced",
+    "store_damaged",
+    "store_newer",
+    "store_older",
+    "not_a_store",
+    "pruned",
+    "object_lost",
+    "object_missing",
+    "not_storable",
+    "too_large",
+    "store",
+    "session_not_found",
+    "session_ambiguous",
+    "session_held",
+    "lease_lost",
+    "write_unknown",
+    "evaluation_open",
+    "evaluation_not_found",
+    "no_messages",
+    "point_not_found",
+    "request_not_found",
+    "nothing_to_undo",
+    "nothing_to_rewind",
+    "nothing_to_cancel",
+    "nothing_to_pause",
+    "nothing_to_accept",
+    "decision_refused",
+    "prompt_mismatch",
+    "journal_invalid",
+    "state",
+    "snapshot",
+    "checkpoint",
+    "message",
+    "shutdown",
+    "entropy",
+    "workspace_held",
+    "workspace_gone",
+    "workspace_refused",
+    "workspace_blocked",
+    "workspace_limit",
+    "workspace",
+    "platform_unsupported",
+    "process",
+    "poisoned",
+    "agent_file",
+    "script",
+    "missing_key",
+    "no_model",
+    "model",
+    "transport",
+    "duplicate_tool",
+    "prompt",
+    "output_schema",
+    "empty_mission",
+    "answer_type",
+    "auth",
+    "out_of_credit",
+    "rate_limited",
+    "overloaded",
+    "server",
+    "invalid_request",
+    "context_too_long",
+    "content_filter",
+    "network",
+    "cut_stream",
+    "malformed",
+    "not_recorded",
+    "unsupported_media",
+    "unsupported_option",
+    "not_rendered",
+    "request_too_large",
+    "script_ended",
+    "function_failed",
+    "waits_for_person",
+    "policy",
+    "max_turns",
+    "loop_detected",
+    "agent_failed",
+    "empty_answer",
+    "invalid_output",
+    "invalid_answer",
+    "output_refused",
+    "visibility_expansion_limit",
+    "interrupted",
+    "cancelled",
+    "superseded",
+    "unknown",
+    "approval",
+    "effect_unknown",
+    "budget",
+    "deadline",
+    "truncated",
+    "asked",
+}
+
+/// The most codes that are suggested for an unknown one.
+const MOST_SUGGESTED: usize = 5;
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    /// The code, as the last line of an error names it. Without it, all codes are listed.
+    code: Option<String>,
+}
+
+impl Explain {
+    pub(crate) fn run(self, as_json: bool) -> anyhow::Result<ExitCode> {
+        match &self.code {
+            Some(word) => explain(word, as_json)?,
+            None => ErrorCode::ALL.iter().for_each(|code| list(*code, as_json)),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn explain(word: &str, as_json: bool) -> Result<(), Usage> {
+    let word = word.to_ascii_lowercase().replace('-', "_");
+    let page = PAGES.iter().find(|(known, _)| *known == word).map(|(_, page)| *page);
+    let (Ok(code), Some(page)) = (word.parse::<ErrorCode>(), page) else {
+        return Err(Usage(unknown(&word)));
+    };
+    if as_json {
+        let (code, summary) = (code.as_str(), code.summary());
+        println!("{}", json!({"v": 1, "code": code, "summary": summary, "page": page}));
+    } else {
+        print!("{page}");
+    }
+    Ok(())
+}
+
+fn list(code: ErrorCode, as_json: bool) {
+    if as_json {
+        println!("{}", json!({"v": 1, "code": code.as_str(), "summary": code.summary()}));
+    } else {
+        println!("{code:<28}{}", code.summary());
+    }
+}
+
+/// The error about a word that is no code, with the codes that were probably meant.
+fn unknown(word: &str) -> String {
+    let words = || ErrorCode::ALL.iter().map(|code| code.as_str());
+    let parts: Vec<_> = words().filter(|known| !word.is_empty() && known.contains(word)).collect();
+    let near = match parts[..] {
+        [] => did_you_mean(word, words()),
+        _ => {
+            let shown: Vec<_> = parts.iter().take(MOST_SUGGESTED).map(|word| format!("`{word}`")).collect();
+            Some(format!("did you mean {}?", shown.join(" or ")))
+        }
+    };
+    let near = near.map(|near| format!(" {near}")).unwrap_or_default();
+    format!("there is no error code {word:?};{near} `backstitch explain` lists all codes")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The words that have a file in the documentation.
+    fn files() -> BTreeSet<String> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+        let names = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+        let words = names.map(|name| name.into_string().unwrap().strip_suffix(".md").unwrap().to_owned());
+        words.filter(|word| word != "README").collect()
+    }
+
+    #[test]
+    fn every_code_has_a_page_and_every_page_a_code() {
+        let codes: BTreeSet<_> = ErrorCode::ALL.iter().map(|code| code.to_string()).collect();
+        let pages: BTreeSet<_> = PAGES.iter().map(|(word, _)| (*word).to_owned()).collect();
+        assert_eq!(codes, pages);
+        assert_eq!(codes, files());
+        assert_eq!(PAGES.len(), pages.len(), "a page is listed twice");
+    }
+
+    #[test]
+    fn every_page_says_what_happened_why_what_to_do_and_what_was_kept() {
+        let contents = include_str!("../../../docs/errors/README.md");
+        for (word, page) in PAGES {
+            let code: ErrorCode = word.parse().unwrap();
+            let mut rest = *page;
+            let begin = format!("# {word}\n\n{}\n", code.summary());
+            for heading in [&*begin, "## Why\n", "## What to do\n", "## What was kept\n"] {
+                let (before, after) = rest.split_once(heading).unwrap_or_else(|| panic!("{word}: {heading}"));
+                assert!(
+                    heading == begin || before.trim().len() > 10 || heading == "## Why\n",
+                    "{word}: {heading}"
+                );
+                rest = after;
+            }
+            assert!(rest.trim().len() > 10, "{word}");
+            let row = format!("| [`{word}`]({word}.md) | {} |\n", code.summary());
+            assert!(contents.contains(&row), "{word} is not in the README");
+        }
+    }
+
+    #[test]
+    fn an_unknown_code_names_near_ones() {
+        assert!(unknown("stor_full").contains("`store_full`"), "{}", unknown("stor_full"));
+        assert!(unknown("full").contains("`store_full`"), "{}", unknown("full"));
+        assert!(!unknown("xyzzy").contains("did you mean"), "{}", unknown("xyzzy"));
+        assert!(unknown("xyzzy").contains("`backstitch explain`"));
+    }
+}
