@@ -1,5 +1,5 @@
-//! An HTTP service: each request starts a session and streams its events. Killed and started again, it continues what was
-//! interrupted.
+//! An HTTP service: each request starts a session and streams its events. Killed or stopped and started again, it resumes
+//! its sessions.
 //!
 //!     service STORE [MODEL]
 //!
@@ -18,6 +18,8 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event as Sent, Sse};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use backstitch::journal::StopReason;
+use backstitch::ports::StoreError;
 use backstitch::prelude::*;
 use serde_json::{Value, json};
 
@@ -69,8 +71,14 @@ async fn answer(State(service): State<Arc<Service>>, Path(id): Path<SessionId>) 
     if status != SessionStatus::Idle {
         return Ok(Json(json!({"session": id, "status": format!("{status:?}").to_lowercase()})));
     }
-    // A session that has answered answers again without asking its model.
-    let run = service.runtime.resume(id, &service.agent).await.map_err(failed)?;
+    // A session that has answered returns its recorded answer. No model is asked.
+    let run = match service.runtime.resume(id, &service.agent).await {
+        // The run that answered has not released the session yet.
+        Err(RuntimeError::Store(StoreError::Held { .. })) => {
+            return Ok(Json(json!({"session": id, "status": "running"})));
+        }
+        run => run.map_err(failed)?,
+    };
     let text: String = run.answer().await.map_err(failed)?;
     Ok(Json(json!({"session": id, "status": "idle", "answer": text})))
 }
@@ -93,9 +101,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let runtime = Runtime::at(store)?;
     let agent = Agent::new("clerk").model(model).tools([count_words()]);
-    for session in runtime.interrupted().await? {
-        runtime.resume(session, &agent).await?;
-        println!("resumed {session}");
+    for session in runtime.sessions().await? {
+        let is_killed = runtime.status(session).await? == SessionStatus::Interrupted;
+        let stopped = runtime.view(session).await?.stopped().map(|stopped| stopped.reason);
+        if is_killed || stopped == Some(StopReason::Shutdown) {
+            runtime.resume(session, &agent).await?;
+            println!("resumed {session}");
+        }
     }
     let service = Arc::new(Service { runtime: runtime.clone(), agent });
     let routes = Router::new()

@@ -175,3 +175,19 @@ fn sixty_streaming_sessions_survive_a_kill_of_their_service() {
         assert_eq!(answer["answer"], "Six words, of which four come first.", "{answer}");
     }
 }
+
+#[test]
+fn a_service_that_is_stopped_and_started_again_resumes_its_sessions() {
+    let place = TempDir::new().unwrap();
+    let store = place.path().join("store/store.db");
+    let mut service = Service::start(&store);
+    for number in 0..10 {
+        let stream = service.connect("POST", "/sessions", &format!("Mission {number}"));
+        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line == "event: record"), "{number}");
+    }
+    let pid = rustix::process::Pid::from_child(&service.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(service.child.wait().unwrap().success());
+    assert!(Service::start(&store).resumed > 0, "sessions that the shutdown paused are resumed");
+}
