@@ -1,41 +1,42 @@
-//! Replacing text in a file.
+//! Replaces text in a file.
 //!
-//! An edit names the text that is to go exactly. Where it does not fit, the answer says why, so that the next try can: what
-//! line is nearly the one that was meant, or on which lines the text stands that was meant to be unique.
+//! An edit gives the exact text to replace. If it does not match, the error says why, so that the next
+//! attempt can succeed: the line that is most similar, or the lines on which a text that should be unique
+//! occurs.
 
 use backstitch_core::ports::FilesystemError;
 use serde::{Deserialize, Serialize};
 
 use super::text::TextFile;
 
-/// As many places are counted; more are "more than".
+/// Maximum number of occurrences to count; beyond it the report says "more than".
 const COUNTED: usize = 100;
 
-/// As many lines are compared, and as many characters of each, to find what was nearly meant.
+/// Maximum number of lines to compare, and of characters in each, in the search for the most similar line.
 const COMPARED_LINES: usize = 20_000;
 const COMPARED_CHARACTERS: usize = 200;
 
-/// Which places of a text are meant.
+/// Selects the occurrences to replace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditTarget {
-    /// The only one.
+    /// The only occurrence; several are an error.
     #[default]
     Once,
-    /// All of them.
+    /// All occurrences.
     All,
 }
 
-/// What an edit did.
+/// Result of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditReport {
-    /// How many places were changed.
+    /// Number of replaced occurrences.
     pub replacements: usize,
-    /// The number of the line where the first of them is, from 1.
+    /// Line number of the first replacement, from 1.
     pub first_line: usize,
 }
 
-/// The text after an edit.
+/// Returns the text after an edit.
 pub(super) fn replaced(
     file: &TextFile<'_>,
     old: &str,
@@ -50,7 +51,7 @@ pub(super) fn replaced(
     }
     if old == new {
         return Err(refuse(
-            "the text to replace and the new one are the same, so nothing would change".to_owned(),
+            "the text to replace and the new text are identical, so nothing would change".to_owned(),
         ));
     }
     let Some(first) = text.find(old) else { return Err(refuse(not_found(text, old))) };
@@ -64,7 +65,7 @@ pub(super) fn replaced(
             1
         }
     };
-    // A short text that is replaced by a long one can ask for more memory than there is.
+    // Replacing a short text by a long one can need more memory than there is.
     let wanted = text.len() as u128 + replacements as u128 * new.len() as u128
         - replacements as u128 * old.len() as u128;
     if wanted > u128::from(limit) {
@@ -75,7 +76,7 @@ pub(super) fn replaced(
     Ok((text.replacen(old, new, replacements), edited))
 }
 
-/// Where the text stands, also where it overlaps with itself: either could be meant.
+/// Offsets of all occurrences, including those that overlap: either could be meant.
 fn places(text: &str, old: &str, first: usize) -> Vec<usize> {
     let step = old.chars().next().map_or(1, char::len_utf8);
     let mut places = vec![first];
@@ -103,37 +104,37 @@ fn found_often(text: &str, places: &[usize]) -> String {
     let more = if lines.len() > 5 { " and more" } else { "" };
     lines.truncate(5);
     format!(
-        "the text to replace is there {count} times (line {}{more}); give more of what is around the one that is meant, or replace all",
+        "the text to replace occurs {count} times (line {}{more}); include more of the surrounding text to make it unique, or replace all",
         lines.join(", ")
     )
 }
 
 fn not_found(text: &str, old: &str) -> String {
-    const AGAIN: &str = "read the file again and give the text exactly as it is there";
+    const AGAIN: &str = "read the file again and copy the text exactly";
     if text.is_empty() {
-        return "the text to replace is not there, because the file is empty; write it instead".to_owned();
+        return "the text to replace was not found: the file is empty; write it instead".to_owned();
     }
     if text.contains("\r\n") && text.replace("\r\n", "\n").contains(&old.replace("\r\n", "\n")) {
-        return r"the text to replace is not there: lines of the file end in \r\n, and not all of those given do"
+        return r"the text to replace was not found: the file's lines end in \r\n, but not all given lines do"
             .to_owned();
     }
     let wanted = old.lines().find(|line| !line.trim().is_empty()).unwrap_or(old);
     match nearest(text, wanted) {
         Some(NearbyLine { number, line }) if line.trim() == wanted.trim() && line != wanted => {
             format!(
-                "the text to replace is not there: line {number} is the same but for spaces at its start or end; {AGAIN}"
+                "the text to replace was not found: line {number} differs only in leading or trailing spaces; {AGAIN}"
             )
         }
         Some(NearbyLine { number, line }) if line.trim() == wanted.trim() => {
             format!(
-                "the text to replace is not there: line {number} is like its first line, but what is around it differs; {AGAIN}"
+                "the text to replace was not found: line {number} matches its first line, but the lines around it differ; {AGAIN}"
             )
         }
         Some(NearbyLine { number, line }) => {
             let line: String = line.trim().chars().take(COMPARED_CHARACTERS).collect();
-            format!("the text to replace is not there; the line most like it is {number}: {line:?}; {AGAIN}")
+            format!("the text to replace was not found; the line most like it is {number}: {line:?}; {AGAIN}")
         }
-        None => format!("the text to replace is not there, nor a line that is like it; {AGAIN}"),
+        None => format!("the text to replace was not found, nor a similar line; {AGAIN}"),
     }
 }
 
@@ -142,7 +143,7 @@ struct NearbyLine<'a> {
     line: &'a str,
 }
 
-/// The line that has most in common with the one that was wanted; none if that is less than half.
+/// Finds the line that has most in common with the wanted one, or `None` if that is less than half.
 fn nearest<'a>(text: &'a str, wanted: &str) -> Option<NearbyLine<'a>> {
     let pairs_of_wanted = pairs(wanted);
     let mut best: Option<(usize, usize, NearbyLine<'a>)> = None;
@@ -161,7 +162,7 @@ fn nearest<'a>(text: &'a str, wanted: &str) -> Option<NearbyLine<'a>> {
     best.map(|(_, _, near)| near)
 }
 
-/// The pairs of neighbouring characters of a line, sorted.
+/// Pairs of neighbouring characters of a line, sorted.
 fn pairs(line: &str) -> Vec<(char, char)> {
     let characters = line.trim().chars().take(COMPARED_CHARACTERS);
     let mut pairs: Vec<_> = characters.clone().zip(characters.skip(1)).collect();

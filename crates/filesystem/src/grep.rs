@@ -1,8 +1,8 @@
-//! Searching the lines of files.
+//! Searches the lines of files.
 //!
-//! Lines are matched one by one, without their ends, so `^` and `$` mean a line's. Files need not be text in UTF-8, but those
-//! with a zero byte near their start are taken for binary and passed over. What is shown of a line is limited, around the
-//! place that matched.
+//! Lines are matched one by one, without their terminators, so `^` and `$` match the ends of a line. Files
+//! need not be UTF-8, but a zero byte near the start marks a file as binary, and it is skipped. Long lines
+//! are cut to an excerpt around the match.
 
 use backstitch_core::ports::{FileKind, Filesystem, FilesystemError};
 use regex::bytes::Regex;
@@ -12,31 +12,31 @@ use super::FilePath;
 use super::pattern::{PathPattern, line_regex};
 use super::search::{SearchLimits, Walk, seen_from};
 
-/// More lines around a match are not given.
+/// Maximum number of context lines on each side of a match.
 const MOST_CONTEXT: usize = 20;
 
-/// As many bytes of a line are shown, and as many of them before the match.
+/// Maximum size in bytes of an excerpt, and of its part before the match.
 const SHOWN_BYTES: usize = 1_000;
 const SHOWN_BEFORE: usize = 200;
 
-/// A zero byte within as many bytes makes a file binary.
+/// A zero byte within this many bytes marks a file as binary.
 const BINARY_BYTES: usize = 8 * 1024;
 
-/// What to search, and how.
+/// Scope and options of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GrepOptions {
-    /// The directory to search, or the one file.
+    /// Directory to search, or a single file.
     pub below: FilePath,
-    /// Which files to search: a pattern for their paths seen from `below`, or for their names if it holds no `/`.
+    /// Pattern that selects files: for paths relative to `below`, or for names if it contains no `/`.
     pub glob: Option<String>,
-    /// Whether case does not matter.
+    /// Matches without regard to case if true.
     pub ignore_case: bool,
-    /// How many lines to give before and after each match; at most 20.
+    /// Number of lines to return before and after each match; at most 20.
     pub context_lines: usize,
-    /// What to do with files that look binary.
+    /// Treatment of binary files.
     pub binary: BinaryFiles,
-    /// How much to do.
+    /// Limits of the search.
     pub limits: SearchLimits,
 }
 
@@ -53,42 +53,43 @@ impl Default for GrepOptions {
     }
 }
 
-/// What to do with files that look binary.
+/// Treatment of files that look binary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BinaryFiles {
-    /// Pass over them.
+    /// Skip them.
     #[default]
     Skip,
-    /// Search them as if they were text.
+    /// Search them like text.
     Search,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grep {
-    /// The lines that match, in the order of the walk.
+    /// Matching lines in the order of the walk.
     pub matches: Vec<GrepMatch>,
-    /// How many files were searched.
+    /// Number of searched files.
     pub searched: usize,
-    /// How many files and directories were passed over, because they are binary, too large or could not be read.
+    /// Number of files and directories that were skipped because they are binary, too large or unreadable.
     pub skipped: usize,
-    /// Whether a limit ended the search.
+    /// True if a limit ended the search.
     pub truncated: bool,
 }
 
 /// A line that matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrepMatch {
-    /// The file.
+    /// File that contains the line.
     pub path: FilePath,
-    /// The number of the line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The line without its end, cut if it is long. What is no text is shown as replacement characters.
+    /// The line without its terminator, cut if it is long. Invalid UTF-8 is replaced by replacement
+    /// characters.
     pub text: String,
-    /// The lines before it.
+    /// Context lines before the match.
     pub before: Vec<String>,
-    /// The lines after it.
+    /// Context lines after the match.
     pub after: Vec<String>,
 }
 
@@ -186,7 +187,7 @@ fn without_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A line as it is shown, with the given place in it.
+/// Cuts a line to an excerpt around a byte offset.
 fn shown(line: &[u8], place: usize) -> String {
     if line.len() <= SHOWN_BYTES {
         return String::from_utf8_lossy(line).into_owned();
@@ -194,7 +195,7 @@ fn shown(line: &[u8], place: usize) -> String {
     let start = place.saturating_sub(SHOWN_BEFORE).min(line.len() - SHOWN_BYTES);
     let end = start + SHOWN_BYTES;
     let text = String::from_utf8_lossy(&line[start..end]);
-    // The cut may have gone through characters.
+    // The cut may have split characters.
     let text = text.trim_matches(char::REPLACEMENT_CHARACTER);
     let (before, after) = (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
     format!("{before}{text}{after}")

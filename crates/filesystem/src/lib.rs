@@ -1,11 +1,11 @@
 //! Files of Backstitch, without IO.
 //!
-//! The port is [`backstitch_core::ports::Filesystem`]. This crate holds what works the same over every implementation of it, and
-//! the implementation in memory:
+//! The port is [`backstitch_core::ports::Filesystem`]. This crate contains everything that works the same
+//! over all its implementations, and the implementation in memory:
 //!
 //! - [`FileOperations`]: reading text in windows, editing, globbing and searching;
 //! - [`MemoryFilesystem`], and [`MemoryWorkspace`], which captures and restores it;
-//! - [`format`](mod@format): the stored form of captured files, which host directories use too.
+//! - [`format`](mod@format): the stored form of captured files, which host directories share.
 
 mod edit;
 pub mod format;

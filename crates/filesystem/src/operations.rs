@@ -1,4 +1,4 @@
-//! What tools do with files, on top of any filesystem.
+//! File operations of tools, on top of any filesystem.
 
 use backstitch_core::ports::{Filesystem, FilesystemError, WriteMode};
 
@@ -8,26 +8,27 @@ use super::grep::{self, Grep, GrepOptions};
 use super::search::{self, Glob, SearchLimits};
 use super::text::{self, LineWindow, TextFile, TextWindow};
 
-/// What tools do with files. Every [`Filesystem`] has it.
+/// File operations of tools. Every [`Filesystem`] has them.
 ///
-/// Errors are written for whoever asked, which is a model more often than a person: they say what is wrong and what to do.
+/// Errors are written for the caller, which is more often a model than a person: they name the problem and
+/// the remedy.
 pub trait FileOperations: Filesystem {
-    /// The text of a file.
+    /// Reads a file as text.
     fn read_text(&self, path: &FilePath) -> Result<String, FilesystemError> {
         text::read_text(self, path)
     }
 
-    /// Some lines of a file.
+    /// Reads a window of lines.
     fn read(&self, path: &FilePath, window: LineWindow) -> Result<TextWindow, FilesystemError> {
         Ok(text::window(&text::read_text(self, path)?, window))
     }
 
-    /// Writes text to a file, making the directories above it.
+    /// Writes text to a file, and creates the directories above it.
     fn write(&self, path: &FilePath, text: &str, mode: WriteMode) -> Result<(), FilesystemError> {
         self.write_bytes(path, text.as_bytes(), mode)
     }
 
-    /// Puts one text in the place of another.
+    /// Replaces one text by another.
     fn edit(
         &self,
         path: &FilePath,
@@ -42,14 +43,15 @@ pub trait FileOperations: Filesystem {
         Ok(edited)
     }
 
-    /// What below a directory has a path, seen from there, that matches a pattern.
+    /// Finds entries below a directory whose relative path matches a pattern.
     ///
-    /// `*` and `?` do not match `/`, `**` does; `[a-z]` and `{a,b}` are known. Links are found, and not followed.
+    /// `*` and `?` do not match `/`, `**` does; `[a-z]` and `{a,b}` are supported. Links are found, but not
+    /// followed.
     fn glob(&self, pattern: &str, below: &FilePath, limits: SearchLimits) -> Result<Glob, FilesystemError> {
         search::glob(self, pattern, below, limits)
     }
 
-    /// The lines of files that match a regular expression.
+    /// Finds the lines of files that match a regular expression.
     fn grep(&self, regex: &str, options: &GrepOptions) -> Result<Grep, FilesystemError> {
         grep::grep(self, regex, options)
     }

@@ -1,7 +1,7 @@
-//! Patterns from outside: globs and regular expressions, within limits.
+//! Untrusted patterns: globs and regular expressions, within limits.
 //!
-//! Both are compiled by an engine that takes time linear in what it searches, so a pattern can be wrong but not slow. What a
-//! compiled pattern may weigh is limited.
+//! Both are compiled by an engine that takes linear time, so a pattern can be wrong but not slow. The size of
+//! a compiled pattern is limited.
 
 use backstitch_core::ports::FilesystemError;
 use globset::GlobBuilder;
@@ -16,13 +16,14 @@ fn unusable(pattern: &str, reason: impl Into<String>) -> FilesystemError {
 }
 
 fn check_length(pattern: &str) -> Result<(), FilesystemError> {
-    match pattern.len() > PATTERN_BYTES {
-        true => Err(unusable(pattern, format!("it is longer than {PATTERN_BYTES} bytes"))),
-        false => Ok(()),
+    if pattern.len() > PATTERN_BYTES {
+        Err(unusable(pattern, format!("it is longer than {PATTERN_BYTES} bytes")))
+    } else {
+        Ok(())
     }
 }
 
-/// A regular expression for the lines of files.
+/// Compiles a regular expression for lines of files.
 pub(super) fn line_regex(pattern: &str, ignore_case: bool) -> Result<Regex, FilesystemError> {
     check_length(pattern)?;
     RegexBuilder::new(pattern)
@@ -34,11 +35,11 @@ pub(super) fn line_regex(pattern: &str, ignore_case: bool) -> Result<Regex, File
         .map_err(|error| unusable(pattern, error.to_string()))
 }
 
-/// A pattern for paths.
+/// A compiled glob for paths.
 #[derive(Debug)]
 pub(super) struct PathPattern {
     regex: Regex,
-    /// The names at its start in which nothing is special.
+    /// Leading names without special characters.
     literal: Vec<String>,
     has_slash: bool,
 }
@@ -50,7 +51,7 @@ impl PathPattern {
             return Err(unusable(pattern, "it is empty"));
         }
         if pattern.starts_with('/') || pattern.split('/').any(|segment| segment == "..") {
-            return Err(unusable(pattern, "it leads out of the directory that is searched"));
+            return Err(unusable(pattern, "it leads out of the searched directory"));
         }
         let pattern = pattern.trim_start_matches("./");
         let glob = GlobBuilder::new(pattern)
@@ -58,13 +59,13 @@ impl PathPattern {
             .backslash_escape(true)
             .build()
             .map_err(|error| unusable(pattern, error.kind().to_string()))?;
-        // The expression is compiled here and not there, because there a large one panics.
+        // The expression is compiled here and not by the glob library, which panics for a large one.
         let regex = RegexBuilder::new(glob.regex())
             .size_limit(COMPILED_BYTES)
             .dfa_size_limit(COMPILED_BYTES)
             .nest_limit(NESTING)
             .build()
-            .map_err(|_| unusable(pattern, "it is too large once it is compiled"))?;
+            .map_err(|_| unusable(pattern, "it is too large when compiled"))?;
         let special = |segment: &&str| segment.contains(['*', '?', '[', ']', '{', '}', '\\']);
         let mut segments: Vec<&str> = pattern.split('/').collect();
         segments.pop();
@@ -73,17 +74,17 @@ impl PathPattern {
         Ok(Self { regex, literal, has_slash: pattern.contains('/') })
     }
 
-    /// The directories at its start: whatever matches is below them.
+    /// Leading directories: every match is below them.
     pub(super) fn literal(&self) -> &[String] {
         &self.literal
     }
 
-    /// Whether it matches a path.
+    /// Returns whether it matches a path.
     pub(super) fn matches(&self, path: &str) -> bool {
         self.regex.is_match(path.as_bytes())
     }
 
-    /// Whether it matches a path, or only its last name if it says nothing of directories.
+    /// Returns whether it matches a path, or only the last name if the pattern contains no `/`.
     pub(super) fn selects(&self, path: &str) -> bool {
         match (self.has_slash, path.rsplit_once('/')) {
             (false, Some((_, name))) => self.matches(name),

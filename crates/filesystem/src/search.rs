@@ -1,8 +1,9 @@
-//! Walking and globbing.
+//! Walks directories and matches globs.
 //!
-//! A walk visits what is below a directory in one order, each directory's names sorted, a directory before what it holds. It
-//! does not follow links, passes over what is neither a file, a link nor a directory, and over names that a path cannot have.
-//! It ends at its limits and says so; what cannot be listed is counted and passed over.
+//! A walk visits everything below a directory in a fixed order: names sorted within each directory, a
+//! directory before its entries. It does not follow links. It skips special files, and names that a path
+//! cannot contain. It stops at its limits and reports that; directories that cannot be listed are counted and
+//! skipped.
 
 use backstitch_core::ports::{Entry, FileKind, Filesystem, FilesystemError};
 use serde::{Deserialize, Serialize};
@@ -10,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use super::FilePath;
 use super::pattern::PathPattern;
 
-/// How much a search may do.
+/// Limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchLimits {
-    /// The most names that are visited.
+    /// Maximum number of visited names.
     pub entries: usize,
-    /// The most bytes that are read.
+    /// Maximum number of bytes read.
     pub bytes: u64,
-    /// The most matches that are given.
+    /// Maximum number of returned matches.
     pub matches: usize,
 }
 
@@ -29,25 +30,25 @@ impl Default for SearchLimits {
     }
 }
 
-/// What a glob found.
+/// Result of a glob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Glob {
-    /// What matches, in the order of the walk.
+    /// Matches in the order of the walk.
     pub matches: Vec<GlobMatch>,
-    /// How many directories could not be listed.
+    /// Number of directories that could not be listed.
     pub skipped: usize,
-    /// Whether a limit ended the search.
+    /// True if a limit ended the search.
     pub truncated: bool,
 }
 
-/// Something whose path matches.
+/// An entry whose path matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobMatch {
-    /// Its path, from the root.
+    /// Path from the root.
     pub path: FilePath,
-    /// What it is.
+    /// Type of the entry.
     pub kind: FileKind,
-    /// How many bytes a file has.
+    /// Size of a file in bytes.
     pub bytes: u64,
 }
 
@@ -102,7 +103,7 @@ impl<F: Filesystem + ?Sized> Iterator for Walk<'_, F> {
 fn children(directory: &FilePath, entries: Vec<Entry>) -> std::vec::IntoIter<(FilePath, Entry)> {
     let mut children: Vec<_> = entries
         .into_iter()
-        // A name with a slash, a replaced byte or a dot would be another path than the one that was listed.
+        // A name with a slash, a replaced byte or a dot would be a different path than the listed one.
         .filter_map(|entry| {
             let path = directory.join(&entry.name).ok()?;
             (path.name() == Some(&entry.name)).then_some((path, entry))
@@ -112,7 +113,7 @@ fn children(directory: &FilePath, entries: Vec<Entry>) -> std::vec::IntoIter<(Fi
     children.into_iter()
 }
 
-/// A path as it is seen from a directory above it.
+/// Path relative to a directory above it.
 pub(super) fn seen_from<'a>(path: &'a FilePath, below: &FilePath) -> &'a str {
     path.as_str().strip_prefix(below.as_str()).unwrap_or(path.as_str()).trim_start_matches('/')
 }
@@ -145,7 +146,7 @@ pub(super) fn glob<F: Filesystem + ?Sized>(
     Ok(found)
 }
 
-/// The directory at which a pattern's literal start leads; none if there is no such directory, and so nothing to be found.
+/// Directory at a pattern's literal prefix, or `None` if it does not exist, so that nothing can match.
 fn literal_start<F: Filesystem + ?Sized>(
     filesystem: &F,
     below: &FilePath,
@@ -154,7 +155,7 @@ fn literal_start<F: Filesystem + ?Sized>(
     let mut start = below.clone();
     for name in literal {
         start = start.join(name).ok()?;
-        // A link on the way is not followed here either.
+        // A link in the prefix is not followed either.
         if filesystem.stat(&start).ok()?.kind != FileKind::Directory {
             return None;
         }

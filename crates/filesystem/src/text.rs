@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use super::FilePath;
 
-/// A file with its text.
+/// A file's path and text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextFile<'a> {
     pub(super) path: &'a FilePath,
     pub(super) text: &'a str,
 }
 
-/// Which lines to read.
+/// A range of lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineWindow {
-    /// How many lines to pass over.
+    /// Number of lines to skip.
     pub offset: usize,
-    /// How many lines to give at most.
+    /// Maximum number of lines to return.
     pub limit: usize,
 }
 
@@ -29,18 +29,18 @@ impl Default for LineWindow {
     }
 }
 
-/// Some lines of a text.
+/// A range of lines of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextWindow {
-    /// The lines with their ends, byte for byte as in the file.
+    /// The lines with their terminators, byte for byte as in the file.
     pub text: String,
-    /// The number of the first of them, from 1.
+    /// Number of the first line, from 1.
     pub first_line: usize,
-    /// How many they are.
+    /// Number of lines in `text`.
     pub lines: usize,
-    /// How many lines the file has.
+    /// Number of lines in the file.
     pub total_lines: usize,
-    /// Whether lines follow that are not given.
+    /// True if more lines follow.
     pub truncated: bool,
 }
 

@@ -1,7 +1,7 @@
-//! What differs between two roots, by path.
+//! Compares two roots by path.
 //!
-//! Only trees and manifests are read, and directories that are equal are not entered. Files, links and empty directories are
-//! told; a directory that holds something is told only if its own mode changed.
+//! Only trees and manifests are read, and equal directories are not entered. The result lists files, links
+//! and empty directories; a directory with entries is listed only if its own mode changed.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,12 @@ use backstitch_core::ports::{ChangeKind, Objects, PathChange, WorkspaceError};
 use super::names::{join, shown};
 use super::stored::{DirectoryHandle, MAX_DEPTH, Root, StoredDirectory, StoredItem};
 
-/// Trees can name one directory often, so small objects can stand for more than can be told.
+/// Maximum number of changes. Trees can name one directory many times, so small objects can describe more
+/// changes than fit in memory.
 const MOST_CHANGES: usize = 1024 * 1024;
 
-/// What differs between two roots, in the order of the paths' bytes. Both must be stored with all their trees.
+/// Lists the differences between two roots, in byte order of the paths. Both must be stored with all their
+/// trees.
 pub fn diff(
     objects: &dyn Objects,
     from: WorkspaceRoot,
@@ -30,7 +32,8 @@ pub fn diff(
     Ok(told(&diff.changes))
 }
 
-/// Changes as they are told: what went and came at one path, such as a file where an empty directory was, is one change.
+/// Merges changes at the same path: a removal and an addition, such as a file in place of an empty directory,
+/// become one change.
 fn told(changes: &[(Vec<u8>, ChangeKind)]) -> Vec<PathChange> {
     let same_path = changes.chunk_by(|(left, _), (right, _)| left == right);
     let change = |changes: &[(Vec<u8>, ChangeKind)]| match changes {

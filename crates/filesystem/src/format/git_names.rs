@@ -1,14 +1,17 @@
-//! Names that git refuses to hold.
+//! Names that git refuses.
 //!
-//! A `.git` inside of a tree could replace a repository's own files when it is checked out, and so could every name by which
-//! Windows or macOS reach the same file. A list of submodules must be a plain file, under all of its names too. What is
-//! called so is kept in the manifest, and what remains passes `git fsck --strict`.
+//! A `.git` inside a tree could replace a repository's own files on checkout, and so could every name by
+//! which Windows or macOS reach the same file. A list of submodules must be a plain file, under all of its
+//! names too. Entries with such names are stored in the manifest; the remaining tree passes `git fsck
+//! --strict`.
 
 use super::tree::TreeMode;
 
-/// Whether git refuses an entry with this name. More are refused to links and directories than to files.
+/// Returns whether git refuses an entry with this name. It refuses more names for links and directories than
+/// for files.
 pub fn git_refuses(name: &[u8], mode: TreeMode) -> bool {
-    // Nearly every name is decided here: all refused ones have a `g`, or are a short name without any letter.
+    // Fast path for nearly every name: all refused ones contain a `g`, or are a short name without any
+    // letter.
     if !name.iter().any(|byte| matches!(byte, b'g' | b'G' | b'~')) {
         return false;
     }
@@ -22,17 +25,17 @@ pub fn git_refuses(name: &[u8], mode: TreeMode) -> bool {
     }
 }
 
-/// Whether a file of this name is read by git as a list of submodules.
+/// Returns whether git reads a file of this name as a list of submodules.
 pub fn is_modules(name: &[u8]) -> bool {
     names(name, &MODULES)
 }
 
-/// Whether a file of this name is read by git as attributes.
+/// Returns whether git reads a file of this name as attributes.
 pub fn is_attributes(name: &[u8]) -> bool {
     names(name, &ATTRIBUTES)
 }
 
-/// A file that means something to git, with the short name that Windows falls back to.
+/// A file with a meaning for git, and the short name that Windows falls back to.
 struct Special {
     name: &'static [u8],
     fallback: &'static [u8],
@@ -45,7 +48,7 @@ fn is_dot_git(name: &[u8]) -> bool {
     if is_on_mac(name, b"git") {
         return true;
     }
-    // Windows reads `\` as a separator, so each part is looked at.
+    // Windows reads `\` as a separator, so each part is checked.
     name.split_inclusive(|byte| *byte == b'\\').any(|part| {
         let part = part.strip_suffix(b"\\").unwrap_or(part);
         let lower = part.to_ascii_lowercase();
@@ -61,7 +64,7 @@ fn names(name: &[u8], special: &Special) -> bool {
             .any(|at| is_on_windows(&name[at..], special))
 }
 
-/// What follows a name on Windows without meaning another file: dots and spaces, or the name of a stream.
+/// Suffixes that Windows ignores in a name: dots and spaces, or the name of a stream.
 fn ends(rest: &[u8]) -> bool {
     let after = rest.iter().position(|byte| !matches!(byte, b'.' | b' ')).map_or(&[][..], |at| &rest[at..]);
     matches!(after.first(), None | Some(b':'))
@@ -77,7 +80,8 @@ fn is_on_windows(name: &[u8], special: &Special) -> bool {
     if let Some([b'1'..=b'4', rest @ ..]) = short {
         return ends(rest);
     }
-    // A short name once those are used up: fewer letters of a hash, and a longer number, eight characters in all.
+    // A short name once those are used up: fewer letters of a hash and a longer number, eight characters in
+    // all.
     let Some(eight) = lower.get(..8) else { return false };
     let letters = eight.iter().position(|byte| *byte == b'~').unwrap_or(8);
     let number = eight.get(letters + 1..).unwrap_or_default();
@@ -88,8 +92,8 @@ fn is_on_windows(name: &[u8], special: &Special) -> bool {
         && ends(&lower[8..])
 }
 
-/// Whether macOS takes a name for `.` and this: it ignores some characters that are not seen, and case. What is no text ends
-/// the name, as git reads it.
+/// Returns whether macOS treats a name as `.` followed by `after_dot`: it ignores case and some invisible
+/// characters. As in git, invalid UTF-8 ends the name.
 fn is_on_mac(name: &[u8], after_dot: &[u8]) -> bool {
     let text = match str::from_utf8(name) {
         Ok(text) => text,

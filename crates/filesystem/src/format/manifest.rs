@@ -1,25 +1,29 @@
-//! What git cannot hold of a workspace: the second half of a root.
+//! The manifest: the part of a workspace that git cannot represent, and the second half of a root.
 //!
-//! A [`WorkspaceRoot`](backstitch_core::journal::WorkspaceRoot) is a tree and a manifest. The tree holds every file whose name git
-//! takes. The manifest is a blob with the exceptions, and is small, because most files are none:
+//! A [`WorkspaceRoot`](backstitch_core::journal::WorkspaceRoot) is a tree and a manifest. The tree holds
+//! every file whose name git accepts. The manifest is a blob with the exceptions. It is small, because most
+//! files are none:
 //!
 //! ```json
 //! {"v":1,"empty_directories":["build","src/empty"],"refused":[{"path":"sub/.git","mode":"40000","object":"4b82…"}],"modes":"5f8b…"}
 //! ```
 //!
 //! - `v` is the version of this format, 1.
-//! - `empty_directories`: the paths of directories that hold nothing at all. A directory that holds something, were it only
-//!   an empty directory, is not listed: it is implied by what is below it. Those inside of refused directories are listed too.
-//! - `refused`: what has a name that [git refuses](super::git_refuses), by the path of the topmost such name: `mode` as in a
-//!   tree, `object` a blob, or an ordinary tree with everything below, so that a change inside of a nested repository costs
-//!   what changed. Such a tree may hold refused names itself. A refused directory without any file is not listed; its empty
-//!   directories say that it is there.
+//! - `empty_directories`: paths of directories without any entry. A directory with an entry, even if that is
+//!   only an empty directory, is not listed: the paths below it imply it. Empty directories inside refused
+//!   ones are listed too.
+//! - `refused`: entries with a name that [git refuses](super::git_refuses), by the path of the topmost such
+//!   name. `mode` is that of a tree entry; `object` is a blob, or an ordinary tree with everything below, so
+//!   that a change inside a nested repository costs only the size of the change. Such a tree may contain
+//!   refused names itself. A refused directory without any file is not listed; its empty directories imply
+//!   it.
 //! - `modes`: the id of a [tree of modes](super::Modes).
-//! - `empty_directories_encoded`, `refused_encoded`: the same for paths that are no text, percent-encoded.
+//! - `empty_directories_encoded`, `refused_encoded`: the same for paths that are not UTF-8, percent-encoded.
 //!
-//! The text is compact JSON with the fields in this order; lists are sorted by the path's bytes, without repetition; what is
-//! empty is left out, so that the manifest of a workspace without exceptions is `{"v":1}`. There is one manifest
-//! for one set of exceptions, which makes a root a function of content alone, and reading accepts that one only.
+//! The text is compact JSON with the fields in this order. Lists are sorted by the path's bytes, without
+//! repetition. Empty fields are omitted, so the manifest of a workspace without exceptions is `{"v":1}`. Each
+//! set of exceptions has exactly one manifest, which makes a root a function of content alone; reading
+//! accepts only that form.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,65 +37,65 @@ use super::{TreeMode, damaged, fetch};
 
 const VERSION: u64 = 1;
 
-/// A manifest is flat.
+/// Limits of a manifest's JSON, which is flat.
 const LIMITS: JsonLimits = JsonLimits { bytes: 64 * 1024 * 1024, depth: 4 };
 
-/// What git cannot hold of a workspace. Paths are bytes.
+/// The part of a workspace that git cannot represent. Paths are bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Directories that hold nothing.
+    /// Directories without any entry.
     pub empty_directories: BTreeSet<Vec<u8>>,
-    /// What has a name that git refuses.
+    /// Entries with names that git refuses.
     pub refused: BTreeMap<Vec<u8>, RefusedEntry>,
     /// Exact modes: the id of a [tree of modes](super::Modes).
     pub modes: Option<ObjectId>,
 }
 
-/// Something with a name that git refuses.
+/// An entry with a name that git refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedEntry {
-    /// What it is.
+    /// Type of the entry.
     pub mode: TreeMode,
-    /// Its content.
+    /// Blob with the content, or tree of the directory.
     pub object: ObjectId,
 }
 
-/// The bytes are no manifest that is understood here.
+/// The bytes are not a valid manifest.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// They are too long or nest too deeply.
+    /// The JSON is too long or nests too deeply.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// They are not JSON of the right shape, or hold a field that is not known.
+    /// The JSON has the wrong shape or an unknown field.
     #[error("it cannot be read")]
     Json(#[source] serde_json::Error),
-    /// They are of a version that is not known.
-    #[error("its version is {version}, and only {VERSION} is known")]
+    /// The version is unknown.
+    #[error("its version is {version}, but only {VERSION} is supported")]
     Version {
-        /// The version.
+        /// Version number in the manifest.
         version: u64,
     },
-    /// A path leads elsewhere.
-    #[error("{path:?} is no path in a workspace")]
+    /// A path leads out of the workspace.
+    #[error("{path:?} is not a path in a workspace")]
     Path {
-        /// The path.
+        /// Text of the invalid path.
         path: String,
     },
-    /// A path is not encoded as it should be.
-    #[error("{path:?} is not encoded as a path")]
+    /// A path is not correctly percent-encoded.
+    #[error("{path:?} is not a percent-encoded path")]
     Encoding {
-        /// What stands there.
+        /// Text of the invalid path.
         path: String,
     },
-    /// A mode is none.
-    #[error("{mode:?} is no mode")]
+    /// A mode is unknown.
+    #[error("{mode:?} is not a mode")]
     Mode {
-        /// What stands there.
+        /// Text of the invalid mode.
         mode: String,
     },
-    /// The same could be written differently: order, repetition, space.
-    #[error("it is not written in the one way that there is")]
+    /// The JSON is not in canonical form: order, repetition or spaces differ.
+    #[error("it is not in canonical form")]
     NotCanonical,
 }
 
@@ -119,16 +123,16 @@ struct StoredRefused {
     object: ObjectId,
 }
 
-/// How paths stand in a list.
+/// Decodes a path of one of the lists.
 type ReadPath = fn(String) -> Result<Vec<u8>, ManifestError>;
 
 impl Manifest {
-    /// Whether git can hold all.
+    /// Returns whether there are no exceptions.
     pub fn is_empty(&self) -> bool {
         self.empty_directories.is_empty() && self.refused.is_empty() && self.modes.is_none()
     }
 
-    /// The manifest as an object.
+    /// Encodes the manifest as an object.
     pub fn to_object(&self) -> Object {
         let mut stored = StoredManifest { v: VERSION, modes: self.modes, ..StoredManifest::default() };
         for path in &self.empty_directories {
@@ -144,17 +148,17 @@ impl Manifest {
                 Err(_) => stored.refused_encoded.push(entry(encode(path))),
             }
         }
-        let bytes = serde_json::to_vec(&stored).expect("invariant: texts and numbers can be written as JSON");
+        let bytes = serde_json::to_vec(&stored).expect("invariant: strings and numbers encode as JSON");
         Object::blob(bytes)
     }
 
-    /// Reads a stored manifest.
+    /// Loads a stored manifest.
     pub fn load(objects: &dyn Objects, id: ObjectId) -> Result<Self, WorkspaceError> {
         let object = fetch(objects, id, ObjectKind::Blob)?;
         Self::from_bytes(object.bytes()).map_err(|error| damaged(id, error.to_string()))
     }
 
-    /// Reads a manifest.
+    /// Decodes a manifest and checks that it is in canonical form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ManifestError> {
         #[derive(Deserialize)]
         struct Version {
@@ -169,10 +173,7 @@ impl Manifest {
         let mut manifest = Self { modes: stored.modes, ..Self::default() };
         manifest.read(stored.empty_directories, stored.refused, plain)?;
         manifest.read(stored.empty_directories_encoded, stored.refused_encoded, encoded)?;
-        match **manifest.to_object().bytes() == *bytes {
-            true => Ok(manifest),
-            false => Err(ManifestError::NotCanonical),
-        }
+        if **manifest.to_object().bytes() == *bytes { Ok(manifest) } else { Err(ManifestError::NotCanonical) }
     }
 
     fn read(
@@ -203,9 +204,10 @@ fn encoded(path: String) -> Result<Vec<u8>, ManifestError> {
 }
 
 fn checked(path: Vec<u8>) -> Result<Vec<u8>, ManifestError> {
-    match is_path(&path) {
-        true => Ok(path),
-        false => Err(ManifestError::Path { path: shown(&path).chars().take(200).collect() }),
+    if is_path(&path) {
+        Ok(path)
+    } else {
+        Err(ManifestError::Path { path: shown(&path).chars().take(200).collect() })
     }
 }
 
@@ -244,12 +246,12 @@ mod tests {
 
     #[test]
     fn only_the_one_text_is_read() {
-        let not_canonical = "it is not written in the one way that there is";
+        let not_canonical = "it is not in canonical form";
         for (text, wanted) in [
             ("", "it cannot be read"),
             ("{}", "it cannot be read"),
-            (r#"{"v":2}"#, "its version is 2, and only 1 is known"),
-            (r#"{"v":2,"new":[]}"#, "its version is 2, and only 1 is known"),
+            (r#"{"v":2}"#, "its version is 2, but only 1 is supported"),
+            (r#"{"v":2,"new":[]}"#, "its version is 2, but only 1 is supported"),
             (r#"{"v":1,"new":1}"#, "it cannot be read"),
             (r#"{"v":1,"modes":[]}"#, "it cannot be read"),
             (r#"{"v":1} "#, not_canonical),
@@ -257,10 +259,10 @@ mod tests {
             (r#"{"v":1,"empty_directories":["b","a"]}"#, not_canonical),
             (r#"{"v":1,"empty_directories":["a","a"]}"#, not_canonical),
             (r#"{"v":1,"empty_directories_encoded":["a"]}"#, not_canonical),
-            (r#"{"v":1,"empty_directories_encoded":["a%"]}"#, "\"a%\" is not encoded as a path"),
-            (r#"{"v":1,"empty_directories":["a/"]}"#, "\"a/\" is no path in a workspace"),
-            (r#"{"v":1,"empty_directories":["/a"]}"#, "\"/a\" is no path in a workspace"),
-            (r#"{"v":1,"empty_directories":["../a"]}"#, "\"../a\" is no path in a workspace"),
+            (r#"{"v":1,"empty_directories_encoded":["a%"]}"#, "\"a%\" is not a percent-encoded path"),
+            (r#"{"v":1,"empty_directories":["a/"]}"#, "\"a/\" is not a path in a workspace"),
+            (r#"{"v":1,"empty_directories":["/a"]}"#, "\"/a\" is not a path in a workspace"),
+            (r#"{"v":1,"empty_directories":["../a"]}"#, "\"../a\" is not a path in a workspace"),
             ("[[[[[[", "JSON nests deeper than the limit of 4 levels"),
         ] {
             assert_eq!(Manifest::from_bytes(text.as_bytes()).unwrap_err().to_string(), wanted, "{text}");

@@ -1,7 +1,7 @@
-//! How a root is written: trees in git's format, and a manifest of what git cannot hold.
+//! Stored form of a root: trees in git's format, and a manifest of everything that git cannot represent.
 //!
-//! This is the one format of all workspaces, in memory and on a disk. Names and paths are bytes throughout, since a directory
-//! may hold names that are no text. Whatever is read from stored objects is checked before it is used: a damaged or hostile
+//! All workspaces, in memory and on disk, share this format. Names and paths are bytes, since a directory may
+//! contain names that are not UTF-8. Stored objects are checked before they are used: a damaged or hostile
 //! tree is refused, not followed.
 
 mod diff;
@@ -26,7 +26,7 @@ pub use tree::{
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
-/// An object that has to be stored, and has to be of this kind.
+/// Loads an object that must be stored and of this kind.
 pub fn fetch(objects: &dyn Objects, id: ObjectId, kind: ObjectKind) -> Result<Object, WorkspaceError> {
     let found = objects.get(id).map_err(WorkspaceError::Objects)?;
     let object = found.ok_or(WorkspaceError::MissingObject { object: id })?;
@@ -35,12 +35,12 @@ pub fn fetch(objects: &dyn Objects, id: ObjectId, kind: ObjectKind) -> Result<Ob
     }
     if object.kind() != kind {
         let (is, wanted) = (object.kind().as_str(), kind.as_str());
-        return Err(damaged(id, format!("it is a {is}, and a {wanted} was wanted")));
+        return Err(damaged(id, format!("it is a {is}, but a {wanted} was expected")));
     }
     Ok(object)
 }
 
-/// An object is not what its place says.
+/// Builds the error for an object with invalid content.
 pub fn damaged(object: ObjectId, reason: impl Into<String>) -> WorkspaceError {
     WorkspaceError::DamagedObject { object, reason: reason.into() }
 }

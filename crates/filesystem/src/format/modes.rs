@@ -1,12 +1,15 @@
 //! Exact modes, where git's two are not enough.
 //!
-//! Modes are kept as the files are: one tree for each directory that has an exception in it or below, so that a change costs
-//! what changed, also beside ten thousand read-only files of a nested repository. Such a tree holds
+//! Modes are stored like files: one tree for each directory with an exception in it or below it. A change
+//! therefore costs only its own size, even beside ten thousand read-only files of a nested repository. Such a
+//! tree contains
 //!
-//! - `=`, a blob with a line for each exception, `mode SP name LF`, the name percent-encoded and `.` for the directory itself;
-//! - `+name`, the tree of a directory below.
+//! - `=`, a blob with a line for each exception, `mode SP name LF`, with the name percent-encoded and `.` for
+//!   the directory itself;
+//! - `+name`, the tree of a subdirectory.
 //!
-//! A file that is not listed has 0644, or 0755 if git's tree says that it can be executed; a directory has 0755.
+//! A file that is not listed has mode 0644, or 0755 if git's tree marks it as executable; a directory has
+//! 0755.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,19 +24,19 @@ const OWN: &[u8] = b"=";
 const BELOW: u8 = b'+';
 const PERMISSIONS: u32 = 0o7777;
 
-/// The exceptions of a directory.
+/// Mode exceptions of a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// The directory's own mode.
+    /// Mode of the directory itself, if it is an exception.
     pub own: Option<u32>,
-    /// Modes of files in it.
+    /// Modes of files in the directory.
     pub files: BTreeMap<Name, u32>,
-    /// The exceptions of directories in it.
+    /// Trees of modes of subdirectories.
     pub below: BTreeMap<Name, ObjectId>,
 }
 
 impl Modes {
-    /// The objects that hold these exceptions, the tree last; none if there are no exceptions.
+    /// Encodes the exceptions as objects, the tree last. Returns none if there are no exceptions.
     pub fn to_objects(&self) -> Vec<Object> {
         let mut objects = Vec::new();
         let mut lines = String::new();
@@ -57,7 +60,7 @@ impl Modes {
         objects
     }
 
-    /// Reads the exceptions of a directory.
+    /// Loads the exceptions of a directory.
     pub fn load(objects: &dyn Objects, id: ObjectId) -> Result<Self, WorkspaceError> {
         let mut modes = Self::default();
         for entry in load_tree(objects, id)? {
@@ -66,12 +69,12 @@ impl Modes {
                     let blob = fetch(objects, entry.object, ObjectKind::Blob)?;
                     modes
                         .read(blob.bytes())
-                        .ok_or_else(|| damaged(entry.object, "it is no list of modes"))?;
+                        .ok_or_else(|| damaged(entry.object, "it is not a list of modes"))?;
                 }
                 ([BELOW, name @ ..], TreeMode::Directory) if is_name(name) => {
                     modes.below.insert(name.into(), entry.object);
                 }
-                _ => return Err(damaged(id, "it is no tree of modes")),
+                _ => return Err(damaged(id, "it is not a tree of modes")),
             }
         }
         Ok(modes)
@@ -97,7 +100,7 @@ impl Modes {
     }
 }
 
-/// The blobs and trees that a tree of modes names.
+/// Adds the blobs and trees that a tree of modes names.
 pub(super) fn references(
     objects: &dyn Objects,
     id: ObjectId,

@@ -1,12 +1,13 @@
-//! Names and paths in bytes.
+//! Names and paths as bytes.
 //!
-//! A path is relative to the workspace, its names are joined by `/`, and the empty path is the workspace itself. People see
-//! it with replacement characters where it is no text; stored forms that are text hold it percent-encoded.
+//! A path is relative to the workspace, with names joined by `/`; the empty path is the workspace itself. For
+//! people, invalid UTF-8 is displayed as replacement characters. Stored text contains such paths
+//! percent-encoded.
 
-/// A name in a directory.
+/// Name of an entry in a directory.
 pub type Name = Box<[u8]>;
 
-/// The path of a name in a directory.
+/// Joins a directory and a name to a path.
 pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(directory.len() + name.len() + 1);
     path.extend_from_slice(directory);
@@ -22,12 +23,12 @@ pub fn push(path: &mut Vec<u8>, name: &[u8]) {
     path.extend_from_slice(name);
 }
 
-/// The path as people see it.
+/// Formats a path for people.
 pub fn shown(path: &[u8]) -> String {
     if path.is_empty() { ".".to_owned() } else { String::from_utf8_lossy(path).into_owned() }
 }
 
-/// Bytes as printable ASCII: whatever else is written as `%` and two digits.
+/// Encodes bytes as printable ASCII. All other bytes, and `%`, become `%` and two hexadecimal digits.
 pub fn encode(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(bytes.len());
@@ -43,7 +44,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that [`encode`] wrote so; none for any other text.
+/// Decodes the output of [`encode`], and returns `None` for any other text.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -60,12 +61,12 @@ pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     (encode(&bytes).as_bytes() == text).then_some(bytes)
 }
 
-/// Whether bytes can be a name in a directory.
+/// Returns whether the bytes are a valid name in a directory.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
 }
 
-/// Whether bytes can be a path below the workspace.
+/// Returns whether the bytes are a valid path below the workspace.
 pub fn is_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_name)
 }

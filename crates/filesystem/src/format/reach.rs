@@ -1,4 +1,5 @@
-//! Whether every object below a root is stored: trees, blobs, the manifest, and the trees of what git refuses and of modes.
+//! Checks that every object below a root is stored: trees, blobs, the manifest, and the trees of refused
+//! names and of modes.
 
 use std::collections::HashSet;
 
@@ -8,7 +9,7 @@ use backstitch_core::ports::{Objects, WorkspaceError};
 
 use super::{Manifest, RefusedEntry, TreeMode, fetch, load_tree, modes};
 
-/// Adds the ids of all objects below a root to `seen`, and does not enter trees that are in it already.
+/// Adds the ids of all objects below a root to `seen`, without entering trees that it contains already.
 ///
 /// Trees and manifests are read, blobs are not.
 fn reachable(
@@ -48,9 +49,9 @@ fn reachable(
     Ok(())
 }
 
-/// Refuses a root unless everything that it names is there, and what was decided about its coverage.
+/// Fails unless every object of a root and its coverage are stored.
 ///
-/// Trees and manifests are read; of blobs it is asked whether they are there.
+/// Trees and manifests are read; blobs are only looked up.
 pub fn check_complete(
     objects: &dyn Objects,
     root: WorkspaceRoot,

@@ -1,7 +1,7 @@
-//! A stored root, read directory by directory.
+//! Reads a stored root, directory by directory.
 //!
-//! Tree, refused names, empty directories and modes are put together again, so that who diffs, restores or reads sees one
-//! directory with exact modes and need not know where git ends.
+//! It combines the tree, refused names, empty directories and modes, so that callers see one directory with
+//! exact modes and need not know which part git represents.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use super::modes::Modes;
 use super::names::Name;
 use super::{TreeMode, damaged, empty_tree, fetch, load_tree};
 
-/// How deep directories may nest: trees are walked by recursion, with an open handle for each directory above. What is deeper is
-/// not captured, and a stored tree that is deeper is taken for damage.
+/// Maximum nesting of directories. Trees are walked by recursion, with an open handle for each level. Deeper
+/// directories are not captured, and a deeper stored tree counts as damaged.
 pub const MAX_DEPTH: usize = 128;
 
-/// What a manifest says of paths, by directory.
+/// Entries of a manifest, by directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overlay {
     refused: Option<RefusedEntry>,
@@ -26,7 +26,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// What a manifest says.
+    /// Indexes a manifest by directory.
     pub fn of(manifest: &Manifest) -> Self {
         let mut overlay = Self::default();
         for path in &manifest.empty_directories {
@@ -43,57 +43,57 @@ impl Overlay {
             .fold(self, |overlay, name| overlay.below.entry(name.into()).or_default())
     }
 
-    /// Whether nothing is said of what is in this directory.
+    /// Returns whether the manifest names nothing in this directory.
     pub fn is_empty(&self) -> bool {
         self.below.is_empty()
     }
 
-    /// What is said of a directory in this one.
+    /// Manifest entries of a subdirectory.
     pub fn child(&self, name: &[u8]) -> Option<&Self> {
         self.below.get(name)
     }
 }
 
-/// A stored directory that is not read yet. Equal ones hold the same.
+/// A stored directory that has not been read. Equal handles have equal contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectoryHandle<'a> {
-    /// What git holds of it; none if that is nothing.
+    /// Git tree, or `None` if git represents nothing of the directory.
     pub tree: Option<ObjectId>,
-    /// The exact modes in it and below.
+    /// Tree of exact modes in the directory and below.
     pub modes: Option<ObjectId>,
-    /// What the manifest says of it and below.
+    /// Manifest entries in the directory and below.
     pub overlay: Option<&'a Overlay>,
 }
 
-/// A directory's entries, with its own mode.
+/// A directory's entries and its own mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDirectory<'a> {
-    /// The directory's own mode.
+    /// Mode of the directory itself.
     pub mode: u32,
-    /// What it holds.
+    /// Entries by name.
     pub entries: BTreeMap<Name, StoredItem<'a>>,
 }
 
-/// Something in a directory.
+/// An entry of a stored directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredItem<'a> {
-    /// A file.
+    /// A regular file.
     File {
-        /// Its content.
+        /// Blob with the content.
         id: ObjectId,
-        /// Its exact mode.
+        /// Exact mode, not only git's.
         mode: u32,
     },
     /// A symbolic link.
     Link {
-        /// The blob with its target.
+        /// Blob with the target.
         id: ObjectId,
     },
-    /// A directory.
+    /// A subdirectory, not yet read.
     Directory(DirectoryHandle<'a>),
 }
 
-/// A root with its manifest read.
+/// A root whose manifest has been read.
 #[derive(Debug)]
 pub struct Root {
     tree: ObjectId,
@@ -102,13 +102,13 @@ pub struct Root {
 }
 
 impl Root {
-    /// Reads a root's manifest.
+    /// Loads a root's manifest.
     pub fn load(objects: &dyn Objects, root: WorkspaceRoot) -> Result<Self, WorkspaceError> {
         let manifest = Manifest::load(objects, root.manifest)?;
         Ok(Self { tree: root.tree, modes: manifest.modes, overlay: Overlay::of(&manifest) })
     }
 
-    /// The directory that the root is.
+    /// Handle of the topmost directory.
     pub fn folder(&self) -> DirectoryHandle<'_> {
         let tree = Some(self.tree).filter(|tree| *tree != empty_tree().id());
         DirectoryHandle {
@@ -120,7 +120,7 @@ impl Root {
 }
 
 impl<'a> DirectoryHandle<'a> {
-    /// Reads the directory.
+    /// Reads the entries and modes of the directory.
     pub fn load(self, objects: &dyn Objects) -> Result<StoredDirectory<'a>, WorkspaceError> {
         let modes = self.modes.map(|id| Modes::load(objects, id)).transpose()?.unwrap_or_default();
         let mut entries = BTreeMap::new();
@@ -140,9 +140,9 @@ impl<'a> DirectoryHandle<'a> {
                 },
             };
             match overlay {
-                // What holds something is a directory.
+                // An entry with manifest entries below it must be a directory.
                 Some(_) if mode != TreeMode::Directory => {
-                    Err(damaged(id, "the manifest says that it is a directory"))
+                    Err(damaged(id, "the manifest lists it as a directory"))
                 }
                 _ => Ok(entries.insert(name, item).is_none()),
             }
@@ -154,7 +154,7 @@ impl<'a> DirectoryHandle<'a> {
             if let Some(RefusedEntry { mode, object: id }) = overlay.refused
                 && !add(name.clone(), mode, id)?
             {
-                return Err(damaged(id, "what is refused stands in the tree too"));
+                return Err(damaged(id, "the manifest and the tree both contain a refused entry"));
             }
         }
         for (name, overlay) in self.overlay.iter().flat_map(|overlay| &overlay.below) {
@@ -169,7 +169,7 @@ impl<'a> DirectoryHandle<'a> {
     }
 }
 
-/// What a root holds at a path, given in bytes; none if there is nothing, or only a directory.
+/// Loads the file or link at a path, given in bytes. Returns `None` if there is none, or only a directory.
 pub fn read_at(
     objects: &dyn Objects,
     root: WorkspaceRoot,

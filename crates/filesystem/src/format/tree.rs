@@ -1,12 +1,13 @@
 //! Directories in git's object format.
 //!
-//! A tree is a list of entries, each `mode SP name NUL id`, in one order: names are compared as bytes, a directory's as if it
-//! ended in `/`. There is exactly one encoding of a directory, so equal directories have equal ids, and
-//! [`decode_tree`] accepts that encoding only: `encode_tree(decode_tree(bytes)) == bytes` for all bytes that decode.
+//! A tree is a list of entries, each `mode SP name NUL id`, in one order: names are compared as bytes, a
+//! directory's as if it ended in `/`. Each directory has exactly one encoding, so equal directories have
+//! equal ids, and [`decode_tree`] accepts only that encoding: `encode_tree(decode_tree(bytes)) == bytes` for
+//! all bytes that decode.
 //!
-//! Only what a workspace can be made of is known: files, executable files, links and directories. Submodules and the modes
-//! of very old repositories are refused. Which names git itself refuses to check out is not this module's matter; see
-//! [`git_refuses`](super::git_refuses).
+//! Only the types that a workspace can contain are supported: files, executable files, links and directories.
+//! Submodules and the modes of very old repositories are refused. This module does not check for names that
+//! git refuses to check out; see [`git_refuses`](super::git_refuses).
 
 use std::collections::BTreeSet;
 
@@ -15,21 +16,21 @@ use backstitch_core::ports::{Objects, WorkspaceError};
 
 use super::{damaged, fetch};
 
-/// What an entry of a tree is.
+/// Type of a tree entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TreeMode {
-    /// A file: `100644`.
+    /// A regular file: `100644`.
     File,
-    /// A file that may be executed: `100755`.
+    /// An executable file: `100755`.
     Executable,
-    /// A symbolic link, its target being the content: `120000`.
+    /// A symbolic link, whose content is its target: `120000`.
     Link,
-    /// A directory: `40000`.
+    /// A subdirectory: `40000`.
     Directory,
 }
 
 impl TreeMode {
-    /// The mode as git writes it.
+    /// Returns the mode in git's notation.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::File => "100644",
@@ -39,19 +40,19 @@ impl TreeMode {
         }
     }
 
-    /// The mode that is written so.
+    /// Parses a mode in git's notation.
     pub fn parse(text: &[u8]) -> Option<Self> {
         [Self::File, Self::Executable, Self::Link, Self::Directory]
             .into_iter()
             .find(|mode| mode.as_str().as_bytes() == text)
     }
 
-    /// What a file with these permissions is for git.
+    /// Maps the permissions of a file to git's two modes.
     pub fn of_permissions(permissions: u32) -> Self {
         if permissions & 0o100 == 0 { Self::File } else { Self::Executable }
     }
 
-    /// The permissions that it stands for, unless the manifest says otherwise.
+    /// Permissions that the mode implies, unless the manifest lists an exception.
     pub fn permissions(self) -> u32 {
         match self {
             Self::File => 0o644,
@@ -60,7 +61,7 @@ impl TreeMode {
         }
     }
 
-    /// The kind of object that such an entry names.
+    /// Kind of object that such an entry names.
     pub fn object_kind(self) -> ObjectKind {
         match self {
             Self::Directory => ObjectKind::Tree,
@@ -69,62 +70,62 @@ impl TreeMode {
     }
 }
 
-/// A name in a directory, with what it names.
+/// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TreeEntry {
-    /// The name, in bytes: what git holds need not be text.
+    /// Name as bytes, which need not be UTF-8.
     pub name: Vec<u8>,
-    /// What it is.
+    /// Type of the entry.
     pub mode: TreeMode,
-    /// Its content.
+    /// Blob of a file or link, or tree of a directory.
     pub object: ObjectId,
 }
 
-/// The entries or the bytes are no tree.
+/// The entries or the bytes are not a valid tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// The bytes end inside of an entry.
+    /// The bytes end inside an entry.
     #[error("the tree ends in the middle of the entry at byte {at}")]
     Truncated {
-        /// Where the entry begins.
+        /// Offset of the entry.
         at: usize,
     },
-    /// An entry has a mode that is not known, or one that is not written as git does.
-    #[error("the entry at byte {at} has a mode that is not known")]
+    /// An entry has an unknown mode, or one that is not in git's notation.
+    #[error("the entry at byte {at} has an unknown mode")]
     Mode {
-        /// Where the entry begins.
+        /// Offset of the entry.
         at: usize,
     },
-    /// A name is empty, `.` or `..`, or holds a `/` or a zero byte.
+    /// A name is empty, `.` or `..`, or contains a `/` or a zero byte.
     #[error("{name:?} cannot be a name in a tree")]
     Name {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// A name stands there twice.
-    #[error("{name:?} stands in the tree twice")]
+    /// A name occurs twice.
+    #[error("{name:?} occurs twice in the tree")]
     Duplicate {
-        /// The name.
+        /// The repeated name.
         name: String,
     },
     /// The entries are not in git's order.
-    #[error("{name:?} does not stand at its place in the tree")]
+    #[error("{name:?} is out of order in the tree")]
     Order {
-        /// The name.
+        /// Name of the misplaced entry.
         name: String,
     },
 }
 
 impl TreeEntry {
-    /// What the entry is sorted by.
+    /// Sort key of the entry.
     fn key(&self) -> impl Iterator<Item = u8> {
         let end = (self.mode == TreeMode::Directory).then_some(b'/');
         self.name.iter().copied().chain(end)
     }
 }
 
-/// The content of the tree with these entries, which may come in any order.
+/// Encodes a tree. The entries may be in any order.
 pub fn encode_tree(entries: &[TreeEntry]) -> Result<Vec<u8>, TreeError> {
     let mut sorted: Vec<&TreeEntry> = entries.iter().collect();
     sorted.sort_by(|left, right| left.key().cmp(right.key()));
@@ -144,46 +145,46 @@ pub fn encode_tree(entries: &[TreeEntry]) -> Result<Vec<u8>, TreeError> {
     Ok(bytes)
 }
 
-/// The tree with these entries, as an object.
+/// Encodes a tree as an object.
 pub fn tree_object(entries: &[TreeEntry]) -> Result<Object, TreeError> {
     Ok(Object::new(ObjectKind::Tree, encode_tree(entries)?))
 }
 
-/// The tree with no entries.
+/// Returns the tree without entries.
 pub fn empty_tree() -> Object {
     TreeBuilder::default().build()
 }
 
-/// A tree that is being written. Entries come in any order.
+/// A builder of trees. Entries may be added in any order.
 #[derive(Debug, Default)]
 pub struct TreeBuilder {
     entries: Vec<TreeEntry>,
 }
 
 impl TreeBuilder {
-    /// Adds a name in a directory, which has to be one, and once.
+    /// Adds an entry. The name must be valid and not yet in use.
     pub fn push(&mut self, name: &[u8], mode: TreeMode, object: ObjectId) {
         self.entries.push(TreeEntry { name: name.to_vec(), mode, object });
     }
 
-    /// Whether nothing was added.
+    /// Returns whether the tree has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The tree as an object.
+    /// Encodes the tree as an object.
     pub fn build(self) -> Object {
-        tree_object(&self.entries).expect("invariant: names in a directory are names in a tree, each once")
+        tree_object(&self.entries).expect("invariant: names in a directory are valid and unique")
     }
 }
 
-/// The entries of a stored tree, in git's order.
+/// Loads the entries of a stored tree, in git's order.
 pub fn load_tree(objects: &dyn Objects, id: ObjectId) -> Result<Vec<TreeEntry>, WorkspaceError> {
     let object = fetch(objects, id, ObjectKind::Tree)?;
     decode_tree(object.bytes()).map_err(|error| damaged(id, error.to_string()))
 }
 
-/// The entries of a tree, in git's order.
+/// Decodes a tree to its entries, in git's order.
 pub fn decode_tree(bytes: &[u8]) -> Result<Vec<TreeEntry>, TreeError> {
     let mut entries: Vec<TreeEntry> = Vec::new();
     let mut names = BTreeSet::new();
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn ids_are_those_of_git() {
-        // `git mktree` of the same entries gave these ids.
+        // `git mktree` returned these ids for the same entries.
         assert_eq!(tree_object(&[]).unwrap().id().to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
         let one = tree_object(&[entry("hello", TreeMode::File)]).unwrap();
         assert_eq!(one.id().to_string(), "b4d01e9b0c4a9356736dfddf8830ba9a54f5271c");

@@ -1,7 +1,7 @@
-//! From files in memory to a root and its objects.
+//! Captures files in memory as a root and its objects.
 //!
-//! What a directory's tree is called is remembered in the directory, so a capture costs what changed since the last one. A
-//! tree that is stored already is not entered: whoever stored it stored all that is below.
+//! Each directory caches the id of its tree, so a capture costs only the changes since the last one. A tree
+//! that is stored already is not entered: everything below it was stored with it.
 
 use std::collections::HashSet;
 
@@ -13,17 +13,17 @@ use super::MemoryFiles;
 use super::node::{Directory, FileNode, Summary};
 use crate::format::{Manifest, RefusedEntry, TreeEntry, TreeMode, git_refuses, tree_object};
 
-/// The objects below a root that are not stored yet, as they are found.
+/// Collects the objects below a root that are not stored yet.
 pub(super) struct Capture<'a> {
     pub(super) objects: &'a dyn Objects,
-    /// What is known to be stored.
+    /// Ids that are known to be stored.
     pub(super) stored: &'a mut HashSet<ObjectId>,
     pub(super) new: Vec<Object>,
     given: HashSet<ObjectId>,
     manifest: Manifest,
 }
 
-/// The name of files, without the objects that are below it.
+/// Computes the root of files without collecting its objects.
 pub(super) fn root_of(files: &MemoryFiles) -> WorkspaceRoot {
     struct Everything;
     impl Objects for Everything {
@@ -37,7 +37,7 @@ pub(super) fn root_of(files: &MemoryFiles) -> WorkspaceRoot {
     }
     Capture::new(&Everything, &mut HashSet::new())
         .root(files)
-        .expect("invariant: where everything is stored, nothing can fail")
+        .expect("invariant: no lookup fails if everything counts as stored")
 }
 
 impl<'a> Capture<'a> {
@@ -45,13 +45,13 @@ impl<'a> Capture<'a> {
         Self { objects, stored, new: Vec::new(), given: HashSet::new(), manifest: Manifest::default() }
     }
 
-    /// The name of these files.
+    /// Computes the root of files and collects its objects.
     pub(super) fn root(&mut self, files: &MemoryFiles) -> Result<WorkspaceRoot, WorkspaceError> {
         self.manifest = Manifest::default();
         self.ordinary(&files.root)?;
         let tree = match summary(&files.root).tree {
             Some(tree) => tree,
-            // The root is the one directory that git holds even if it is empty.
+            // Git represents an empty directory only at the root.
             None => self.give(tree_of(&[]))?,
         };
         self.exceptions(&files.root, "")?;
@@ -78,7 +78,7 @@ impl<'a> Capture<'a> {
         Ok(id)
     }
 
-    /// Gives what git takes of a directory.
+    /// Collects the objects of a directory that git accepts.
     fn ordinary(&mut self, directory: &Directory) -> Result<(), WorkspaceError> {
         let Some(tree) = summary(directory).tree else { return Ok(()) };
         if self.given.contains(&tree) || self.is_stored(tree)? {
@@ -95,7 +95,7 @@ impl<'a> Capture<'a> {
         Ok(())
     }
 
-    /// Finds and gives what git does not take.
+    /// Finds and collects the entries that git cannot represent.
     fn exceptions(&mut self, directory: &Directory, path: &str) -> Result<(), WorkspaceError> {
         if !summary(directory).exceptional {
             return Ok(());
@@ -118,7 +118,7 @@ impl<'a> Capture<'a> {
         Ok(())
     }
 
-    /// Gives something with all that is below it, whatever it is called.
+    /// Collects an entry and everything below it, regardless of names.
     fn refused(&mut self, node: &FileNode, path: &str) -> Result<Option<RefusedEntry>, WorkspaceError> {
         let directory = match node {
             FileNode::File(file) => {
@@ -144,7 +144,7 @@ impl<'a> Capture<'a> {
     }
 }
 
-/// What there is below a directory, as git sees it.
+/// Computes the summary of a directory.
 pub(super) fn summary(directory: &Directory) -> Summary {
     directory.summary(|| {
         let (entries, exceptional) = ordinary_entries(directory);
@@ -153,7 +153,7 @@ pub(super) fn summary(directory: &Directory) -> Summary {
     })
 }
 
-/// The entries that git takes, and whether there are others, here or below.
+/// Entries that git accepts, and whether there are others, here or below.
 fn ordinary_entries(directory: &Directory) -> (Vec<TreeEntry>, bool) {
     let (mut entries, mut exceptional) = (Vec::new(), false);
     for (name, node) in directory.iter() {
@@ -183,5 +183,5 @@ fn is_refused(name: &str, node: &FileNode) -> bool {
 }
 
 fn tree_of(entries: &[TreeEntry]) -> Object {
-    tree_object(entries).expect("invariant: names of paths are names of trees")
+    tree_object(entries).expect("invariant: names in paths are valid in trees")
 }

@@ -1,4 +1,4 @@
-//! The files of a filesystem in memory, as a value.
+//! The files of an in-memory filesystem, as a value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::node::{Directory, FileNode, Lookup};
 use crate::FilePath;
 
-/// Files in memory at one moment. Cloning shares everything, and nobody can change what was cloned.
+/// An immutable snapshot of files in memory. Cloning shares everything.
 ///
-/// It outlives the filesystem that it was taken from: it can be [stored](Self::to_json) and given to another one, in another
-/// process.
+/// It outlives the filesystem that it was taken from: it can be [stored](Self::to_json) and loaded into
+/// another one, in another process.
 #[derive(Clone, Default)]
 pub struct MemoryFiles {
     pub(super) root: Arc<Directory>,
@@ -18,7 +18,7 @@ pub struct MemoryFiles {
 }
 
 impl MemoryFiles {
-    /// No files.
+    /// Creates an empty set of files.
     pub fn new() -> Self {
         Self::default()
     }
@@ -28,22 +28,22 @@ impl MemoryFiles {
         Self { root, files, bytes }
     }
 
-    /// How many files there are.
+    /// Number of files.
     pub fn len(&self) -> usize {
         self.files
     }
 
-    /// Whether there is neither a file nor a directory.
+    /// Returns whether there is neither a file nor a directory.
     pub fn is_empty(&self) -> bool {
         self.root.is_empty()
     }
 
-    /// How many bytes the files have.
+    /// Total size of the files in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The content of a file.
+    /// Content of the file at a path, if there is one.
     pub fn get(&self, path: &FilePath) -> Option<&Arc<[u8]>> {
         match self.find(path) {
             Lookup::File(file) => Some(&file.bytes),
@@ -76,7 +76,7 @@ impl MemoryFiles {
         self.bytes -= bytes;
     }
 
-    /// Every file and every empty directory, in order of their paths' segments.
+    /// Lists every file and every empty directory, in order of their paths' segments.
     pub(super) fn leaves(&self) -> Vec<(String, FileNode)> {
         let mut leaves = Vec::new();
         let mut open = vec![(String::new(), FileNode::Directory(self.root.clone()))];

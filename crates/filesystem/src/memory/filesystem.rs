@@ -1,4 +1,4 @@
-//! The filesystem in memory: how it is made, and what is not part of the port.
+//! Constructors of the in-memory filesystem, and its operations beyond the port.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use super::MemoryFiles;
 use super::node::{File, FileNode, Lookup};
 use crate::FilePath;
 
-/// Files in memory.
+/// A filesystem in memory.
 #[derive(Debug)]
 pub struct MemoryFilesystem {
     pub(super) files: Arc<Mutex<MemoryFiles>>,
@@ -26,15 +26,15 @@ impl Default for MemoryFilesystem {
 }
 
 impl MemoryFilesystem {
-    /// How many bytes all files together may have, unless something else is said.
+    /// Default limit for the total size of all files in bytes.
     pub const TOTAL_BYTES: u64 = 1024 * 1024 * 1024;
 
-    /// A filesystem without files.
+    /// Creates a filesystem without files.
     pub fn new() -> Self {
         Self::from_files(MemoryFiles::new())
     }
 
-    /// A filesystem with these files.
+    /// Creates a filesystem with these files.
     pub fn from_files(files: MemoryFiles) -> Self {
         Self {
             files: Arc::new(Mutex::new(files)),
@@ -45,28 +45,28 @@ impl MemoryFilesystem {
         }
     }
 
-    /// The same, with files that say when they were last changed.
+    /// Stamps files with the time of their last change.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The same within these limits. Paths are never allowed more than by default.
+    /// Sets limits. Paths are never allowed more than by default.
     #[must_use]
     pub fn with_limits(mut self, limits: FilesystemLimits) -> Self {
         self.limits = super::narrowed(limits);
         self
     }
 
-    /// The same, with a limit on the bytes of all files together.
+    /// Limits the total size of all files in bytes.
     #[must_use]
     pub fn with_total_bytes(mut self, limit: u64) -> Self {
         self.total_bytes = limit;
         self
     }
 
-    /// The same files, to be read only. What is written elsewhere is seen here.
+    /// Returns a read-only handle to the same files. It sees changes that are made elsewhere.
     #[must_use]
     pub fn read_only(&self) -> Self {
         Self {
@@ -78,22 +78,22 @@ impl MemoryFilesystem {
         }
     }
 
-    /// Another handle to the same files.
+    /// Returns another handle to the same files.
     pub fn same_files(&self) -> Self {
         Self { access: self.access, ..self.read_only() }
     }
 
-    /// The files as they are now. This takes the same time for any number of files.
+    /// Takes a snapshot of the files, in constant time.
     pub fn snapshot(&self) -> MemoryFiles {
         self.lock().clone()
     }
 
-    /// Puts other files in the place of all. This is not a tool's operation, so it is not bound to read-only access.
+    /// Replaces all files. This is not an operation of tools, so it ignores read-only access.
     pub fn restore(&self, files: MemoryFiles) {
         *self.lock() = files;
     }
 
-    /// Makes a file executable, or not.
+    /// Sets or clears the executable bit of a file.
     pub fn set_executable(&self, path: &FilePath, executable: bool) -> Result<(), FilesystemError> {
         self.check_write(path)?;
         let mut files = self.lock();
@@ -104,7 +104,7 @@ impl MemoryFilesystem {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, MemoryFiles> {
-        // A change is prepared before it is made, so what a panic leaves behind is whole.
+        // A change is prepared before it is made, so a panic leaves consistent files behind.
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,10 +1,11 @@
 //! Files in memory.
 //!
-//! A [`MemoryFilesystem`] keeps its files in a persistent tree: taking a [snapshot](MemoryFilesystem::snapshot) is cloning a
-//! pointer, and a snapshot is a value that can be stored as JSON. It holds files, executable files and directories; there are
-//! no links, and nothing outside that a path could reach. Operations are all or nothing: one that is refused changed nothing.
+//! A [`MemoryFilesystem`] keeps its files in a persistent tree: a [snapshot](MemoryFilesystem::snapshot) is a
+//! clone of a pointer, and a value that can be stored as JSON. It contains files, executable files and
+//! directories; there are no links, and nothing outside that a path could reach. Operations are atomic: a
+//! refused one has changed nothing.
 //!
-//! [`MemoryWorkspace`] captures and restores it in the object format that host directories use too.
+//! [`MemoryWorkspace`] captures and restores it in the object format that host directories share.
 
 mod capture;
 mod files;
@@ -23,7 +24,8 @@ pub use workspace::MemoryWorkspace;
 
 use backstitch_core::ports::FilesystemLimits;
 
-/// Paths are joined within the default limits, and trees are walked by recursion, so neither may be wider.
+/// Paths are joined within the default limits, and trees are walked by recursion, so neither limit may be
+/// raised.
 fn narrowed(limits: FilesystemLimits) -> FilesystemLimits {
     let default = FilesystemLimits::default();
     FilesystemLimits {
@@ -33,7 +35,7 @@ fn narrowed(limits: FilesystemLimits) -> FilesystemLimits {
     }
 }
 
-/// The path of a name in a directory.
+/// Joins a directory and a name to a path.
 fn joined(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }

@@ -1,7 +1,7 @@
 //! The persistent tree below a [`MemoryFiles`](super::MemoryFiles).
 //!
-//! Files and directories are shared and never change; a change makes new directories along one path and shares the rest.
-//! So a snapshot is a pointer, and what was once learnt about a directory (the id of its tree) is kept for as long as nothing
+//! Files and directories are shared and immutable. A change creates new directories along one path and shares
+//! the rest. So a snapshot is a pointer, and the cached tree id of a directory stays valid as long as nothing
 //! below it changes.
 
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ pub(super) enum FileNode {
     Directory(Arc<Directory>),
 }
 
-/// A file.
+/// Content and attributes of a file.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) bytes: Arc<[u8]>,
@@ -29,29 +29,29 @@ pub(super) struct File {
     blob: OnceLock<Object>,
 }
 
-/// A directory.
+/// Entries of a directory, with a cached summary.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     entries: OrdMap<Arc<str>, FileNode>,
     summary: OnceLock<Summary>,
 }
 
-/// What is known of all that is below a directory.
+/// Properties of everything below a directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Summary {
-    /// The tree with all that git takes; none where that is nothing.
+    /// Tree of everything that git accepts, or `None` if that is nothing.
     pub(super) tree: Option<ObjectId>,
-    /// Whether something is below that git does not take.
+    /// True if there is an entry below that git cannot represent.
     pub(super) exceptional: bool,
 }
 
-/// What is at a path.
+/// Result of looking up a path.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Lookup<'a> {
     File(&'a Arc<File>),
     Directory(&'a Arc<Directory>),
     Nothing,
-    /// Something above the path is a file.
+    /// A prefix of the path is a file.
     BelowFile,
 }
 
@@ -60,12 +60,12 @@ impl File {
         Self { bytes, executable, modified, blob: OnceLock::new() }
     }
 
-    /// A file whose content is an object already.
+    /// Creates a file from a blob.
     pub(super) fn from_blob(blob: Object, executable: bool, modified: Option<Timestamp>) -> Self {
         Self { bytes: blob.bytes().clone(), executable, modified, blob: OnceLock::from(blob) }
     }
 
-    /// The content as an object. It is hashed once.
+    /// The content as an object. It is hashed only once.
     pub(super) fn blob(&self) -> &Object {
         self.blob.get_or_init(|| Object::blob(self.bytes.clone()))
     }
@@ -82,7 +82,7 @@ impl PartialEq for File {
 }
 
 impl Clone for Directory {
-    /// What was learnt is not taken along: a directory is cloned to be changed.
+    /// Drops the cached summary: a directory is cloned to be changed.
     fn clone(&self) -> Self {
         Self { entries: self.entries.clone(), summary: OnceLock::new() }
     }
@@ -114,12 +114,12 @@ impl Directory {
         self.entries.get(name)
     }
 
-    /// What it holds, by name.
+    /// Iterates over the entries by name.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &FileNode)> {
         self.entries.iter()
     }
 
-    /// What is known of all below, once it was found out.
+    /// Returns the cached summary, or computes it.
     pub(super) fn summary(&self, find_out: impl FnOnce() -> Summary) -> Summary {
         *self.summary.get_or_init(find_out)
     }
@@ -140,8 +140,8 @@ impl Directory {
         found
     }
 
-    /// Puts a node at a path, making the directories above it. Gives what was there. Nothing above may be a file, and the
-    /// path may not be the root.
+    /// Puts a node at a path, creates the directories above it, and returns the previous node. The path must
+    /// not be the root, and no prefix of it may be a file.
     pub(super) fn put(self: &mut Arc<Self>, path: &FilePath, node: FileNode) -> Option<FileNode> {
         let mut segments: Vec<&str> = path.segments().collect();
         let name = segments.pop().expect("invariant: nothing is put at the root");
@@ -158,7 +158,7 @@ impl Directory {
         directory.insert(name.into(), node)
     }
 
-    /// Takes away what is at a path.
+    /// Removes and returns the node at a path.
     pub(super) fn take(self: &mut Arc<Self>, path: &FilePath) -> Option<FileNode> {
         let mut segments: Vec<&str> = path.segments().collect();
         let name = segments.pop()?;
@@ -186,7 +186,7 @@ impl FromIterator<(Arc<str>, FileNode)> for Directory {
 }
 
 impl FileNode {
-    /// How many files are here and below, and how many bytes they have.
+    /// Number and total size in bytes of the files here and below.
     pub(super) fn size(&self) -> (usize, u64) {
         match self {
             Self::File(file) => (1, file.bytes.len() as u64),
@@ -198,7 +198,7 @@ impl FileNode {
         }
     }
 
-    /// How many levels of names are below.
+    /// Number of levels of names below.
     pub(super) fn height(&self) -> usize {
         match self {
             Self::File(_) => 0,

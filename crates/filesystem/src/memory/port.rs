@@ -1,4 +1,4 @@
-//! The filesystem in memory as a port: each operation looks first, and changes only what it is then sure of.
+//! The port's operations on the in-memory filesystem. Each checks everything before it changes anything.
 
 use std::io;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ impl Filesystem for MemoryFilesystem {
         }
         if to.segments().count() + node.height() > self.limits.path_depth {
             let path = to.to_string();
-            return Err(InvalidPath { path, reason: "what is moved there would be too deep" }.into());
+            return Err(InvalidPath { path, reason: "the moved directory would be nested too deeply" }.into());
         }
         files.take(from);
         files.put(to, node);

@@ -1,6 +1,7 @@
-//! From a root and stored objects to files in memory.
+//! Restores files in memory from a root and stored objects.
 //!
-//! All is read before anything is changed. What is the same as before is shared with it, and is neither read nor written.
+//! Everything is read before anything is changed. Unchanged directories are shared with the present files,
+//! and neither read nor written.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::FilePath;
 use crate::format::names::shown;
 use crate::format::{Manifest, RefusedEntry, TreeMode, damaged, fetch, git_refuses, load_tree};
 
-/// A tree can name the same directory often, so a small object can stand for more files than there is memory.
+/// Maximum number of entries. A tree can name the same directory many times, so a small object can describe
+/// more files than fit in memory.
 const MOST_ENTRIES: usize = 256 * 1024;
 
 /// Reads files from objects.
@@ -30,7 +32,7 @@ pub(super) struct Restore<'a> {
 }
 
 impl Restore<'_> {
-    /// The files that a root names, sharing what they have in common with the present ones.
+    /// Loads the files of a root, sharing equal directories with the present files.
     pub(super) fn files(
         &mut self,
         root: WorkspaceRoot,
@@ -40,7 +42,7 @@ impl Restore<'_> {
         let mut files = MemoryFiles::from_root(directory);
         let manifest = Manifest::load(self.objects, root.manifest)?;
         if manifest.modes.is_some() {
-            let reason = "there are no exact modes in memory".to_owned();
+            let reason = "files in memory have no exact modes".to_owned();
             return Err(WorkspaceError::Blocked { path: shown(b""), reason });
         }
         for (path, RefusedEntry { mode, object }) in &manifest.refused {
@@ -52,19 +54,16 @@ impl Restore<'_> {
             let path = self.free(&files, root, path)?;
             files.put(&path, FileNode::Directory(Arc::default()));
         }
-        // What is shared with the present files was not counted on the way.
+        // Shared directories were not counted before.
         self.check("all files", files.bytes(), self.total_bytes)?;
-        // Whatever else a root could hold that is not written so here shows in its name.
-        match root_of(&files) == root {
-            true => Ok(files),
-            false => Err(WorkspaceError::DamagedObject {
-                object: root.tree,
-                reason: "these files are not captured as this root".to_owned(),
-            }),
+        // Content of a root that files in memory cannot represent changes the computed root.
+        if root_of(&files) == root {
+            return Ok(files);
         }
+        Err(damaged(root.tree, "capturing the restored files gives a different root"))
     }
 
-    /// A path of the manifest, at which there must be nothing yet.
+    /// Parses a path of the manifest, at which there must be nothing yet.
     fn free(
         &self,
         files: &MemoryFiles,
@@ -72,12 +71,13 @@ impl Restore<'_> {
         path: &[u8],
     ) -> Result<FilePath, WorkspaceError> {
         let blocked = |reason: &str| WorkspaceError::Blocked { path: shown(path), reason: reason.to_owned() };
-        let text =
-            str::from_utf8(path).map_err(|_| blocked("a name in memory is text, and this one is not"))?;
+        let text = str::from_utf8(path)
+            .map_err(|_| blocked("names in memory must be UTF-8, and this one is not"))?;
         let parsed = FilePath::within(text, self.limits).map_err(|error| blocked(error.reason))?;
-        match !parsed.is_root() && parsed.as_str() == text && matches!(files.find(&parsed), Lookup::Nothing) {
-            true => Ok(parsed),
-            false => Err(damaged(root.manifest, format!("{} cannot be there", shown(path)))),
+        if !parsed.is_root() && parsed.as_str() == text && matches!(files.find(&parsed), Lookup::Nothing) {
+            Ok(parsed)
+        } else {
+            Err(damaged(root.manifest, format!("{} is invalid or already in use", shown(path))))
         }
     }
 
@@ -97,10 +97,11 @@ impl Restore<'_> {
         for entry in load_tree(self.objects, tree)? {
             let name = str::from_utf8(&entry.name).map_err(|_| WorkspaceError::Blocked {
                 path: joined(path, &String::from_utf8_lossy(&entry.name)),
-                reason: "a name in memory is text, and this one is not".to_owned(),
+                reason: "names in memory must be UTF-8, and this one is not".to_owned(),
             })?;
             let path = joined(path, name);
-            // What is refused stays out of the present tree's summary, so it cannot be told to be the same.
+            // The summary of the present tree does not include refused names, so equality cannot be detected
+            // there.
             let present = present
                 .filter(|_| !git_refuses(&entry.name, entry.mode))
                 .and_then(|directory| directory.get(name));
@@ -122,7 +123,7 @@ impl Restore<'_> {
             let reason = format!("there are more than {MOST_ENTRIES} files and directories");
             return Err(WorkspaceError::Limit { reason });
         }
-        // Parsed anew each time: this also bounds how deep trees are entered.
+        // Parsed anew each time: this also bounds the depth of the walk.
         FilePath::within(path, self.limits).map_err(|error| WorkspaceError::Blocked {
             path: path.chars().take(200).collect(),
             reason: error.reason.to_owned(),
@@ -136,7 +137,7 @@ impl Restore<'_> {
                 return Ok(FileNode::Directory(self.directory(object, path, present)?));
             }
             TreeMode::Link => {
-                let reason = "there are no links in memory".to_owned();
+                let reason = "files in memory cannot be links".to_owned();
                 return Err(WorkspaceError::Blocked { path: path.to_owned(), reason });
             }
             TreeMode::Executable => true,
@@ -165,11 +166,9 @@ impl Restore<'_> {
     }
 
     fn check(&self, what: &str, bytes: u64, limit: u64) -> Result<(), WorkspaceError> {
-        match bytes > limit {
-            true => {
-                Err(WorkspaceError::Limit { reason: format!("{what}: {bytes} bytes are more than {limit}") })
-            }
-            false => Ok(()),
+        if bytes <= limit {
+            return Ok(());
         }
+        Err(WorkspaceError::Limit { reason: format!("{what}: {bytes} bytes exceed the limit of {limit}") })
     }
 }

@@ -1,4 +1,5 @@
-//! Snapshots of a filesystem in memory, as a resource of execution state. Its files are a value, so a snapshot is a clone.
+//! Snapshots of an in-memory filesystem as a resource of execution state. Its files are a value, so a
+//! snapshot is a clone.
 
 use backstitch_core::execution::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
 use backstitch_core::session::BoxError;

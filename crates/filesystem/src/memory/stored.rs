@@ -1,4 +1,4 @@
-//! Files in memory as JSON, so that they survive the process.
+//! JSON form of files in memory, so that they survive the process.
 //!
 //! ```json
 //! {"v":1,
@@ -6,8 +6,8 @@
 //!  "empty_directories":["build"]}
 //! ```
 //!
-//! Content is text where it is UTF-8, and base64 where it is not. Directories that hold something are implied. What is read
-//! is held to limits, and refused where two entries cannot both be there.
+//! Content is text if it is UTF-8, and base64 otherwise. Directories with entries are implied. Reading
+//! enforces limits, and refuses entries that cannot exist together.
 
 use std::sync::Arc;
 
@@ -24,45 +24,45 @@ use crate::{FilePath, InvalidPath};
 
 const VERSION: u64 = 1;
 
-/// The bytes are no files that could be loaded.
+/// The bytes are not valid files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The JSON is too long or nests too deeply.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// It is not JSON of the right shape.
-    #[error("the files cannot be read")]
+    /// The JSON has the wrong shape.
+    #[error("the files cannot be decoded")]
     Json(#[source] serde_json::Error),
-    /// It is of a version that is not known.
-    #[error("the version of the files is {version}, and only {VERSION} is known")]
+    /// The version is unknown.
+    #[error("the version of the files is {version}, but only {VERSION} is supported")]
     Version {
-        /// The version.
+        /// Version number in the JSON.
         version: u64,
     },
-    /// A path is none, or is none within the limits.
+    /// A path is invalid or exceeds the limits.
     #[error(transparent)]
     Path(#[from] InvalidPath),
-    /// A file has neither text nor base64, or both, or what is called base64 is not.
-    #[error("{path}: the file has no content that can be read")]
+    /// A file has neither text nor base64, or both, or the base64 is invalid.
+    #[error("{path}: the file has no valid content")]
     Content {
-        /// The path.
+        /// Path of the file.
         path: String,
     },
     /// A file is too large.
     #[error("{path}: {bytes} bytes are more than the limit of {limit}")]
     TooLarge {
-        /// The path.
+        /// Path of the file.
         path: String,
-        /// How large it is.
+        /// Actual size.
         bytes: u64,
-        /// How large it may be.
+        /// Maximum size.
         limit: u64,
     },
-    /// The path is taken already, or lies below a file.
-    #[error("{path}: something else is in its place")]
+    /// The path is in use already, or lies below a file.
+    #[error("{path}: the path is already in use, or lies below a file")]
     Taken {
-        /// The path.
+        /// The conflicting path.
         path: String,
     },
 }
@@ -95,18 +95,18 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl MemoryFiles {
-    /// The files as JSON.
+    /// Encodes the files as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(&StoredMemoryFiles::from(self))
-            .expect("invariant: texts and numbers can be written as JSON")
+            .expect("invariant: strings and numbers encode as JSON")
     }
 
-    /// Reads files from JSON, within the default limits.
+    /// Loads files from JSON, within the default limits.
     pub fn from_json(bytes: &[u8]) -> Result<Self, LoadError> {
         Self::from_json_within(bytes, JsonLimits::default(), FilesystemLimits::default())
     }
 
-    /// Reads files from JSON, within limits on the text and on each file.
+    /// Loads files from JSON, within limits on the text and on each file.
     pub fn from_json_within(
         bytes: &[u8],
         json: JsonLimits,
@@ -185,7 +185,7 @@ impl StoredMemoryFiles {
 fn place(files: &mut MemoryFiles, path: &FilePath, node: FileNode) -> Result<(), LoadError> {
     match (files.find(path), &node) {
         (Lookup::Nothing, _) => files.put(path, node),
-        // It is implied by something below it.
+        // A path below it implies it already.
         (Lookup::Directory(_), FileNode::Directory(_)) => {}
         (Lookup::Directory(_) | Lookup::File(_) | Lookup::BelowFile, _) => {
             return Err(LoadError::Taken { path: path.to_string() });

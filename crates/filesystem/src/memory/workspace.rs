@@ -1,4 +1,4 @@
-//! Files in memory whose state can be captured and put back.
+//! Files in memory as a workspace: capture and restore.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,14 @@ use super::restore::Restore;
 use super::{MemoryFiles, MemoryFilesystem};
 use crate::format::{check_complete, diff};
 
-/// More ids than this are not remembered: they are asked for again.
+/// Maximum number of remembered ids. Beyond it, the store is asked again.
 const MOST_REMEMBERED: usize = 1024 * 1024;
 
-/// A filesystem in memory as a workspace.
+/// An in-memory filesystem as a workspace.
 ///
-/// A root covers all of it, so nothing is ever reported as not covered. Its format is that of host directories; a root that
-/// holds what memory cannot (links, exact modes, names that are not text) is refused, and the files stay as they are.
+/// A root covers all files, so no capture reports uncovered paths. The format is that of host directories. A
+/// root with content that memory cannot represent (links, exact modes, names that are not UTF-8) is refused,
+/// and the files stay unchanged.
 pub struct MemoryWorkspace {
     filesystem: Arc<MemoryFilesystem>,
     objects: Arc<dyn Objects>,
@@ -28,23 +29,24 @@ pub struct MemoryWorkspace {
 }
 
 impl MemoryWorkspace {
-    /// A workspace over these files, whose objects are stored there.
+    /// Creates a workspace over these files, whose objects are in `objects`.
     pub fn new(filesystem: Arc<MemoryFilesystem>, objects: Arc<dyn Objects>) -> Self {
         Self { filesystem, objects, stored: Mutex::default() }
     }
 
-    /// The files with what a port does not offer.
+    /// The in-memory filesystem itself, with its operations beyond the port.
     pub fn memory(&self) -> &Arc<MemoryFilesystem> {
         &self.filesystem
     }
 
-    /// Forgets which objects are stored. To be called after some were deleted from the store.
+    /// Forgets which objects are stored. Call this after objects were deleted from the store.
     pub fn forget_stored(&self) {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn capture_files(&self, files: &MemoryFiles) -> Result<Captured, WorkspaceError> {
-        // Only what the store confirmed is remembered, since what is given out here may never be stored.
+        // Only ids that the store confirmed are remembered, since the objects of a capture may never be
+        // stored.
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         if stored.len() > MOST_REMEMBERED {
             stored.clear();
@@ -110,7 +112,7 @@ impl Workspace for MemoryWorkspace {
         coverage: Option<ObjectId>,
         brought: &[Object],
     ) -> Result<(), WorkspaceError> {
-        // What the files hold now need not be stored.
+        // The present files need not be stored.
         let present = self.capture()?;
         let new = present.objects.into_iter().chain(brought.iter().cloned());
         check_complete(&ObjectOverlay::new(new, &*self.objects), root, coverage)

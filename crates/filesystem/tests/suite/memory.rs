@@ -1,4 +1,4 @@
-//! Files in memory: the suite that all filesystems pass, and what only memory has.
+//! Files in memory: the conformance suite of filesystems, and properties of memory alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use proptest::prelude::*;
 
 struct InMemory {
     filesystem: Arc<MemoryFilesystem>,
-    /// What tools see: the same files, perhaps to be read only.
+    /// The view of tools: the same files, possibly read-only.
     seen: Arc<dyn Filesystem>,
     workspace: MemoryWorkspace,
 }
@@ -207,7 +207,7 @@ fn roots_that_memory_cannot_hold_are_refused_and_nothing_changes() {
         (vec![entry(b".git", TreeMode::File, &blob)], plain, damaged),
         (file(), manifest(r#"{"v":1,"empty_directories":["a"]}"#), damaged),
         (file(), manifest(r#"{"v":1,"empty_directories":["a/b"]}"#), damaged),
-        // Both are well-formed, but memory has neither exact modes nor names that are not text.
+        // Both are well-formed, but memory has neither exact modes nor names that are not UTF-8.
         (file(), manifest(r#"{"v":1,"modes":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}"#), blocked),
         (file(), manifest(r#"{"v":1,"empty_directories_encoded":["b/%ff"]}"#), blocked),
         (file(), manifest(r#"{"v":2}"#), damaged),

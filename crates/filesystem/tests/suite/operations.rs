@@ -1,5 +1,5 @@
-//! What is built on the few operations of every filesystem, and trees in git's format.
-#![allow(clippy::disallowed_methods, reason = "a test may ask git; it is the crate that starts no processes")]
+//! Operations on top of every filesystem, and trees in git's format.
+#![allow(clippy::disallowed_methods, reason = "tests may run git; only the crate itself starts no processes")]
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -65,54 +65,49 @@ fn edits_that_do_not_fit_say_what_to_do() {
     };
     for (at, old, new, wanted) in [
         ("a", "", "x", "a: the text to replace is empty; to fill a file, write it"),
-        ("a", "x", "x", "a: the text to replace and the new one are the same, so nothing would change"),
+        ("a", "x", "x", "a: the text to replace and the new text are identical, so nothing would change"),
         (
             "a",
             "let totals = 1;",
             "x",
-            "a: the text to replace is not there; the line most like it is 2: \"let total = 1;\"; read the file again and give the text exactly as it is there",
+            "a: the text to replace was not found; the line most like it is 2: \"let total = 1;\"; read the file again and copy the text exactly",
         ),
         (
             "a",
             "\tprint(total);",
             "x",
-            "a: the text to replace is not there: line 3 is the same but for spaces at its start or end; read the file again and give the text exactly as it is there",
+            "a: the text to replace was not found: line 3 differs only in leading or trailing spaces; read the file again and copy the text exactly",
         ),
         (
             "a",
             "}\nelse",
             "x",
-            "a: the text to replace is not there: line 4 is like its first line, but what is around it differs; read the file again and give the text exactly as it is there",
+            "a: the text to replace was not found: line 4 matches its first line, but the lines around it differ; read the file again and copy the text exactly",
         ),
         (
             "a",
             "zzzzzz",
             "x",
-            "a: the text to replace is not there, nor a line that is like it; read the file again and give the text exactly as it is there",
+            "a: the text to replace was not found, nor a similar line; read the file again and copy the text exactly",
         ),
         (
             "crlf",
             "a\nb",
             "x",
-            "crlf: the text to replace is not there: lines of the file end in \\r\\n, and not all of those given do",
+            "crlf: the text to replace was not found: the file's lines end in \\r\\n, but not all given lines do",
         ),
-        (
-            "empty",
-            "a",
-            "x",
-            "empty: the text to replace is not there, because the file is empty; write it instead",
-        ),
+        ("empty", "a", "x", "empty: the text to replace was not found: the file is empty; write it instead"),
         (
             "twins",
             "x",
             "y",
-            "twins: the text to replace is there 7 times (line 1, 2, 3, 4, 5 and more); give more of what is around the one that is meant, or replace all",
+            "twins: the text to replace occurs 7 times (line 1, 2, 3, 4, 5 and more); include more of the surrounding text to make it unique, or replace all",
         ),
         (
             "aaa",
             "aa",
             "b",
-            "aaa: the text to replace is there 2 times (line 1); give more of what is around the one that is meant, or replace all",
+            "aaa: the text to replace occurs 2 times (line 1); include more of the surrounding text to make it unique, or replace all",
         ),
     ] {
         assert_eq!(refused(at, old, new), wanted);
@@ -274,7 +269,7 @@ proptest! {
     }
 }
 
-/// Where git is installed, it is asked what it would call a tree.
+/// Compares the ids of trees with those of git, where it is installed.
 #[test]
 fn git_gives_trees_the_same_ids() {
     let git = |arguments: &[&str], folder: &std::path::Path, input: &[u8]| -> Option<Vec<u8>> {
