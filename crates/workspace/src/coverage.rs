@@ -1,10 +1,11 @@
-//! What a root covers, as a value.
+//! Coverage of a root, as a value.
 //!
-//! Some things are never covered: the workspace's own repository, the runtime's files, and what configured patterns exclude.
-//! Others are decided when files are captured: whatever is too large, ignored and over its budget, special, unreadable or too
-//! deep. These decisions are a [`Coverage`]. It is fixed at the start of a call and used until the call has ended, so that a
-//! rollback is exact: what was covered is put back even if it has grown over a limit since, what appeared since is deleted
-//! even if it could not have been captured, and what was not covered is not touched.
+//! Some paths are never covered: the workspace's own repository, the runtime's files, and paths that
+//! configured patterns exclude. Others are decided by a capture: paths that are too large, ignored and over
+//! budget, special, unreadable or nested too deeply. These decisions are a [`Coverage`]. It is fixed from the
+//! start of a call to its end, so that a rollback is exact: covered paths are restored even if they have
+//! exceeded a limit since, new paths are deleted even if they could not have been captured, and uncovered
+//! paths are not touched.
 
 use std::collections::BTreeMap;
 
@@ -17,29 +18,29 @@ use crate::git_head::GitHead;
 
 const VERSION: u64 = 1;
 
-/// The paths that a capture left out, with the reasons.
+/// Paths that a capture omitted, with the reasons.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     paths: BTreeMap<Vec<u8>, UncoveredReason>,
 }
 
-/// The text is no coverage.
+/// The bytes are not a valid coverage.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidCoverage {
-    /// It is not JSON of the right shape.
-    #[error("it cannot be read as a coverage")]
+    /// The JSON has the wrong shape.
+    #[error("it cannot be decoded as a coverage")]
     Json(#[source] serde_json::Error),
-    /// It is of a version that is not known.
-    #[error("its version is {version}, and only {VERSION} is known")]
+    /// The version is unknown.
+    #[error("its version is {version}, but only {VERSION} is supported")]
     Version {
-        /// The version.
+        /// Version number in the JSON.
         version: u64,
     },
-    /// A path in it is none.
-    #[error("{path:?} is no path below a workspace")]
+    /// A path is invalid.
+    #[error("{path:?} is not a path below a workspace")]
     Path {
-        /// What stands there.
+        /// Text of the invalid path.
         path: String,
     },
 }
@@ -48,7 +49,7 @@ pub enum InvalidCoverage {
 struct StoredCoverage {
     v: u64,
     uncovered: Vec<(String, UncoveredReason)>,
-    /// Where the workspace's own repository stood, which is not covered either.
+    /// Head of the workspace's own repository, which is not covered either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     git: Option<GitHead>,
 }
@@ -58,28 +59,28 @@ impl Coverage {
         self.paths.insert(path.to_vec(), reason);
     }
 
-    /// Why a path is not covered; none if it is, as far as this value tells.
+    /// Reason why a path is not covered, or `None` if this value does not exclude it.
     pub(crate) fn reason(&self, path: &[u8]) -> Option<UncoveredReason> {
         if self.paths.is_empty() { None } else { self.paths.get(path).copied() }
     }
 
-    /// The part that the next capture keeps without looking again.
+    /// Returns the part that the next capture keeps without checking again.
     pub(crate) fn sticky(&self) -> Self {
         let kept = self.paths.iter().filter(|(_, reason)| **reason == UncoveredReason::IgnoredBudget);
         Self { paths: kept.map(|(path, reason)| (path.clone(), *reason)).collect() }
     }
 
-    /// Whether everything is covered that can be.
+    /// Returns whether no path was omitted.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// What is not covered, by path.
+    /// Lists the omitted paths in order.
     pub fn uncovered(&self) -> impl Iterator<Item = Uncovered> {
         self.paths.iter().map(|(path, reason)| Uncovered { path: shown(path), reason: *reason, bytes: None })
     }
 
-    /// The coverage as text, for keeping it with a root.
+    /// Encodes the coverage as JSON, to be stored with a root.
     pub fn to_json(&self) -> String {
         self.to_json_beside(None)
     }
@@ -87,24 +88,24 @@ impl Coverage {
     fn to_json_beside(&self, git: Option<GitHead>) -> String {
         let uncovered = self.paths.iter().map(|(path, reason)| (encode(path), *reason)).collect();
         serde_json::to_string(&StoredCoverage { v: VERSION, uncovered, git })
-            .expect("invariant: texts and numbers can be written as JSON")
+            .expect("invariant: strings and numbers encode as JSON")
     }
 
-    /// The coverage as an object, for keeping it with a root, with where the workspace's own repository stands. None when all is
-    /// covered that can be and there is no repository.
+    /// Encodes the coverage and the head of the workspace's own repository as an object, to be stored with a
+    /// root. Returns `None` if no path was omitted and there is no repository.
     pub(crate) fn to_object(&self, git: GitHead) -> Option<Object> {
         let git = Some(git).filter(|git| git.head.is_some());
         let says_something = git.is_some() || !self.is_empty();
         says_something.then(|| Object::blob(self.to_json_beside(git).into_bytes()))
     }
 
-    /// Where the workspace's own repository stood when a coverage was kept.
+    /// Reads the head of the workspace's own repository from a stored coverage.
     pub fn git_head(bytes: &[u8]) -> Result<GitHead, InvalidCoverage> {
         let stored: StoredCoverage = serde_json::from_slice(bytes).map_err(InvalidCoverage::Json)?;
         Ok(stored.git.unwrap_or_default())
     }
 
-    /// Reads what [`Self::to_json`] wrote.
+    /// Decodes the output of [`Self::to_json`].
     pub fn from_json(bytes: &[u8]) -> Result<Self, InvalidCoverage> {
         let stored: StoredCoverage = serde_json::from_slice(bytes).map_err(InvalidCoverage::Json)?;
         if stored.v != VERSION {

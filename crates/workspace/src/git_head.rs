@@ -1,20 +1,20 @@
-//! Where the workspace's own repository stands, as a value.
+//! State of the workspace's own repository, as a value.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The head and the references of the workspace's own repository.
+/// Head and references of the workspace's own repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitHead {
-    /// What `HEAD` says: a reference or a commit. None without a repository.
+    /// Content of `HEAD`: a reference or a commit. `None` without a repository.
     pub head: Option<String>,
-    /// References, with the commits that they name.
+    /// References and the commits that they name.
     pub references: BTreeMap<String, String>,
 }
 
 impl GitHead {
-    /// What differs from a later state, a line each.
+    /// Describes the differences to a later state, one per line.
     pub fn changes(&self, later: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         let word = |text: Option<&String>| text.map_or("nothing", String::as_str).to_owned();

@@ -1,14 +1,17 @@
 //! Host directories as workspaces of Backstitch.
 //!
-//! A [`HostWorkspace`] is a directory whose state can be captured, compared and put back, whatever changed it. Capturing gives
-//! a root: a tree in git's format and a manifest of what git cannot hold, both made of content alone. A stat cache makes a
-//! capture cost a walk and the files that changed. Restoring writes only what differs, can be interrupted anywhere and
-//! repeated, and never touches what the root does not cover; what that is, is a value ([`Coverage`]) and is always told.
+//! A [`HostWorkspace`] is a directory whose state can be captured, compared and restored, regardless of the
+//! cause of a change. A capture returns a root: a tree in git's format and a manifest of everything that git
+//! cannot represent, both determined by content alone. With a stat cache, a capture costs a walk and reading
+//! the changed files. A restore writes only differences, can be interrupted anywhere and repeated, and never
+//! touches paths that the root does not cover. The coverage is a value ([`Coverage`]), and uncovered paths
+//! are always reported.
 //!
-//! A [`HostFilesystem`] is the same directory as tools see it: confined to its root, also against links that are put in place
-//! while a tool runs, and closed where the runtime keeps its own files. [`export`] writes roots as a repository that git reads.
+//! A [`HostFilesystem`] is the same directory from the view of tools: confined to its root, even against
+//! links that are put in place while a tool runs, and closed where the runtime keeps its own files.
+//! [`export`] writes roots as a git repository.
 //!
-//! Linux is where this is tested; macOS is meant to work. Elsewhere opening a directory gives
+//! This is tested on Linux, and macOS should work. On other systems opening a directory fails with
 //! [`WorkspaceError::Unsupported`](backstitch_core::ports::WorkspaceError::Unsupported).
 
 #![cfg_attr(not(unix), allow(dead_code, reason = "only host directories use it"))]

@@ -1,4 +1,4 @@
-//! How a workspace is opened.
+//! Options of a workspace.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use backstitch_core::ports::{Access, FilesystemLimits, Objects};
 
-/// How large an ignored directory may be before it is left out.
+/// Maximum size of an ignored directory; a larger one is omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IgnoredBudget {
-    /// The most bytes of its files together.
+    /// Maximum total size of its files in bytes.
     pub bytes: u64,
-    /// The most names in it and below.
+    /// Maximum number of names in it and below.
     pub entries: u64,
 }
 
@@ -21,39 +21,39 @@ impl Default for IgnoredBudget {
     }
 }
 
-/// How a workspace is opened. Start with [`OpenOptions::new`] and change what differs.
+/// Options of a workspace. Start with [`OpenOptions::new`] and change single fields.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// The directory.
+    /// Directory of the workspace.
     pub root: PathBuf,
-    /// The runtime's own directory, wherever it lies. It is never covered, shown or written to by tools. It is made if it
-    /// is not there.
+    /// The runtime's own directory, inside or outside the workspace. It is never covered, and tools can
+    /// neither see it nor write to it. It is created if it does not exist.
     pub store_directory: PathBuf,
-    /// Where objects are stored.
+    /// Store of the objects.
     pub objects: Arc<dyn Objects>,
-    /// Who holds the directory, for the error of whoever comes second.
+    /// Name of the holder, for the error that a second one gets.
     pub holder: String,
-    /// Whether tools may write.
+    /// Access of tools: read-write or read-only.
     pub access: Access,
-    /// What tools may read and write.
+    /// Limits of tools for reading and writing.
     pub limits: FilesystemLimits,
-    /// Patterns of what is not covered, as in a `.gitignore`.
+    /// Patterns of paths that are not covered, in the syntax of `.gitignore`.
     pub excludes: Vec<String>,
-    /// A larger file is not covered.
+    /// Maximum size of a covered file in bytes.
     pub file_bytes: u64,
-    /// The most new content of one capture, which is held in memory until it is stored.
+    /// Maximum size of new content of one capture, which is in memory until it is stored.
     pub new_bytes: u64,
-    /// How large an ignored directory may be before it is not covered.
+    /// Maximum size of a covered directory that is ignored.
     pub ignored: IgnoredBudget,
-    /// Where the stat cache is kept; a file of its own in the runtime's directory, unless given.
+    /// Path of the stat cache; by default a file in the runtime's directory.
     pub cache: Option<PathBuf>,
-    /// Where the locks of all workspaces are kept; one place for each user, unless given.
+    /// Directory of the locks of all workspaces; by default one per user.
     pub locks: Option<PathBuf>,
 }
 
 impl OpenOptions {
-    /// The usual options for a directory.
+    /// Default options for a directory.
     pub fn new(
         root: impl Into<PathBuf>,
         store_directory: impl Into<PathBuf>,

@@ -1,9 +1,9 @@
-//! Names of files that are on their way to their place.
+//! Names of temporary files.
 
-/// The names that temporary files of a restore or of a write begin with. They are never captured, never shown, and swept.
+/// Prefix of the temporary files of a restore or of a write. They are never captured or shown, and are swept.
 pub(crate) const TEMPORARY: &[u8] = b".backstitch-tmp-";
 
-/// Whether a name is kept for temporary files.
+/// Returns whether a name is reserved for temporary files.
 pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(TEMPORARY)
 }

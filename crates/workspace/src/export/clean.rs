@@ -1,7 +1,8 @@
-//! What of a root git accepts.
+//! Removes everything that git does not accept from a root.
 //!
-//! Trees of roots hold no name that git refuses, so nearly all of them are used as they are. Only a list of submodules or of
-//! attributes whose content git refuses has to be taken out, which gives the directories above it other trees.
+//! Trees of roots contain no name that git refuses, so nearly all of them are used unchanged. Only a list of
+//! submodules or attributes with content that git refuses is removed, which changes the trees of the
+//! directories above it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,7 +17,7 @@ use backstitch_filesystem::format::{
 
 use super::{LeftOutReason, OmittedEntry};
 
-/// An object of a repository: one that is stored, or one that was made for it.
+/// An object of a repository: either stored, or created for the repository.
 pub(super) enum Content {
     Stored(ObjectId, ObjectKind),
     Made(Object),
@@ -27,7 +28,7 @@ pub(super) struct Clean<'a> {
     objects: &'a dyn Objects,
     contents: Vec<Content>,
     seen: HashSet<ObjectId>,
-    /// What became of trees that were looked at.
+    /// Cleaned tree of each visited tree; `None` if it became empty.
     trees: HashMap<ObjectId, Option<ObjectId>>,
     modes: HashSet<(Vec<u8>, ObjectId)>,
     left_out: BTreeMap<(Vec<u8>, LeftOutReason), usize>,
@@ -45,7 +46,7 @@ impl<'a> Clean<'a> {
         }
     }
 
-    /// Takes a root in, and gives the tree that git can hold of it.
+    /// Adds a root, and returns the tree that git accepts.
     pub(super) fn root(&mut self, root: WorkspaceRoot, commit: usize) -> Result<ObjectId, WorkspaceError> {
         let manifest = Manifest::load(self.objects, root.manifest)?;
         for path in manifest.refused.keys() {
@@ -63,7 +64,7 @@ impl<'a> Clean<'a> {
         }
     }
 
-    /// Adds an object that was made for the repository.
+    /// Adds an object that was created for the repository.
     pub(super) fn add(&mut self, object: Object) -> ObjectId {
         let id = object.id();
         if self.seen.insert(id) {
@@ -89,7 +90,7 @@ impl<'a> Clean<'a> {
         }
     }
 
-    /// Takes a tree in, and gives the one that takes its place; none if nothing of it is left.
+    /// Adds a tree, and returns its replacement, or `None` if nothing of it remains.
     fn tree(
         &mut self,
         path: &[u8],
@@ -141,7 +142,7 @@ impl<'a> Clean<'a> {
         Ok(result)
     }
 
-    /// Whether git accepts the content of a file, which it looks at only under a few names.
+    /// Returns whether git accepts the content of a file. Git checks it only for a few names.
     fn accepts(&self, entry: &TreeEntry) -> Result<bool, WorkspaceError> {
         let read = || fetch(self.objects, entry.object, ObjectKind::Blob);
         if is_modules(&entry.name) {
@@ -177,7 +178,7 @@ impl<'a> Clean<'a> {
     }
 }
 
-/// Whether this is certainly a list of submodules that git accepts. One that is unusual is not.
+/// Returns whether the text is certainly a list of submodules that git accepts. Unusual lists are refused.
 fn are_modules(text: &str) -> bool {
     let plain = |text: &str| {
         !text.starts_with('-')
@@ -210,7 +211,7 @@ fn are_modules(text: &str) -> bool {
     })
 }
 
-/// Whether these are attributes that git accepts: of a size that it reads.
+/// Returns whether git accepts the bytes as attributes, which depends on their size.
 fn are_attributes(bytes: &[u8]) -> bool {
     bytes.len() < 100 * 1024 * 1024 && bytes.split(|byte| *byte == b'\n').all(|line| line.len() < 2_048)
 }

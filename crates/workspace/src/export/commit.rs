@@ -4,7 +4,7 @@ use backstitch_core::object::{Object, ObjectId, ObjectKind};
 
 use super::ExportCommit;
 
-/// A commit as an object.
+/// Encodes a commit as an object.
 pub(super) fn encode(commit: &ExportCommit, tree: ObjectId, parents: &[ObjectId]) -> Object {
     let mut text = format!("tree {tree}\n");
     for parent in parents {
@@ -24,7 +24,7 @@ pub(super) fn encode(commit: &ExportCommit, tree: ObjectId, parents: &[ObjectId]
     Object::new(ObjectKind::Commit, text.into_bytes())
 }
 
-/// A name or an address without what would end it.
+/// Removes characters that would end a name or an address.
 fn plain(text: &str, otherwise: &str) -> String {
     let kept: String =
         text.chars().filter(|character| !matches!(character, '<' | '>') && !character.is_control()).collect();
@@ -33,7 +33,7 @@ fn plain(text: &str, otherwise: &str) -> String {
     if kept.is_empty() { otherwise.to_owned() } else { kept.to_owned() }
 }
 
-/// Whether git accepts this name for a branch. Some that it would accept are refused.
+/// Returns whether git accepts this name for a branch. The check refuses some names that git would accept.
 pub(super) fn is_branch(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 200

@@ -1,8 +1,8 @@
-//! Roots as a repository that git reads.
+//! Exports roots as a git repository.
 //!
-//! [`git`] writes an ordinary bare repository: one pack, one branch, one commit for each root that is given. No git is needed
-//! for it, and `git fsck --strict` accepts the result. Git cannot hold everything, so what a root says in its manifest stays
-//! out, and so do the few files whose content git refuses. All of it is listed.
+//! [`git`] writes an ordinary bare repository: one pack, one branch, and one commit for each given root. It
+//! does not need git, and `git fsck --strict` accepts the result. Git cannot represent everything: the
+//! entries of a root's manifest, and the few files whose content git refuses, are omitted and listed.
 
 mod clean;
 mod commit;
@@ -17,27 +17,27 @@ use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Objects, WorkspaceError};
 use backstitch_core::time::Timestamp;
 
-/// A commit that is to be written.
+/// A commit to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportCommit {
-    /// The files.
+    /// Files of the commit.
     pub root: WorkspaceRoot,
-    /// What is said of them. Zero bytes are dropped.
+    /// Commit message. Zero bytes are dropped.
     pub message: String,
-    /// Whose commit it is.
+    /// Author and committer.
     pub author: Author,
-    /// When it was made. Git knows whole seconds from 1970 on.
+    /// Author and commit time. Git supports whole seconds from 1970 on.
     pub time: Timestamp,
-    /// The commits before it, by their place in the list.
+    /// Indices of the parent commits in the list.
     pub parents: Vec<usize>,
 }
 
-/// Whose commit it is.
+/// Author of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// A name.
+    /// Display name.
     pub name: String,
-    /// An address.
+    /// Email address.
     pub email: String,
 }
 
@@ -47,64 +47,64 @@ impl Default for Author {
     }
 }
 
-/// What was written.
+/// Result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
-    /// The commits, in the order in which they were given.
+    /// Ids of the commits, in the given order.
     pub commits: Vec<ObjectId>,
-    /// How many objects the repository holds.
+    /// Number of objects in the repository.
     pub objects: usize,
-    /// What git does not hold of the roots, each path once for each reason.
+    /// Omitted entries of the roots, each path once for each reason.
     pub left_out: Vec<OmittedEntry>,
 }
 
-/// Something that a root holds and the repository does not.
+/// An entry that a root contains and the repository does not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OmittedEntry {
-    /// Where it is.
+    /// Path in the workspace.
     pub path: String,
-    /// Why it is left out.
+    /// Reason for the omission.
     pub reason: LeftOutReason,
-    /// The first commit that it is missing from, by its place in the list.
+    /// Index of the first commit that it is missing from.
     pub commit: usize,
 }
 
-/// Why something is left out.
+/// Reason why an entry is omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LeftOutReason {
     /// Git refuses its name.
     Name,
-    /// Git refuses its content: it is a list of submodules or of attributes that git does not accept.
+    /// Git refuses its content: an invalid list of submodules or attributes.
     Content,
-    /// It is an empty directory.
+    /// Git cannot represent an empty directory.
     EmptyDirectory,
-    /// Its mode is none of the two that git knows.
+    /// Its mode is neither of the two that git supports.
     Mode,
 }
 
-/// An export failed. What was written of the repository is removed.
+/// An export failed. The incomplete repository is removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// There is something at the path already.
-    #[error("{path}: it exists already")]
+    /// A file or directory already exists at the path.
+    #[error("{path}: it already exists")]
     Exists {
-        /// The path.
+        /// Path of the repository.
         path: String,
     },
-    /// A commit names one that does not come before it.
-    #[error("commit {commit} names commit {parent} as its parent, which does not come before it")]
+    /// A commit names a parent that does not precede it in the list.
+    #[error("commit {commit} names commit {parent} as its parent, which does not precede it")]
     Parent {
-        /// The commit.
+        /// Index of the commit.
         commit: usize,
-        /// What it names.
+        /// Index of the invalid parent.
         parent: usize,
     },
-    /// The name cannot be a branch.
-    #[error("{branch:?} cannot be the name of a branch")]
+    /// The branch name is invalid.
+    #[error("{branch:?} is not a valid branch name")]
     Branch {
-        /// The name.
+        /// The invalid name.
         branch: String,
     },
     /// A root cannot be read.
@@ -113,15 +113,15 @@ pub enum ExportError {
     /// The repository cannot be written.
     #[error("{path}: {source}")]
     Io {
-        /// Where.
+        /// Path that failed.
         path: String,
-        /// What happened.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
-/// Writes a bare repository with these commits, the last of which is the head of `branch`.
+/// Writes a bare repository with these commits. The last one is the head of `branch`.
 pub fn git(
     objects: &dyn Objects,
     commits: &[ExportCommit],

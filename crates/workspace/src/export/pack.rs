@@ -1,7 +1,7 @@
 //! Packs: many objects in one file, with an index.
 //!
-//! A pack is a header, each object deflated after its kind and size, and the SHA-1 of all that. The index (version 2) holds
-//! the sorted ids with the place and the checksum of each object.
+//! A pack is a header, each object deflated after its kind and size, and the SHA-1 of all that. The index
+//! (version 2) contains the sorted ids with the offset and the checksum of each object.
 
 use std::io::{self, Write};
 
@@ -10,20 +10,20 @@ use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 use sha1_checked::{Digest as _, Sha1};
 
-/// A pack that is being written.
+/// Writes a pack.
 pub(super) struct PackWriter<W> {
     output: HashingWriter<W>,
     entries: Vec<(ObjectId, u32, u64)>,
 }
 
-/// Where objects are in a pack.
+/// Offsets of objects in a pack.
 pub(super) struct PackIndex {
     entries: Vec<(ObjectId, u32, u64)>,
     checksum: [u8; 20],
 }
 
 impl<W: Write> PackWriter<W> {
-    /// Begins a pack of so many objects.
+    /// Begins a pack of `count` objects.
     pub(super) fn new(output: W, count: u32) -> io::Result<Self> {
         let mut output = HashingWriter { output, hasher: Sha1::new(), written: 0, crc: Crc::new() };
         output.write_all(b"PACK")?;
@@ -43,7 +43,7 @@ impl<W: Write> PackWriter<W> {
         Ok(())
     }
 
-    /// Ends the pack.
+    /// Writes the checksum that ends the pack.
     pub(super) fn finish(mut self) -> io::Result<(W, PackIndex)> {
         let checksum: [u8; 20] = self.output.hasher.finalize().into();
         self.output.output.write_all(&checksum)?;
@@ -52,7 +52,7 @@ impl<W: Write> PackWriter<W> {
     }
 }
 
-/// The kind and the size of an object, in groups of seven bits.
+/// Encodes the kind and the size of an object in groups of seven bits.
 fn header(kind: ObjectKind, size: usize) -> Vec<u8> {
     let kind: u8 = match kind {
         ObjectKind::Commit => 1,
@@ -73,12 +73,12 @@ fn header(kind: ObjectKind, size: usize) -> Vec<u8> {
 }
 
 impl PackIndex {
-    /// What git names the pack by.
+    /// Name that git gives to the pack.
     pub(super) fn name(&self) -> String {
         format!("pack-{}", ObjectId::from_bytes(self.checksum))
     }
 
-    /// The index as it is written.
+    /// Encodes the index.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0xff, b't', b'O', b'c', 0, 0, 0, 2];
         for first in 0..=255_u8 {
@@ -87,7 +87,7 @@ impl PackIndex {
         }
         self.entries.iter().for_each(|(id, ..)| bytes.extend_from_slice(id.as_bytes()));
         self.entries.iter().for_each(|(_, crc, _)| bytes.extend_from_slice(&crc.to_be_bytes()));
-        // Places beyond 31 bits stand in a table of their own.
+        // Offsets beyond 31 bits are in a separate table.
         let mut far: Vec<u64> = Vec::new();
         for (.., at) in &self.entries {
             let place = match u32::try_from(*at) {
@@ -109,7 +109,7 @@ impl PackIndex {
     }
 }
 
-/// Hashes and counts what is written.
+/// Hashes and counts written bytes.
 struct HashingWriter<W> {
     output: W,
     hasher: Sha1,

@@ -1,7 +1,7 @@
 //! A bare repository on disk.
 //!
-//! It is written under another name beside its place and renamed when it is complete and synced, so there is either the whole
-//! repository or none.
+//! It is written under another name beside its path, and renamed once it is complete and synced. So there is
+//! either a complete repository or none.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -25,7 +25,7 @@ pub(super) fn write(
     head: Option<ObjectId>,
 ) -> Result<(), ExportError> {
     let failed = |source| ExportError::Io { path: repository.display().to_string(), source };
-    // An empty directory may be there: it is what `mktemp -d` makes.
+    // An empty directory may exist, such as one made by `mktemp -d`.
     let taken = fs::symlink_metadata(repository).is_ok() && fs::remove_dir(repository).is_err();
     if taken {
         return Err(ExportError::Exists { path: repository.display().to_string() });

@@ -1,11 +1,11 @@
 //! The stat cache on disk.
 //!
-//! It saves the first scan of a process from reading every file. It is never needed: one that is damaged, of another
-//! version, of another directory, or from before the machine was started is ignored, since after a reboot the system vouches
-//! for no content that an unclean stop may have lost. It is written without syncing, for the same reason.
+//! It saves the first scan of a process from reading every file. It is optional: a cache that is damaged, of
+//! another version or directory, or from before the last boot is ignored, because an unclean shutdown may
+//! lose content that the cache vouches for. For the same reason it is written without syncing.
 //!
-//! The file is `magic`, the digest of what follows, and then the boot's id, the directory's device and inode, and the
-//! directories, each with its entries; numbers are little-endian.
+//! The file is `magic`, the digest of the rest, and then the boot id, the directory's device and inode, and
+//! the directories, each with its entries. Numbers are little-endian.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ use super::sys::Stamp;
 const MAGIC: &[u8; 16] = b"backstitch-stat1";
 const MAX_DEPTH: usize = backstitch_filesystem::format::MAX_DEPTH + 2;
 
-/// What a cache belongs to.
+/// Boot and directory that a cache belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) boot: String,
@@ -28,13 +28,13 @@ pub(crate) struct Owner {
     pub(crate) inode: u64,
 }
 
-/// What identifies this start of the machine; none where that is not known, and then there is no cache on disk.
+/// Identifies the current boot. `None` if the system does not provide it; then there is no cache on disk.
 pub(crate) fn boot_id() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty() && text.len() <= 64)
 }
 
-/// Writes a cache in one step.
+/// Writes a cache atomically.
 pub(crate) fn save(path: &Path, owner: &Owner, root: &DirIndex) -> io::Result<()> {
     let mut body = Writer(Vec::with_capacity(64 * 1024));
     body.bytes(owner.boot.as_bytes());
@@ -50,7 +50,7 @@ pub(crate) fn save(path: &Path, owner: &Owner, root: &DirIndex) -> io::Result<()
     fs::rename(temporary, path)
 }
 
-/// Reads a cache, if there is one that can be trusted.
+/// Reads a cache, and returns `None` unless it can be trusted.
 pub(crate) fn load(path: &Path, owner: &Owner) -> Option<DirIndex> {
     let bytes = fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?;
@@ -68,7 +68,7 @@ pub(crate) fn load(path: &Path, owner: &Owner) -> Option<DirIndex> {
         return None;
     }
     let mut root = reader.node(0)?;
-    // Another process may have collected what was stored.
+    // Another process may have collected stored objects.
     root.forget_stored();
     reader.0.is_empty().then_some(root)
 }
@@ -218,7 +218,7 @@ fn unbits(bits: u8) -> [bool; 5] {
     std::array::from_fn(|at| bits & (1 << at) != 0)
 }
 
-/// Reasons that a scan can give for leaving something out.
+/// Reasons for which a scan omits a path.
 const REASONS: [UncoveredReason; 8] = [
     UncoveredReason::OwnRepository,
     UncoveredReason::OwnFiles,

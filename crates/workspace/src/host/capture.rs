@@ -1,4 +1,4 @@
-//! Capturing a workspace, and putting it back.
+//! Captures a workspace and restores it.
 
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -15,12 +15,13 @@ use super::sys;
 use super::workspace::{CaptureMemo, HostWorkspace};
 use crate::coverage::Coverage;
 
-/// How often a restore is tried that other processes interfere with. The last attempt leaves alone what they keep changing.
+/// Maximum number of attempts at a restore with which other processes interfere. The last attempt skips the
+/// paths that they keep changing.
 const ATTEMPTS: u32 = 8;
 
 impl HostWorkspace {
-    /// Captures the files, and decides what is covered. Directories that were over their budget stay uncovered without
-    /// being walked again, as long as this process lives.
+    /// Captures the files and decides the coverage. Directories that were over budget stay uncovered without
+    /// another walk, as long as this process lives.
     pub(super) fn capture_anew(&self) -> Result<Captured, WorkspaceError> {
         let mut state = self.state();
         let fixed = if state.captured { state.coverage.sticky() } else { Coverage::default() };
@@ -30,7 +31,7 @@ impl HostWorkspace {
         Ok(captured)
     }
 
-    /// Captures the files with a coverage that was decided before: what it leaves out stays left out.
+    /// Captures the files with an earlier coverage: omitted paths stay omitted.
     pub fn capture_with(&self, coverage: &Coverage) -> Result<Captured, WorkspaceError> {
         let mut state = self.state();
         let (captured, _) = self.scan(&mut state, coverage, self.limits)?;
@@ -38,8 +39,8 @@ impl HostWorkspace {
         Ok(captured)
     }
 
-    /// Captures the files before they are put back with this coverage, within a budget of new content. What does not fit is
-    /// listed.
+    /// Captures the files before a restore with this coverage, within a budget of new content. Files that do
+    /// not fit are listed.
     pub fn rescue_covering(&self, fixed: &Coverage, byte_budget: u64) -> Result<Rescued, WorkspaceError> {
         let mut state = self.state();
         let limits = ScanLimits { spend: Some(byte_budget), ..self.limits };
@@ -65,7 +66,7 @@ impl HostWorkspace {
         let node = scan.root(self.root.as_fd(), previous)?;
         let tree = match node.tree {
             Some(tree) => tree,
-            // The workspace itself is the one directory that git holds even if it is empty.
+            // Git represents an empty directory only at the root.
             None => scan.give_out(empty_tree())?,
         };
         let manifest = scan.give_out(manifest_of(&node).to_object())?;
@@ -98,7 +99,7 @@ impl HostWorkspace {
                     how.makes_room = true;
                 }
                 Err(error) if sys::is_contended(&error) && attempt < ATTEMPTS => {
-                    // Whoever is in the way may be done in a moment.
+                    // The interfering process may be done in a moment.
                     std::thread::sleep(Duration::from_millis(1 << attempt));
                 }
                 result => return result.map(|()| restored),
@@ -130,7 +131,7 @@ impl HostWorkspace {
         let restore = Restore::new(&objects, &self.rules, coverage, how);
         let done = restore.run(restored, self.root.as_fd(), node, root, progress);
         if !brought.is_empty() {
-            // What was written came from objects that nobody has stored.
+            // The written files came from objects that may not be in the store.
             node.forget_stored();
         }
         done

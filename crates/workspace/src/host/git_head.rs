@@ -1,7 +1,8 @@
-//! Reads where the workspace's own repository stands.
+//! Reads the state of the workspace's own repository.
 //!
-//! It is not covered by roots and never touched, so what it says is noted beside them: if its head or a branch has moved, that
-//! can be said before files are put back. Only a plain `.git` directory is read, and nothing that it points to.
+//! Roots do not cover it and restores do not touch it. Its state is stored beside each root, so that a moved
+//! head or branch can be reported before files are restored. Only a plain `.git` directory is read, and
+//! nothing that it points to.
 
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -14,7 +15,7 @@ const MOST_REFS: usize = 100_000;
 const MOST_DEPTH: usize = 16;
 
 impl GitHead {
-    /// Reads the state of the repository in a directory. What cannot be read is left out.
+    /// Reads the state of the repository in a directory. Unreadable parts are omitted.
     pub(crate) fn read(root: BorrowedFd<'_>) -> Self {
         let mut state = Self::default();
         let Ok(git) = sys::open_directory(root, ".git") else { return state };

@@ -1,8 +1,8 @@
-//! What the last scan found: the stat cache.
+//! Result of the last scan: the stat cache.
 //!
-//! Each file is kept with its stamp and the id of its content, each directory with the ids of its trees. The next scan
-//! compares stamps and reads only what changed. An entry is a fact about a file at one moment; it is trusted only if the file
-//! could not have changed since without its stamp telling.
+//! It contains each file with its stamp and the id of its content, and each directory with the ids of its
+//! trees. The next scan compares stamps and reads only changed files. An entry describes a file at one
+//! moment; it is trusted only if the file cannot have changed since then without a change of its stamp.
 
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
@@ -11,50 +11,50 @@ use backstitch_filesystem::format::names::Name;
 
 use super::sys::Stamp;
 
-/// A directory as it was found.
+/// A scanned directory.
 #[derive(Debug, Default)]
 pub(crate) struct DirIndex {
     pub(crate) stamp: Stamp,
-    /// Its permissions.
+    /// Permission bits.
     pub(crate) mode: u32,
-    /// What it holds, in the order of the names' bytes.
+    /// Entries in byte order of their names.
     pub(crate) entries: Vec<(Name, Entry)>,
-    /// What git holds of it; none if that is nothing.
+    /// Git tree, or `None` if git represents nothing of the directory.
     pub(crate) tree: Option<ObjectId>,
-    /// Its tree of modes; none if it needs none.
+    /// Tree of modes, or `None` without exceptions.
     pub(crate) modes: Option<ObjectId>,
     pub(crate) flags: NodeFlags,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct NodeFlags {
-    /// The ids above are those of the entries.
+    /// True if the ids above match the entries.
     pub(crate) sealed: bool,
-    /// The objects of the ids above were found in the store.
+    /// True if the objects with the ids above are in the store.
     pub(crate) stored: bool,
-    /// The manifest has something to say of it or below.
+    /// True if the manifest has entries for the directory or below it.
     pub(crate) exceptional: bool,
-    /// It lies in a directory that git refuses, so that its own tree holds refused names too.
+    /// True if it lies in a directory that git refuses, so that its own tree contains refused names too.
     pub(crate) refused: bool,
-    /// It has attributes that are not kept.
+    /// True if it has extended attributes, which are not captured.
     pub(crate) attributes: bool,
-    /// Something in it or below was not looked at.
+    /// True if something in it or below was not examined.
     pub(crate) partial: bool,
-    /// It changed when it was looked at, or just before.
+    /// True if it changed during the scan or just before.
     pub(crate) racy: bool,
 }
 
-/// Something in a directory.
+/// An entry of a scanned directory.
 #[derive(Debug)]
 pub(crate) enum Entry {
     File(Leaf),
     Link(Leaf),
     Directory(Box<DirIndex>),
-    /// It is not captured.
+    /// The entry is not captured.
     Uncovered(OmittedPath),
 }
 
-/// A file or a link, with its content.
+/// A file or a link, with the id of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaf {
     pub(crate) stamp: Stamp,
@@ -65,26 +65,27 @@ pub(crate) struct Leaf {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LeafFlags {
-    /// It changed when it was read, or just before, so its stamp alone does not tell whether it changed since.
+    /// True if it changed while it was read or just before, so that its stamp alone cannot prove that it is
+    /// unchanged.
     pub(crate) racy: bool,
-    /// Its content was found in the store.
+    /// True if its content is in the store.
     pub(crate) stored: bool,
-    /// It has other names.
+    /// True if it has other names (hard links).
     pub(crate) linked: bool,
-    /// It has attributes that are not kept.
+    /// True if it has extended attributes, which are not captured.
     pub(crate) attributes: bool,
 }
 
-/// Something that is not captured.
+/// An entry that is not captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OmittedPath {
-    /// Why; none if it was not looked at.
+    /// Reason, or `None` if it was not examined.
     pub(crate) reason: Option<UncoveredReason>,
     pub(crate) bytes: Option<u64>,
 }
 
 impl Entry {
-    /// What the entry is for git, and its content; none if git holds nothing of it.
+    /// Mode and object of the entry in git, or `None` if git represents nothing of it.
     pub(crate) fn as_git(&self) -> Option<(TreeMode, ObjectId)> {
         match self {
             Self::File(leaf) => Some((TreeMode::of_permissions(leaf.mode), leaf.id)),
@@ -94,7 +95,7 @@ impl Entry {
         }
     }
 
-    /// What git would call it, whether it holds it or not.
+    /// Mode of the entry in git, regardless of whether git accepts its name.
     pub(crate) fn git_mode(&self) -> Option<TreeMode> {
         match self {
             Self::Directory(_) => Some(TreeMode::Directory),
@@ -105,13 +106,13 @@ impl Entry {
 }
 
 impl DirIndex {
-    /// The entry of a name.
+    /// Looks up a name.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|(other, _)| (**other).cmp(name)).ok()?;
         Some(&self.entries[at].1)
     }
 
-    /// Forgets that anything was found in the store, here and below.
+    /// Forgets which objects are stored, here and below.
     pub(crate) fn forget_stored(&mut self) {
         self.flags.stored = false;
         for (_, entry) in &mut self.entries {

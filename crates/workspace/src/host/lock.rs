@@ -1,14 +1,16 @@
-//! One session in a directory at a time, and in those inside of it and around it.
+//! Exclusive claims to directories: one session at a time in a directory, in those inside it and in those
+//! around it.
 //!
-//! Every held directory has a file in one place of the machine, which its holder keeps locked; the system drops the lock
-//! when the process ends, however it ends. The file names the directory and the holder. Who wants a directory takes a short
-//! lock on the place itself, reads all files, and looks for one that is locked and whose directory is the same, inside or
-//! around. The place is not the store's directory: two stores may lie in two directories one of which is inside of the other.
+//! Each claimed directory has a file in one place of the machine, which its holder keeps locked. The system
+//! releases the lock when the process ends, however it ends. The file names the directory and the holder. To
+//! claim a directory, a process takes a short lock on the place itself, reads all files, and looks for a
+//! locked one whose directory is the same, inside or around. The place is not the store's directory, because
+//! two stores may lie in nested directories.
 //!
-//! No lock is taken on the directory itself, where tools of the user may take theirs.
+//! The directory itself is not locked, because the user's tools may lock it.
 //!
-//! A holder that is killed while it starts a child leaves its lock with the child until that runs its program. Whoever finds a
-//! lock of a process that has ended therefore waits a moment for it.
+//! A holder that is killed while it starts a child leaves its lock with the child until that executes its
+//! program. A process that finds the lock of an ended process therefore waits for it briefly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -26,12 +28,12 @@ use serde::{Deserialize, Serialize};
 
 use super::sys::io_error;
 
-/// How long a lock may outlive its holder.
+/// Maximum time that a lock may outlive its holder.
 const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
 
-/// A directory that is held, until this is dropped.
+/// A claim to a directory, until it is dropped.
 ///
-/// The file stays: removing it could remove that of the next holder. Who takes a lock removes what is left over.
+/// The file stays: removing it could remove that of the next holder. The next claim removes abandoned files.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
@@ -44,7 +46,7 @@ struct Holder {
     process: u32,
 }
 
-/// The place of all locks of this user.
+/// Place of all locks of this user.
 pub(crate) fn default_place() -> PathBuf {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
@@ -58,7 +60,7 @@ pub(crate) fn default_place() -> PathBuf {
 }
 
 impl Lock {
-    /// Takes a directory, whose path is canonical.
+    /// Claims a directory. Its path must be canonical.
     pub(crate) fn take(place: &Path, directory: &Path, holder: &str) -> Result<Self, WorkspaceError> {
         let failed = |error: io::Error| io_error(place.as_os_str().as_bytes(), error);
         make_private(place).map_err(failed)?;
@@ -78,12 +80,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child that is just being started has it too, until it runs its program.
+        // Closing the file is not enough: a child process that is being started has it too, until it executes
+        // its program.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
-/// What stands against taking a directory: a holder, or that the file could not be read.
+/// Obstacle to a claim: a holder, or an unreadable file.
 enum Refusal {
     Held(WorkspaceError),
     Failed(io::Error),
@@ -125,13 +128,13 @@ fn check(path: &Path, wanted: &Path) -> Result<(), Refusal> {
     Err(Refusal::Held(WorkspaceError::Held { path: directory.display().to_string(), holder }))
 }
 
-/// Whether there is no process with this id any more.
+/// Returns whether there is no process with this id.
 fn has_ended(process: u32) -> bool {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
     process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
 }
 
-/// Waits for a lock whose holder has ended, and takes it. Returns whether it was given.
+/// Waits for the lock of an ended holder and takes it. Returns whether that succeeded.
 fn is_freed(file: &File) -> bool {
     let until = Instant::now() + LONGEST_OUTLIVED;
     loop {
@@ -166,14 +169,15 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes a directory that only this user can write to, and refuses one that somebody else has made.
+/// Creates a directory that only this user can write to. Fails if it exists and belongs to another user.
 fn make_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let found = fs::symlink_metadata(path)?;
     let own = found.uid() == rustix::process::geteuid().as_raw();
-    match found.is_dir() && own {
-        true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else")),
+    if found.is_dir() && own {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"))
     }
 }
 
@@ -181,11 +185,11 @@ fn make_private(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A lock whose file names this process as its holder.
+    /// Creates a lock whose file names this process as its holder.
     fn held_by(place: &Path, directory: &Path, process: u32) -> File {
         let lock = Lock::take(place, directory, "A").unwrap();
         let file = lock.file.try_clone().unwrap();
-        // The lock goes on with the clone, as it does with a child.
+        // The lock lives on in the clone, as it would in a child.
         std::mem::forget(lock);
         let path = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
         let path = path.into_iter().find(|path| path.extension().is_some_and(|one| one == "lock")).unwrap();

@@ -1,4 +1,4 @@
-//! Host directories: scanning, capturing, restoring, confining.
+//! Host directories: scan, capture, restore, confinement.
 
 mod cache;
 mod capture;

@@ -1,9 +1,9 @@
-//! Files that are being written by processes outside of a call.
+//! Files that processes outside a call are writing.
 //!
-//! A rollback that replaces the log a person redirects output to, or the file behind a `tee`, cuts it off: the writer goes on
-//! writing to a file without a name. When files are put back the processes of the call have ended, so whoever still has a file
-//! open for writing is somebody else. Of this process only its standard output and error count: its other files may have been
-//! opened by the call itself.
+//! Replacing such a file, for example a log with redirected output or the file behind a `tee`, disconnects
+//! its writer, which continues writing to a file without a name. The processes of a call have ended before a
+//! restore, so any remaining writer is unrelated to the call. Of this process only standard output and error
+//! count: its other files may have been opened by the call itself.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,14 +11,14 @@ use std::os::fd::AsFd as _;
 
 use super::sys::{self, EntryStat, Kind};
 
-/// The files that processes outside of a call write, by device and inode. They are looked for when they are first asked about.
+/// Files that processes outside a call are writing, by device and inode. They are looked up on first use.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles {
     written: Option<HashSet<(u64, u64)>>,
 }
 
 impl OpenFiles {
-    /// Whether somebody else is writing a file.
+    /// Returns whether a process outside the call is writing a file.
     pub(crate) fn is_written(&mut self, found: &EntryStat) -> bool {
         let written = self.written.get_or_insert_with(|| {
             let mut written = own_output();
@@ -29,7 +29,7 @@ impl OpenFiles {
     }
 }
 
-/// The files behind standard output and error.
+/// Files behind standard output and error.
 fn own_output() -> HashSet<(u64, u64)> {
     let (output, error) = (io::stdout(), io::stderr());
     let files = [output.as_fd(), error.as_fd()].into_iter().filter_map(|file| sys::look_at(file).ok());
@@ -42,7 +42,7 @@ mod system {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     use std::path::Path;
 
-    /// The regular files that other processes have open for writing, as far as this user may know.
+    /// Regular files that other processes have open for writing, as far as this user may know.
     pub(super) fn written_by_others() -> Vec<(u64, u64)> {
         let own = std::process::id();
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -57,7 +57,7 @@ mod system {
         let descriptors = fs::read_dir(descriptors).into_iter().flatten().flatten();
         let written = descriptors.filter_map(|descriptor| {
             let path = descriptor.path();
-            // The rights of the link are those that the file was opened with.
+            // The mode of the link shows how the file was opened.
             let may_write = fs::symlink_metadata(&path).ok()?.permissions().mode() & 0o200 != 0;
             let found = may_write.then(|| fs::metadata(&path).ok()).flatten()?;
             found.is_file().then(|| (found.dev(), found.ino()))
@@ -68,7 +68,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    /// The system does not tell.
+    /// The system does not provide this information.
     pub(super) fn written_by_others() -> Vec<(u64, u64)> {
         Vec::new()
     }

@@ -1,11 +1,11 @@
-//! Files beside a store that only their owner may read: they name what is in the workspace.
+//! Files beside a store that only their owner may read, because they name files of the workspace.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Creates a directory and those above it that are missing, whatever the umask says. Those that exist keep their modes.
+/// Creates a directory and its missing parents, regardless of the umask. Existing ones keep their modes.
 pub(super) fn create_directories(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -21,7 +21,7 @@ pub(super) fn create_directories(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a file, or empties the one that is there.
+/// Creates a file, or truncates an existing one.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))?;

@@ -1,7 +1,7 @@
-//! Which directories can be workspaces.
+//! Checks that a directory can be a workspace.
 //!
-//! A restore deletes what a root does not hold, so a workspace must be a directory that belongs to one project. The root of
-//! the system, home directories, what lies above them and the system's own directories are refused.
+//! A restore deletes files that a root does not contain, so a workspace must be a directory of one project.
+//! The root of the filesystem, home directories, their parents and system directories are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use backstitch_core::ports::WorkspaceError;
 
 use super::sys::io_error;
 
-/// Directories that belong to the system. What lies below most of them can be a workspace.
+/// System directories. Directories below most of them can be workspaces.
 const SYSTEM: [&str; 24] = [
     "/bin",
     "/boot",
@@ -38,10 +38,10 @@ const SYSTEM: [&str; 24] = [
     "/private/tmp",
 ];
 
-/// Nothing at all below these is a workspace.
+/// No directory below these can be a workspace.
 const SYSTEM_TREES: [&str; 4] = ["/proc", "/sys", "/dev", "/boot"];
 
-/// The canonical path of a directory that can be a workspace.
+/// Returns the canonical path of a directory that can be a workspace.
 pub(crate) fn check(path: &Path, homes: &[PathBuf]) -> Result<PathBuf, WorkspaceError> {
     let shown = path.display().to_string();
     let canonical = fs::canonicalize(path).map_err(|error| io_error(shown.as_bytes(), error))?;
@@ -56,20 +56,20 @@ pub(crate) fn check(path: &Path, homes: &[PathBuf]) -> Result<PathBuf, Workspace
     }
     for home in homes {
         if *home == canonical {
-            return refuse("it is a home directory; give a directory inside of it");
+            return refuse("it is a home directory; use a directory inside it");
         }
         if home.starts_with(&canonical) {
-            return refuse("it holds a home directory; give a directory of one project");
+            return refuse("it contains a home directory; use the directory of one project");
         }
     }
     let in_system_tree = SYSTEM_TREES.iter().any(|system| canonical.starts_with(system));
     if in_system_tree || SYSTEM.iter().any(|system| Path::new(system) == canonical) {
-        return refuse("it belongs to the system; give a directory of one project");
+        return refuse("it belongs to the system; use the directory of one project");
     }
     Ok(canonical)
 }
 
-/// The home directories that are known: the user's, and those of all users that the system lists.
+/// Known home directories: the user's, and those of all users that the system lists.
 pub(crate) fn homes() -> Vec<PathBuf> {
     let own = std::env::var_os("HOME").map(PathBuf::from);
     let listed = fs::read_to_string("/etc/passwd").unwrap_or_default();

@@ -1,8 +1,9 @@
-//! Which paths a workspace covers.
+//! Rules for the paths that a workspace covers.
 //!
-//! Static rules never change while a workspace is open: its own repository, the runtime's directory, temporary names, and
-//! configured patterns in the syntax of `.gitignore`. What `.gitignore` files say is read on the way: it excludes nothing by
-//! itself, but a directory that is ignored has a budget, and one that exceeds it is left out as a whole.
+//! Static rules do not change while a workspace is open: its own repository, the runtime's directory,
+//! temporary names, and configured patterns in the syntax of `.gitignore`. `.gitignore` files are read during
+//! the scan. They exclude nothing by themselves, but an ignored directory has a budget, and one that exceeds
+//! it is omitted as a whole.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,16 +19,16 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::sys::{Stamp, io_error, open_file};
 
-/// A `.gitignore` over this size is not read: it is no list of patterns.
+/// Maximum size of a `.gitignore`. A larger file is not read, because it is not a list of patterns.
 const MOST_IGNORE_BYTES: u64 = 1024 * 1024;
 
-/// The rules that hold as long as a workspace is open.
+/// Static rules of an open workspace.
 #[derive(Debug)]
 pub(crate) struct Rules {
     excludes: Option<Gitignore>,
-    /// The runtime's directory, wherever it lies, by device and inode.
+    /// Device and inode of the runtime's directory.
     store: Option<(u64, u64)>,
-    /// The runtime's directory, if it lies inside of the workspace.
+    /// Path of the runtime's directory, if it lies inside the workspace.
     store_path: Option<Vec<u8>>,
 }
 
@@ -41,14 +42,15 @@ impl Rules {
         for pattern in excludes {
             builder.add_line(None, pattern).map_err(|error| invalid_pattern(pattern, error))?;
         }
-        let excludes = match excludes.is_empty() {
-            true => None,
-            false => Some(builder.build().map_err(|error| invalid_pattern("the exclude patterns", error))?),
+        let excludes = if excludes.is_empty() {
+            None
+        } else {
+            Some(builder.build().map_err(|error| invalid_pattern("the exclude patterns", error))?)
         };
         Ok(Self { excludes, store, store_path })
     }
 
-    /// Why something is never covered; none if it may be.
+    /// Reason why a path is never covered, or `None` if it may be.
     pub(crate) fn never(&self, path: &[u8], is_directory: bool, stamp: &Stamp) -> Option<UncoveredReason> {
         if path == b".git" {
             return Some(UncoveredReason::OwnRepository);
@@ -62,12 +64,12 @@ impl Rules {
     }
 }
 
-/// Whether what is left out for this reason is never covered, whatever a capture decided.
+/// Returns whether a reason comes from a static rule, independent of the decisions of a capture.
 pub(crate) fn is_static(reason: UncoveredReason) -> bool {
     matches!(reason, UncoveredReason::OwnRepository | UncoveredReason::OwnFiles | UncoveredReason::Excluded)
 }
 
-/// The `.gitignore` files from the workspace down to a directory, and those that were read before.
+/// The `.gitignore` files from the workspace down to a directory, with a cache of parsed ones.
 #[derive(Debug, Default)]
 pub(crate) struct Ignores {
     read: HashMap<ObjectId, Arc<Gitignore>>,
@@ -75,7 +77,7 @@ pub(crate) struct Ignores {
 }
 
 impl Ignores {
-    /// Enters a directory that holds a `.gitignore` with this content. The path's length says how much of it is the directory.
+    /// Enters a directory with a `.gitignore` of this content. `path` is the path of the directory.
     pub(crate) fn enter(&mut self, directory: BorrowedFd<'_>, path: &[u8], id: ObjectId) {
         let matcher = match self.read.get(&id) {
             Some(matcher) => matcher.clone(),
@@ -92,7 +94,7 @@ impl Ignores {
         self.stack.pop();
     }
 
-    /// Whether a directory is ignored: the innermost file that says anything decides.
+    /// Returns whether a directory is ignored: the innermost file with a matching pattern decides.
     pub(crate) fn is_ignored(&self, path: &[u8]) -> bool {
         for (above, matcher) in self.stack.iter().rev() {
             let below = if *above == 0 { path } else { &path[above + 1..] };
@@ -105,7 +107,7 @@ impl Ignores {
     }
 }
 
-/// Patterns that cannot be read ignore nothing: then more is covered, not less.
+/// Reads patterns. Unreadable ones ignore nothing: that covers more, not less.
 fn read_patterns(directory: BorrowedFd<'_>) -> Gitignore {
     use std::io::Read as _;
     let mut builder = GitignoreBuilder::new("");
@@ -117,7 +119,7 @@ fn read_patterns(directory: BorrowedFd<'_>) -> Gitignore {
         }
     }
     for line in String::from_utf8_lossy(&bytes).lines() {
-        // A line that is no pattern is skipped, as git does.
+        // An invalid line is skipped, as in git.
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())

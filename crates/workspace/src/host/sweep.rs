@@ -1,4 +1,4 @@
-//! Removing temporary files that an interrupted write or restore left behind.
+//! Removes temporary files that an interrupted write or restore left behind.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -12,8 +12,8 @@ use super::sys::{self, Kind, Names};
 use crate::coverage::Coverage;
 use crate::temporary::is_temporary;
 
-/// Removes temporary files wherever a restore or a write could have left them. What cannot be removed is left: no scan
-/// looks at it.
+/// Removes temporary files from all directories in which a restore or a write could have left them. A file
+/// that cannot be removed is ignored: no scan includes it.
 pub(crate) fn sweep(root: BorrowedFd<'_>, rules: &Rules, coverage: &Coverage) {
     let Ok(directory) = sys::open_directory(root, ".") else { return };
     Sweep { rules, coverage, path: Vec::new() }.directory(directory.as_fd(), 0);

@@ -1,7 +1,7 @@
-//! The few system calls that scanning and restoring are made of.
+//! System calls of scans and restores.
 //!
-//! Everything is relative to an open directory and names one component, and no link is ever followed: a directory that is
-//! swapped for a link while it is walked gives an error, not a way out.
+//! Every call is relative to an open directory and names one component, and no link is ever followed. If a
+//! directory is swapped for a link during a walk, the call fails instead of leaving the root.
 
 use std::ffi::CStr;
 use std::io;
@@ -11,7 +11,7 @@ use backstitch_core::ports::WorkspaceError;
 use backstitch_filesystem::format::names::shown;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 
-/// What identifies a state of a file, as far as the system tells without reading it.
+/// Identifies a state of a file, as far as the system shows it without reading the content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) device: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Stamp {
     pub(crate) ctime: (i64, u32),
 }
 
-/// What there is at a name.
+/// Stat result of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryStat {
     pub(crate) kind: Kind,
@@ -68,7 +68,7 @@ fn found(stat: &Stat) -> EntryStat {
     }
 }
 
-/// What there is at a name; none if nothing.
+/// Stats a name, or returns `None` if it does not exist.
 pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<Option<EntryStat>> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(found(&stat))),
@@ -77,18 +77,18 @@ pub(crate) fn look(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> i
     }
 }
 
-/// What an open file is.
+/// Stats an open file.
 pub(crate) fn look_at(file: impl AsFd) -> io::Result<EntryStat> {
     Ok(found(&fstat(file)?))
 }
 
-/// Opens a directory by its name, and never what a link leads to.
+/// Opens a directory by its name, without following a link.
 pub(crate) fn open_directory(parent: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Opens a directory, making it readable and writable first where it is not. Who calls this sets the mode again.
+/// Opens a directory, and makes it readable and writable first if needed. The caller restores the mode.
 pub(crate) fn open_directory_anyway(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     match open_directory(parent, name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -99,14 +99,14 @@ pub(crate) fn open_directory_anyway(parent: BorrowedFd<'_>, name: &[u8]) -> io::
     }
 }
 
-/// Gives the owner all permissions of a directory, without following a link that may stand in its place.
+/// Gives the owner all permissions of a directory, without following a link in its place.
 #[cfg(target_os = "linux")]
 fn allow(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(parent, name, flags, Mode::empty())?;
     let mode = Mode::from_bits_truncate((look_at(&handle)?.mode | 0o700) as _);
-    // A handle that only names a file cannot change it, but the system has a name for the handle.
+    // A path-only handle cannot change a mode, but its name in `/proc` can.
     let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
     Ok(rustix::fs::chmod(path, mode)?)
 }
@@ -124,7 +124,7 @@ pub(crate) fn set_mode(file: impl AsFd, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode as _))?)
 }
 
-/// Opens a regular file for reading. Whatever else is there meanwhile does not make this wait.
+/// Opens a regular file for reading. It does not block if the entry has become something else.
 pub(crate) fn open_file(
     parent: BorrowedFd<'_>,
     name: impl rustix::path::Arg,
@@ -138,17 +138,17 @@ pub(crate) fn open_file(
     }
 }
 
-/// The names in a directory, in the order of their bytes.
+/// Names in a directory, in byte order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     bytes: Vec<u8>,
-    /// Where each name begins and ends, and whether it may be a directory.
+    /// Start and end of each name, and whether it may be a directory.
     spans: Vec<(u32, u32, bool)>,
 }
 
 impl Names {
     /// Reads a directory that was just opened.
-    // The buffer for it must not become part of the frames of those who recurse.
+    // Not inlined, because the buffer must not become part of the frames of recursive callers.
     #[inline(never)]
     pub(crate) fn read(directory: BorrowedFd<'_>) -> io::Result<Self> {
         let mut names = Self::default();
@@ -163,7 +163,7 @@ impl Names {
         })?;
         let bytes = &names.bytes;
         names.spans.sort_unstable_by(|left, right| {
-            // Without the zero at the end the order is the same, since it is less than any byte of a name.
+            // The terminating zero does not change the order, since it is less than any byte of a name.
             bytes[left.0 as usize..left.1 as usize].cmp(&bytes[right.0 as usize..right.1 as usize])
         });
         Ok(names)
@@ -173,11 +173,11 @@ impl Names {
         self.hinted().map(|(name, _)| name)
     }
 
-    /// The names, and whether each may be a directory.
+    /// Names, each with a flag that is true if it may be a directory.
     pub(crate) fn hinted(&self) -> impl Iterator<Item = (&CStr, bool)> {
         self.spans.iter().map(|(start, end, may_be_directory)| {
             let name = CStr::from_bytes_with_nul(&self.bytes[*start as usize..*end as usize])
-                .expect("invariant: each name was kept with its zero");
+                .expect("invariant: each name ends with its zero byte");
             (name, *may_be_directory)
         })
     }
@@ -203,12 +203,12 @@ fn each_name(directory: BorrowedFd<'_>, mut visit: impl FnMut(&CStr, FileType)) 
     Ok(())
 }
 
-/// An error with the path at which it happened.
+/// Builds an error with its path.
 pub(crate) fn io_error(path: &[u8], source: impl Into<io::Error>) -> WorkspaceError {
     WorkspaceError::Io { path: shown(path), source: source.into() }
 }
 
-/// Whether an error says that what was there is gone or is another thing now.
+/// Returns whether an error means that an entry is gone or has become something else.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     let raw = error.raw_os_error();
     use rustix::io::Errno;
@@ -218,14 +218,14 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
         || error.kind() == io::ErrorKind::InvalidInput
 }
 
-/// Whether an error says that another process has changed what was about to be changed: trying again may help.
+/// Returns whether an error means that another process has changed an entry concurrently: a retry may help.
 pub(crate) fn is_contended(error: &WorkspaceError) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory};
     let WorkspaceError::Io { source, .. } = error else { return false };
     is_gone(source) || matches!(source.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory)
 }
 
-/// Whether an error says that there is no room.
+/// Returns whether an error means that the disk is full.
 pub(crate) fn is_full(error: &WorkspaceError) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error, WorkspaceError::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))

@@ -29,7 +29,7 @@ use crate::coverage::Coverage;
 use crate::git_head::GitHead;
 use crate::options::OpenOptions;
 
-/// A host directory as a workspace. It is held as long as this value lives.
+/// A host directory as a workspace. The directory is claimed as long as this value lives.
 pub struct HostWorkspace {
     pub(super) root: OwnedFd,
     pub(super) path: PathBuf,
@@ -44,26 +44,26 @@ pub struct HostWorkspace {
     _lock: Lock,
 }
 
-/// What is remembered between captures.
+/// State that is kept between captures.
 #[derive(Default)]
 pub(super) struct CaptureMemo {
     pub(super) index: Option<DirIndex>,
     pub(super) ignores: Ignores,
-    /// What the last capture covered.
+    /// Coverage of the last capture.
     pub(super) coverage: Coverage,
-    /// Whether this process has captured yet.
+    /// True once this process has captured.
     pub(super) captured: bool,
-    /// Files that were read since the cache was written.
+    /// Number of files read since the cache was written.
     pub(super) unsaved: usize,
-    /// Files that were read since the workspace was opened.
+    /// Number of files read since the workspace was opened.
     pub(super) read: u64,
 }
 
-/// So many files that were read are worth writing the cache for before the workspace is closed.
+/// Number of files read that makes it worth writing the cache before the workspace is closed.
 const WORTH_SAVING: usize = 64;
 
 impl HostWorkspace {
-    /// Opens a directory, unless somebody else holds it, one inside of it, or one around it.
+    /// Opens a directory. Fails if another holder has claimed it, a directory inside it, or one around it.
     pub fn open(options: OpenOptions) -> Result<Self, WorkspaceError> {
         let path = root::check(&options.root, &root::homes())?;
         let failed = |path: &Path| {
@@ -126,32 +126,33 @@ impl HostWorkspace {
         })
     }
 
-    /// The directory.
+    /// Canonical path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the last capture covered; before the first one of this process, what the last one of the process before did.
+    /// Coverage of the last capture. Before the first one of this process, that of the previous process.
     pub fn coverage(&self) -> Coverage {
         self.state().coverage.clone()
     }
 
-    /// How many files and links were read since the workspace was opened. What the stat cache vouches for is not read.
+    /// Number of files and links read since the workspace was opened. Files that the stat cache vouches for
+    /// are not read.
     pub fn files_read(&self) -> u64 {
         self.state().read
     }
 
-    /// Where the workspace's own repository stands, which no root says.
+    /// Current state of the workspace's own repository, which is not part of a root.
     pub fn git_head(&self) -> GitHead {
         GitHead::read(self.root.as_fd())
     }
 
-    /// What a root holds at a path; none if there is no file and no link.
+    /// Loads the file or link at a path of a root, or returns `None` if there is neither.
     pub fn read_at(&self, root: WorkspaceRoot, path: &FilePath) -> Result<Option<Object>, WorkspaceError> {
         format::read_at(&*self.objects, root, path.as_str().as_bytes())
     }
 
-    /// Puts the files back to a state whose coverage is known, and tells each step before it is taken.
+    /// Restores the files to a root with a known coverage, and reports each step before it is executed.
     pub fn restore_with(
         &self,
         root: WorkspaceRoot,
@@ -170,24 +171,25 @@ impl HostWorkspace {
         Ok(())
     }
 
-    /// Forgets what is known to be stored. To be called after objects were collected.
+    /// Forgets which objects are stored. Call this after objects were collected.
     pub fn forget_stored(&self) {
         if let Some(index) = &mut self.state().index {
             index.forget_stored();
         }
     }
 
-    /// Writes the stat cache, so that the next process need not read all files. Dropping the workspace does so too.
+    /// Writes the stat cache, so that the next process need not read all files. Dropping the workspace writes
+    /// it too.
     pub fn save_cache(&self) -> io::Result<()> {
         self.save(&mut self.state())
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, CaptureMemo> {
-        // While a scan runs the index is taken out, so a panic leaves none, and the next scan reads all.
+        // The index is taken out during a scan, so a panic leaves none, and the next scan reads all files.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the cache if there is enough to write it for. It is only a cache: a failure costs time, not content.
+    /// Writes the cache if enough files were read. It is only a cache: a failure costs time, not content.
     pub(super) fn save_if_worth(&self, state: &mut CaptureMemo) {
         if state.unsaved >= WORTH_SAVING {
             let _ = self.save(state);
@@ -202,7 +204,7 @@ impl HostWorkspace {
         Ok(())
     }
 
-    /// Keeps what a capture covered for the process that has to undo a call after this one was killed.
+    /// Stores the coverage of a capture for the process that has to undo a call if this one is killed.
     pub(super) fn keep_coverage(
         &self,
         state: &mut CaptureMemo,
@@ -222,7 +224,7 @@ impl HostWorkspace {
     }
 }
 
-/// A coverage that was recorded with a root.
+/// Loads the coverage that was recorded with a root.
 fn stored_coverage(objects: &dyn Objects, coverage: Option<ObjectId>) -> Result<Coverage, WorkspaceError> {
     let Some(id) = coverage else { return Ok(Coverage::default()) };
     let object = fetch(objects, id, ObjectKind::Blob)?;
@@ -265,7 +267,7 @@ impl Workspace for HostWorkspace {
         Some(self.path.clone())
     }
 
-    /// Decides anew what is covered. It stays so until the next capture.
+    /// Decides the coverage anew. It stays fixed until the next capture.
     fn capture(&self) -> Result<Captured, WorkspaceError> {
         self.capture_anew()
     }

@@ -1,4 +1,4 @@
-//! The stat cache saves reading, and never lies.
+//! The stat cache saves reads, and never returns wrong content.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use backstitch_core::ports::Workspace as _;
 
 use crate::support::Place;
 
-/// Long enough that what was written before is not racy.
+/// Waits until earlier writes are no longer racy.
 fn settle() {
     std::thread::sleep(Duration::from_millis(120));
 }
@@ -118,7 +118,7 @@ fn a_cache_of_another_time_or_place_is_not_used() {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     assert!(good.windows(36).any(|window| window == boot.trim().as_bytes()));
 
-    // Bytes that are wrong anywhere, also those of the boot, make it worthless.
+    // A wrong byte anywhere, including the boot id, invalidates the cache.
     for at in (0..good.len()).step_by(7) {
         let mut bad = good.clone();
         bad[at] ^= 1;
@@ -135,7 +135,7 @@ fn a_cache_of_another_time_or_place_is_not_used() {
         place.capture(&workspace);
         assert_eq!(workspace.files_read(), 1, "{end} bytes");
     }
-    // Of another start of the machine, and well formed.
+    // Well-formed, but of another boot.
     let mut other = good.clone();
     let at = good.windows(36).position(|window| window == boot.trim().as_bytes()).unwrap();
     other[at] = if other[at] == b'0' { b'1' } else { b'0' };
@@ -146,7 +146,7 @@ fn a_cache_of_another_time_or_place_is_not_used() {
     place.capture(&workspace);
     assert_eq!(workspace.files_read(), 1);
     drop(workspace);
-    // Of this one.
+    // Of the current boot.
     fs::write(&cache, &good).unwrap();
     let workspace = open();
     place.capture(&workspace);

@@ -1,4 +1,4 @@
-//! Roots are made of content alone, and hold what git cannot.
+//! Roots are determined by content alone, and include everything that git cannot represent.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use backstitch_workspace::Coverage;
 
 use crate::support::{Place, file_path, uncovered};
 
-/// A tree with a bit of everything.
+/// Creates a tree with entries of all kinds.
 fn furnish(place: &Place) {
     place.write("a.txt", "hello\n");
     place.write("src/lib.rs", "pub fn x() {}\n");
@@ -97,7 +97,7 @@ fn only_what_is_not_stored_is_given() {
     furnish(&place);
     let workspace = place.open();
     let first = workspace.capture().unwrap();
-    // Nobody stored it, so it is given again.
+    // It was not stored, so it is returned again.
     let again = workspace.capture().unwrap();
     let ids = |captured: &backstitch_core::ports::Captured| {
         let mut ids: Vec<_> = captured.objects.iter().map(|object| object.id()).collect();
@@ -115,7 +115,7 @@ fn only_what_is_not_stored_is_given() {
     assert_eq!(kinds, [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Tree]);
     place.store(changed);
 
-    // What a collection took away is given again once the workspace was told.
+    // Collected objects are returned again once the workspace was notified.
     std::thread::sleep(Duration::from_millis(120));
     place.capture(&workspace);
     place.objects.0.lock().unwrap().clear();
@@ -141,7 +141,7 @@ fn a_change_in_a_nested_repository_costs_what_changed() {
     assert_ne!(captured.root.manifest, before.manifest);
     assert_eq!(captured.root.tree, before.tree);
     let bytes: usize = captured.objects.iter().map(|object| object.bytes().len()).sum();
-    // Not the two hundred read-only objects: the new one, the directories above it, and the manifest.
+    // Not the two hundred read-only objects: only the new one, the directories above it, and the manifest.
     assert!(bytes < 20_000, "{bytes} bytes in {:?}", captured.objects);
 }
 
@@ -157,7 +157,7 @@ fn other_names_and_attributes_of_files_are_said() {
     let found = uncovered(&captured);
     assert!(found.contains(&("one".to_owned(), UncoveredReason::HardLink)), "{found:?}");
     assert!(found.contains(&("two".to_owned(), UncoveredReason::HardLink)), "{found:?}");
-    // Not every filesystem has attributes.
+    // Not every filesystem has extended attributes.
     if set.is_ok() {
         assert!(found.contains(&("attributed".to_owned(), UncoveredReason::Attributes)), "{found:?}");
     }
@@ -180,7 +180,7 @@ fn where_the_own_repository_stands_is_said_and_is_no_part_of_the_root() {
     place.git(&["pack-refs", "--all"]);
     assert_eq!(workspace.git_head(), after);
     assert_eq!(before.changes(&after).len(), 2);
-    // It is kept with the coverage, for whoever goes back to this root.
+    // It is stored with the coverage, for a later rewind to this root.
     let kept = workspace.capture().unwrap().coverage.unwrap();
     assert_eq!(Coverage::git_head(kept.bytes()).unwrap(), after);
     assert_eq!(after.changes(&after), Vec::<String>::new());

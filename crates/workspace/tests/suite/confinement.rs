@@ -1,4 +1,4 @@
-//! Nothing that a tool names is outside.
+//! No path of a tool leads outside.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ use crate::support::{Place, file_path as path};
 
 const SECRET: &[u8] = b"outside";
 
-/// A directory beside the workspace that must stay as it is.
+/// A directory beside the workspace that must not change.
 fn outside(place: &Place) -> std::path::PathBuf {
     let outside = place.above.join("outside");
     fs::create_dir_all(outside.join("dir")).unwrap();
@@ -33,7 +33,7 @@ fn assert_untouched(outside: &std::path::Path) {
     assert_eq!(fs::read_dir(outside.join("dir")).unwrap().count(), 1);
 }
 
-/// Every operation on a path; what it could read.
+/// Runs every operation on a path, and returns all content that could be read.
 fn everything(files: &dyn Filesystem, target: &FilePath) -> Vec<Vec<u8>> {
     let mut read = Vec::new();
     read.extend(files.read_bytes(target));
@@ -79,12 +79,12 @@ fn links_that_lead_out_lead_nowhere() {
             place.link(&link, target);
             let name = path(&format!("{link}{below}"));
             let seen = everything(&files, &name);
-            // Where the name was taken over by a file of our own, its content is ours.
+            // If a file of the workspace has taken the name, its content is not secret.
             assert!(!seen.iter().any(|bytes| bytes == SECRET), "{target} {below}");
             assert_untouched(&outside);
         }
     }
-    // Back inside by way of outside is outside too.
+    // A path that leaves the workspace and returns to it is outside too.
     place.write("inside", "x");
     place.link("around", "../work/inside");
     assert!(matches!(files.read_bytes(&path("around")), Err(FilesystemError::Outside { .. })));
@@ -99,7 +99,7 @@ fn what_is_no_file_is_not_opened() {
     place.link("to-device", "/dev/zero");
     let files =
         HostFilesystem::open(&place.root, None, Access::ReadWrite, FilesystemLimits::default()).unwrap();
-    // Nobody is at the other end: whoever opened one would wait for ever.
+    // There is no peer: opening one would block for ever.
     for name in ["fifo", "to-fifo", "socket"] {
         assert!(matches!(files.read_bytes(&path(name)), Err(FilesystemError::Special { .. })), "{name}");
         for mode in [WriteMode::Overwrite, WriteMode::Append] {
@@ -110,7 +110,7 @@ fn what_is_no_file_is_not_opened() {
         }
     }
     assert!(matches!(files.read_bytes(&path("to-device")), Err(FilesystemError::Outside { .. })));
-    // Only the superuser can make a device, and not everywhere.
+    // Only root can create a device, and not everywhere.
     let device = rustix::fs::makedev(1, 5);
     let made = rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -150,7 +150,7 @@ fn the_runtimes_own_files_are_closed_whichever_way_one_comes() {
             files.write_bytes(&path(name), b"x", WriteMode::Append),
             files.write_bytes(&path(name), b"x", WriteMode::Overwrite),
         ] {
-            // What is not there, is not there.
+            // A missing entry is reported as missing.
             let missing = name == "direct/new/x" && matches!(refused, Err(FilesystemError::NotFound { .. }));
             assert!(
                 missing || matches!(refused, Err(FilesystemError::Reserved { .. })),
@@ -181,7 +181,7 @@ fn the_runtimes_own_files_are_closed_whichever_way_one_comes() {
     }
 }
 
-/// Somebody swaps a directory and a file for links that lead out, as fast as they can, while tools use them.
+/// A directory and a file are constantly swapped for links that lead out, while tools use them.
 #[test]
 fn a_link_that_is_swapped_in_leads_nowhere() {
     let place = Place::new();
@@ -226,7 +226,7 @@ fn a_link_that_is_swapped_in_leads_nowhere() {
         let _ = files.rename(&path("dir/secret"), &path("dir/secret2"));
         let _ = files.rename(&path("dir/secret2"), &path("dir/secret"));
         if round % 64 == 0 {
-            // Whatever is left of the furniture is put back.
+            // Restore the files of the test.
             let _ = files.write_bytes(&path("dir/secret"), b"inside", WriteMode::Create);
         }
     }
@@ -277,7 +277,7 @@ fn scans_and_restores_do_not_follow_a_link_that_is_swapped_in() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Texts of all sorts are either no path or one that stays inside.
+    /// Arbitrary text is either not a path, or one that stays inside.
     #[test]
     fn hostile_paths_never_escape(
         segments in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! The suite that all filesystems and workspaces pass, on a host directory.
+//! The conformance suite of filesystems and workspaces, on a host directory.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;

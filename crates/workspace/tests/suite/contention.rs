@@ -1,4 +1,4 @@
-//! Others change files while they are captured and put back: nothing fails, and what they do not touch is exact.
+//! Other processes change files during captures and restores: nothing fails, and untouched files are exact.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn create_and_remove(below: &Path, stop: &AtomicBool) {
     }
 }
 
-/// Moves files and directories to and fro, and has names change their kind.
+/// Renames files and directories back and forth, so that names change their kind.
 fn rename(below: &Path, stop: &AtomicBool) {
     let (one, other) = (below.join("moved"), below.join("moved-away"));
     while !stop.load(Ordering::Relaxed) {
@@ -36,7 +36,7 @@ fn rename(below: &Path, stop: &AtomicBool) {
     }
 }
 
-/// Removes a directory that a root holds, and makes it again.
+/// Removes a directory that a root contains, and creates it again.
 fn remove_what_is_wanted(below: &Path, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let _ = fs::remove_dir_all(below.join("wanted"));
@@ -45,7 +45,7 @@ fn remove_what_is_wanted(below: &Path, stop: &AtomicBool) {
     }
 }
 
-/// What is there, but for what the others touch.
+/// Present entries, without those that the other processes touch.
 fn untouched(place: &Place) -> Picture {
     let mut picture = Picture::new();
     for name in ["own", "kept.txt", "build/own.txt"] {
@@ -107,7 +107,7 @@ fn others_work(others: &[fn(&Path, &AtomicBool)]) {
             std::panic::resume_unwind(panic);
         }
     });
-    // In peace all is exact again.
+    // Without other processes everything is exact again.
     let root = place.capture(&workspace);
     let before = place.picture();
     place.shell("rm -r build own; echo x > build");
@@ -116,16 +116,16 @@ fn others_work(others: &[fn(&Path, &AtomicBool)]) {
 }
 
 #[test]
-fn others_may_create_and_remove_meanwhile() {
+fn others_may_create_and_remove_concurrently() {
     others_work(&[create_and_remove]);
 }
 
 #[test]
-fn others_may_rename_meanwhile() {
+fn others_may_rename_concurrently() {
     others_work(&[rename, create_and_remove]);
 }
 
 #[test]
-fn others_may_remove_what_is_wanted_meanwhile() {
+fn others_may_remove_what_is_wanted_concurrently() {
     others_work(&[remove_what_is_wanted]);
 }

@@ -1,4 +1,4 @@
-//! What is not covered is said, and is not touched.
+//! Uncovered paths are reported and not touched.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -57,7 +57,7 @@ fn a_store_deep_inside_is_left_out_wherever_it_lies() {
     let root = place.capture(&workspace);
     fs::write(place.path("a/b/store/database"), "changed").unwrap();
     assert_eq!(place.capture(&workspace), root);
-    // The directory above it has to go, and stays for its sake.
+    // The directory above it should be deleted, and stays because of it.
     fs::remove_file(place.path("a/other")).unwrap();
     let without = place.capture(&workspace);
     place.write("a/b/more", "x");
@@ -96,7 +96,7 @@ fn an_ignored_directory_is_covered_until_it_exceeds_its_budget() {
         place.write(format!("crate/target/f{number}"), "");
     }
     assert_eq!(reasons(&place, &workspace).len(), 2);
-    // It is not walked again: what became small stays out as long as this process lives.
+    // It is not walked again: it stays omitted as long as this process lives, even if it has become small.
     fs::remove_file(place.path("target/big")).unwrap();
     assert_eq!(reasons(&place, &workspace).len(), 2);
     drop(workspace);
@@ -139,7 +139,7 @@ fn coverage_is_fixed_from_the_start_of_a_call() {
     place.write("new-large", vec![2; 5_000]);
     place.write("cache/huge", vec![3; 900]);
     place.fifo("new-fifo");
-    // A capture in between does not matter to whoever kept the coverage.
+    // A capture in between does not affect a caller that kept the coverage.
     let during = workspace.capture_with(&coverage).unwrap();
     assert!(uncovered(&during).contains(&("cache".to_owned(), UncoveredReason::IgnoredBudget)));
     assert_eq!(workspace.coverage(), coverage);
@@ -176,7 +176,7 @@ fn what_is_not_covered_now_is_left_and_said() {
     place.write("file", vec![1; 5_000]);
     place.write("dir/uncovered", vec![2; 5_000]);
     let late = place.capture(&workspace);
-    // Going back over a change of coverage: what is not covered now stays, and is told.
+    // A restore across a change of coverage: currently uncovered paths stay, and are reported.
     let restored = workspace.restore(early).unwrap();
     assert_eq!(restored.kept.len(), 1);
     assert_eq!((restored.kept[0].path.as_str(), restored.kept[0].bytes), ("file", Some(5_000)));
@@ -184,7 +184,7 @@ fn what_is_not_covered_now_is_left_and_said() {
     assert_eq!(fs::read(place.path("dir/uncovered")).unwrap().len(), 5_000);
     assert_eq!(place.capture(&workspace), late);
 
-    // A directory that has to go stays for the sake of what is in it.
+    // A directory that should be deleted stays because of its content.
     fs::remove_file(place.path("file")).unwrap();
     place.write("gone/covered", "x");
     place.write("gone/large", vec![2; 5_000]);
@@ -206,7 +206,7 @@ fn a_directory_that_must_become_a_file_blocks_if_something_in_it_must_stay() {
     place.write("other", "would be deleted");
     let before = place.picture();
     assert_eq!(crate::support::blocked(workspace.restore(root)), "thing");
-    // It is found out before anything is changed.
+    // This is detected before anything is changed.
     assert_eq!(place.picture(), before);
 }
 
@@ -238,7 +238,7 @@ fn what_is_too_deep_is_said_and_can_be_deleted() {
     let found = reasons(&place, &workspace);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].1, UncoveredReason::TooDeep);
-    // At the start of a call it was there, so it is not covered and stays.
+    // It existed at the start of the call, so it is not covered and stays.
     let restored = workspace.restore(root).unwrap();
     assert_eq!(restored.kept.len(), 1);
     place.shell("rm -r d");

@@ -1,4 +1,4 @@
-//! What differs between two roots.
+//! Differences between two roots.
 
 use backstitch_core::ports::{ChangeKind, Workspace as _};
 
@@ -60,7 +60,7 @@ fn equal_directories_are_not_entered() {
     let from = place.capture(&workspace);
     place.write("d7/file", "changed");
     let to = place.capture(&workspace);
-    // Without the trees of other directories the two can still be compared.
+    // The two can be compared without the trees of other directories.
     let keep: Vec<_> = {
         let mut objects = place.objects.0.lock().unwrap();
         let other = backstitch_core::object::Object::blob(*b"8").id();

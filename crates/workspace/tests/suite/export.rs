@@ -1,4 +1,4 @@
-//! Roots become a repository that git reads.
+//! Export of roots as a git repository.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The directory as tools see it.
+//! The directory from the view of tools.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -52,7 +52,7 @@ fn overwriting_is_atomic_and_keeps_the_mode() {
     let after = fs::metadata(place.path("run")).unwrap();
     assert_ne!(before.ino(), after.ino());
     assert_eq!(after.permissions().mode() & 0o7777, 0o751);
-    // Another name of the same file, outside, is not written to.
+    // A hard link to the same file, outside, is not written to.
     assert_eq!(fs::read(place.above.join("elsewhere")).unwrap(), b"one");
     assert_eq!(fs::read_dir(&place.root).unwrap().count(), 1);
 }

@@ -1,5 +1,5 @@
-//! A full disk: what a restore deletes makes room for what it writes.
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+//! A full disk: deletions of a restore make space for its writes.
+#![allow(clippy::print_stderr, reason = "a skipped test reports it")]
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use backstitch_core::ports::Workspace as _;
 
 use crate::support::MemoryObjects;
 
-/// The child of the test below, in a filesystem of 1 MiB that only it sees.
+/// Child of the test below, in a private filesystem of 1 MiB.
 #[test]
 #[ignore = "started by a_full_disk_does_not_hinder_a_restore"]
 fn child_with_a_small_disk() {
@@ -29,10 +29,10 @@ fn child_with_a_small_disk() {
 
     type Wreck = &'static str;
     let wrecks: [Wreck; 4] = [
-        // The room for what was deleted is taken by something new, which has a later name.
+        // A new file with a later name occupies the space of a deleted one.
         "rm keep; cat /dev/zero > zz",
         "rm -r a; mkdir -p zz/deep; cat /dev/zero > zz/deep/er",
-        // A file that is there has taken all the room, or has changed so that both do not fit.
+        // An existing file has taken all the space, or has changed so that both versions do not fit.
         "rm keep; cat /dev/zero >> a/b/grows",
         "rm keep; tr '\\3' x < z > z2; mv z2 z; cat /dev/zero >> a/b/grows",
     ];

@@ -1,4 +1,4 @@
-//! Names that git refuses are kept beside the tree, and come back.
+//! Names that git refuses are stored beside the tree, and are restored.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use backstitch_workspace::export::{Author, ExportCommit, git};
 
 use crate::support::{Place, run_git};
 
-/// Names that look like `.git` or like a list of submodules to some system, and some that do not.
+/// Names that some system treats like `.git` or a list of submodules, and some that none does.
 fn names() -> Vec<Vec<u8>> {
     let mut names: Vec<Vec<u8>> = [
         ".git",

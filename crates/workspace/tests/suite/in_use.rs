@@ -1,5 +1,5 @@
-//! Files that somebody outside of a call is writing are left alone, and listed.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what is printed is what is tested")]
+//! Files that a process outside a call is writing are kept and listed.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the test is about printed output")]
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use backstitch_core::ports::{ChangeKind, UncoveredReason, Workspace as _};
 
 use crate::support::Place;
 
-/// Waits until a file ends so.
+/// Waits until a file has this end.
 fn wait_for(path: &std::path::Path, end: &str) {
     let began = Instant::now();
     while !fs::read_to_string(path).is_ok_and(|text| text.ends_with(end)) {
@@ -54,7 +54,7 @@ fn a_file_behind_tee_stays_whole() {
         let changed: Vec<_> = restored.changed.iter().map(|one| (one.path.as_str(), one.change)).collect();
         assert_eq!(changed, [("added", ChangeKind::Deleted), ("other", ChangeKind::Modified)]);
     }
-    // Neither are they deleted, nor the directory that one of them is in.
+    // They are not deleted either, nor is the directory of one of them.
     let restored = workspace.restore(without_log).unwrap();
     assert_eq!(restored.kept.len(), 2, "{restored:?}");
     say("three\n");
@@ -73,7 +73,7 @@ fn a_file_behind_tee_stays_whole() {
     assert!(!place.path("run.log").exists() && !place.path("logs").exists());
 }
 
-/// The child of the test below: what it prints goes to files in its own workspace.
+/// Child of the test below: its output goes to files in its own workspace.
 #[test]
 #[ignore = "started by output_into_the_workspace_stays_whole"]
 fn child_that_prints_into_its_workspace() {

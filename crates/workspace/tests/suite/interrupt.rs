@@ -1,4 +1,4 @@
-//! A restore that was stopped anywhere is simply done again.
+//! An interrupted restore is simply repeated.
 
 use std::fs;
 use std::io;
@@ -59,7 +59,7 @@ fn stopped_at_any_step_it_can_be_repeated() {
             drop(workspace);
             place.open();
         } else {
-            // By the next one, as after a kill.
+            // By the next process, as after a kill.
             drop(workspace);
             let next = place.open();
             next.restore(root).unwrap();
@@ -81,7 +81,7 @@ fn what_an_interrupted_write_left_is_swept_at_the_next_open() {
         place.write(path, "half");
     }
     place.write("a/.backstitch-tmp-9-9/deep/file", "hoisted");
-    // It is no part of any root, and not shown.
+    // It is not part of any root, and not shown.
     assert_eq!(place.capture(&workspace), root);
     assert_eq!(workspace.filesystem().list(&crate::support::file_path("a")).unwrap().len(), 1);
     drop(workspace);
@@ -93,7 +93,7 @@ fn what_an_interrupted_write_left_is_swept_at_the_next_open() {
     assert_eq!(place.capture(&workspace), root);
 }
 
-/// The child of the test below: it restores, and is killed on the way.
+/// Child of the test below: it is killed during a restore.
 #[test]
 #[ignore = "started by stopped_by_a_kill_it_can_be_repeated"]
 fn child_that_is_killed() {
@@ -160,7 +160,7 @@ fn stopped_by_a_kill_it_can_be_repeated() {
             .status()
             .unwrap();
         assert_eq!(status.signal(), Some(9), "step {stop_at}");
-        // The lock of the dead is free.
+        // The lock of the killed process is free.
         let workspace = place.open();
         workspace.restore(root).unwrap();
         assert_eq!(place.picture(), before, "step {stop_at}");

@@ -1,5 +1,5 @@
-//! The integration tests of the crate, in one binary: linking is what takes the time. They work in real directories, and
-//! were written to be run by the superuser as well as by anybody else.
+//! Integration tests of the crate in one binary, because linking dominates the build time. They work in real
+//! directories, and run as root or as any other user.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 

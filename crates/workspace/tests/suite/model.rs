@@ -1,4 +1,4 @@
-//! Random trees, changed at random, come back exactly.
+//! Random trees with random changes are restored exactly.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::support::{Place, set_mode};
 
-/// Something that happens to a directory. Names are few, so that changes meet.
+/// A change of a directory. There are few names, so that changes collide.
 #[derive(Debug, Clone)]
 enum Change {
     Write(Vec<u8>, u8, u16),
@@ -62,7 +62,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Makes a change as far as it can be made.
+/// Makes a change as far as possible.
 fn make(place: &Place, change: &Change) {
     let above = |path: &PathBuf| fs::create_dir_all(path.parent().unwrap());
     match change {
@@ -92,7 +92,7 @@ fn make(place: &Place, change: &Change) {
             if let Ok(found) = fs::symlink_metadata(&path)
                 && !found.is_symlink()
             {
-                // Who is not the superuser could not go on in a directory that is closed.
+                // Without root permissions the test could not continue in a closed directory.
                 set_mode(&path, if found.is_dir() { mode | 0o700 } else { *mode });
             }
         }
@@ -114,7 +114,7 @@ fn make(place: &Place, change: &Change) {
     }
 }
 
-/// What no restore may touch.
+/// Content that no restore may touch.
 fn kept(place: &Place) -> Vec<(Vec<u8>, Vec<u8>)> {
     let picture = place.picture().into_iter();
     picture
@@ -145,7 +145,7 @@ proptest! {
         prop_assert_eq!(place.capture(&workspace), a);
 
         second.iter().for_each(|change| make(&place, change));
-        // The coverage of A, since that is what a rollback uses.
+        // The coverage of A, since a rollback uses that.
         let during = workspace.capture_with(&covered_a).unwrap();
         let again = workspace.capture_with(&covered_a).unwrap();
         prop_assert_eq!(during.root, again.root);
@@ -165,14 +165,14 @@ proptest! {
                 }
                 prop_assert_eq!(&workspace.restore_with(a, &covered_a, None).unwrap().changed, &[]);
             }
-            // A directory with something that is not covered in it would have to become a file.
+            // A directory with an uncovered entry would have to become a file.
             Err(error) => prop_assert!(
                 matches!(error, backstitch_core::ports::WorkspaceError::Blocked { .. }), "{error:?}"
             ),
         }
         prop_assert_eq!(kept(&place), uncovered);
         drop(workspace);
-        // The cache did not lie: whoever reads everything sees the same.
+        // The cache was right: a scan that reads all files gives the same root.
         let cached = open();
         let root = cached.capture_with(&covered_a).unwrap().root;
         drop(cached);

@@ -1,4 +1,4 @@
-//! What is about to be overwritten is kept as far as it fits.
+//! Content that is about to be overwritten is rescued as far as it fits.
 
 use backstitch_core::ports::Workspace as _;
 

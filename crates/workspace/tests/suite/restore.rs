@@ -1,4 +1,4 @@
-//! Whatever a tool or a shell did, a restore undoes it exactly.
+//! A restore undoes every change of a tool or a shell exactly.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,7 +26,7 @@ fn furnish(place: &Place) {
     place.fifo("fifo");
 }
 
-/// Does something, puts everything back, and compares.
+/// Makes a change, restores everything, and compares.
 fn undone(name: &str, act: impl FnOnce(&Place)) {
     let place = Place::new();
     furnish(&place);
@@ -41,7 +41,7 @@ fn undone(name: &str, act: impl FnOnce(&Place)) {
     let again = workspace.restore(root).unwrap();
     assert_eq!(again.changed, [], "{name}");
 
-    // And by a process that knows nothing of what was there.
+    // The same by a process without knowledge of the present files.
     let fresh = Place::new();
     furnish(&fresh);
     drop(workspace);
@@ -97,7 +97,7 @@ fn each_kind_of_change_is_undone() {
     });
 }
 
-/// Few files, many and very many are made durable in different ways.
+/// Few files, many and very many are synced in different ways.
 #[test]
 fn many_files_come_back() {
     for count in [3, 300, 1_500] {
@@ -152,7 +152,7 @@ fn only_what_differs_is_written() {
     assert_eq!(changed, wanted);
     assert_eq!(["src/lib.rs", "link", "private", "sub/.git/HEAD", "src/deep"].map(stamp), unchanged);
 
-    // Also by a process that has no cache: content is compared, not rewritten.
+    // Also by a process without a cache: content is compared, not rewritten.
     drop(workspace);
     let other = place.open_with(|options| options.cache = Some(place.above.join("no cache")));
     assert_eq!(other.restore(root).unwrap().changed, []);
@@ -195,7 +195,7 @@ fn a_root_that_is_not_stored_changes_nothing() {
     let missing = WorkspaceRoot { tree: blob, manifest: root.manifest };
     assert!(matches!(workspace.restore(missing), Err(WorkspaceError::MissingObject { .. })));
     place.objects.0.lock().unwrap().insert(blob, removed);
-    // A blob in a tree's place is damage.
+    // A blob in place of a tree is damage.
     assert!(matches!(workspace.restore(missing), Err(WorkspaceError::DamagedObject { .. })));
     assert_eq!(place.picture(), before);
     workspace.restore(root).unwrap();

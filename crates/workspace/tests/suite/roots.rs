@@ -1,4 +1,4 @@
-//! Which directories can be workspaces, and whose.
+//! Directories that can be workspaces, and claims to them.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn one_session_holds_a_directory_and_those_inside_and_around() {
     place.directory("inner-beside");
     fs::create_dir(place.above.join("work2")).unwrap();
     let open = |root: &Path, holder: &str| {
-        // Each with a store of its own, as if they knew nothing of each other.
+        // Each with its own store, as if they were unrelated.
         let mut options = OpenOptions::new(root, root.join(".backstitch"), place.objects.clone());
         options.locks = Some(place.above.join("locks"));
         options.holder = holder.to_owned();

@@ -1,4 +1,4 @@
-//! What is stored is a promise: a directory has the root that it has always had.
+//! The stored form is stable: a directory has the same root in all versions.
 
 use backstitch_core::object::ObjectId;
 

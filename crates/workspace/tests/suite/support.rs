@@ -1,4 +1,4 @@
-//! A directory with a store beside it, and a picture of what is in it.
+//! A directory with a store beside it, and a picture of its contents.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -39,7 +39,7 @@ pub(crate) struct Place {
     pub(crate) objects: Arc<MemoryObjects>,
 }
 
-/// What is at a path: kind, mode and content.
+/// Kind, mode and content of each path.
 pub(crate) type Picture = BTreeMap<Vec<u8>, (char, u32, Vec<u8>)>;
 
 impl Place {
@@ -73,7 +73,7 @@ impl Place {
         self.root.join(OsStr::from_bytes(path.as_ref()))
     }
 
-    /// Writes a file with mode 0644, making what is above it.
+    /// Writes a file with mode 0644, and creates the directories above it.
     pub(crate) fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.path(path);
         make_directories(path.parent().unwrap());
@@ -103,7 +103,7 @@ impl Place {
         rustix::fs::mkfifoat(rustix::fs::CWD, &name, rustix::fs::Mode::RWXU).unwrap();
     }
 
-    /// Captures, and stores what was captured.
+    /// Captures, and stores the objects of the capture.
     pub(crate) fn capture(&self, workspace: &HostWorkspace) -> WorkspaceRoot {
         self.store(workspace.capture().unwrap())
     }
@@ -124,7 +124,7 @@ impl Place {
         run_git(&self.root, arguments)
     }
 
-    /// Runs a shell in the directory.
+    /// Runs a shell script in the directory.
     pub(crate) fn shell(&self, script: &str) {
         let status = Command::new("sh").args(["-euc", script]).current_dir(&self.root).status().unwrap();
         assert!(status.success(), "{script}");
@@ -182,7 +182,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Makes directories with mode 0755, whatever the mask is.
+/// Creates directories with mode 0755, regardless of the umask.
 fn make_directories(path: &Path) {
     if !path.is_dir() {
         make_directories(path.parent().unwrap());
@@ -195,7 +195,7 @@ pub(crate) fn file_path(text: &str) -> FilePath {
     FilePath::new(text).unwrap()
 }
 
-/// What is not covered, by path.
+/// Uncovered paths with their reasons.
 pub(crate) fn uncovered(captured: &Captured) -> Vec<(String, UncoveredReason)> {
     captured.uncovered.iter().map(|uncovered| (uncovered.path.clone(), uncovered.reason)).collect()
 }

@@ -1,4 +1,4 @@
-//! What permissions forbid. The superuser is not bound by them, so these tests run again as somebody who is.
+//! Effects of permissions. They do not apply to root, so these tests run again as another user.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +8,7 @@ use backstitch_core::ports::{UncoveredReason, Workspace as _};
 
 use crate::support::{Place, uncovered};
 
-/// Runs a test of this binary as nobody, or here if this process is nobody special.
+/// Runs a test of this binary as user `nobody`, or directly if this process is not root.
 fn as_nobody(test: &str) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--quiet"]).env("TMPDIR", "/tmp").current_dir("/");
@@ -21,7 +21,7 @@ fn as_nobody(test: &str) {
                 + &String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{text}");
         }
-        // The binary lies where nobody may not go.
+        // The binary lies where that user has no access.
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
     }
 }
@@ -85,7 +85,7 @@ fn locked_away() {
     assert_eq!(place.picture(), before);
     assert_eq!(place.capture(&workspace), root);
 
-    // The same by somebody who knows nothing, and once more after being done.
+    // The same with a new workspace, and once more after the restore.
     place.shell("chmod 0 dir/deep; chmod 0 dir");
     drop(workspace);
     let other = place.open_with(|options| options.cache = Some(place.above.join("none")));
@@ -99,7 +99,7 @@ fn what_cannot_be_changed_blocks() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    // A file that not even the superuser may change, where the filesystem knows such.
+    // A file that not even root may change, where the filesystem supports it.
     let place = Place::new();
     place.write("dir/file", "one");
     let workspace = place.open();

@@ -1,4 +1,4 @@
-//! From what the system says to what a tool is told.
+//! Translation of system errors into errors of tools.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::host::sys::{EntryStat, Kind};
 
-/// An error at a path.
+/// Builds the error for a path.
 pub(super) fn failed(path: &FilePath, error: impl Into<io::Error>) -> FilesystemError {
     let (error, path) = (error.into(), path.to_string());
     match (error.kind(), error.raw_os_error()) {
@@ -17,7 +17,7 @@ pub(super) fn failed(path: &FilePath, error: impl Into<io::Error>) -> Filesystem
         (io::ErrorKind::NotADirectory, _) => FilesystemError::NotDirectory { path },
         (io::ErrorKind::IsADirectory, _) => FilesystemError::IsDirectory { path },
         (io::ErrorKind::DirectoryNotEmpty, _) => FilesystemError::NotEmpty { path },
-        // What is refused without the system's word is refused because the path leads out.
+        // An error without a code of the operating system means that the path leads out.
         (io::ErrorKind::PermissionDenied, None) => FilesystemError::Outside { path },
         (_, Some(code)) if code == Errno::XDEV.raw_os_error() || code == Errno::LOOP.raw_os_error() => {
             FilesystemError::Outside { path }
@@ -26,7 +26,7 @@ pub(super) fn failed(path: &FilePath, error: impl Into<io::Error>) -> Filesystem
     }
 }
 
-/// An error of opening what was a file a moment ago: if it is something else now, that is not opened.
+/// Error of opening a path that was a file a moment ago: if it is something else now, it is not opened.
 pub(super) fn swapped(path: &FilePath, error: io::Error) -> FilesystemError {
     match error.kind() {
         io::ErrorKind::InvalidInput => FilesystemError::Special { path: path.to_string() },
@@ -34,13 +34,13 @@ pub(super) fn swapped(path: &FilePath, error: io::Error) -> FilesystemError {
     }
 }
 
-/// Refuses what is no regular file.
+/// Fails unless the entry is a regular file.
 pub(super) fn expect_file(path: &FilePath, found: &EntryStat) -> Result<(), FilesystemError> {
     let path = path.to_string();
     match found.kind {
         Kind::File => Ok(()),
         Kind::Directory => Err(FilesystemError::IsDirectory { path }),
-        // It was no link when it was looked at.
+        // It was not a link when it was checked.
         Kind::Link => Err(FilesystemError::Outside { path }),
         Kind::Special => Err(FilesystemError::Special { path }),
     }

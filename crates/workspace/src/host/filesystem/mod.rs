@@ -1,9 +1,10 @@
-//! A host directory as tools see it.
+//! A host directory from the view of tools.
 //!
-//! A path is resolved below the root by the system itself, which refuses whatever would leave it, also by a link and also
-//! if a link is put in place while it looks (cap-std). The directory that a path leads to is then held open, and it is
-//! made sure that it lies inside of the root and not in the runtime's own directory, whichever way it was reached. The last
-//! name is used relative to that handle and never followed unless it was looked at first.
+//! The operating system resolves a path below the root and refuses everything that would leave it, including
+//! links, even those that are put in place during the resolution (cap-std). The resolved directory is then
+//! kept open, and a check ensures that it lies inside the root and outside the runtime's own directory,
+//! however it was reached. The last name is used relative to that handle, and a link is never followed unless
+//! it was checked first.
 //!
 //! Only regular files are opened. Overwriting is atomic: a reader sees the old content or the new.
 
@@ -29,23 +30,23 @@ use super::sys::{self, EntryStat, Kind, Names};
 use crate::temporary::is_temporary;
 use error::failed;
 
-/// What names a directory, as long as it exists: device and inode.
+/// Device and inode, which identify a directory as long as it exists.
 type Identity = (u64, u64);
 
-/// A host directory as tools see it.
+/// A host directory from the view of tools.
 #[derive(Debug)]
 pub struct HostFilesystem {
     root: Dir,
     identity: Identity,
     store: Option<Identity>,
-    /// The directories between the root and the runtime's own, which must stay where they are.
+    /// Directories between the root and the runtime's own, which must stay in place.
     around_store: HashSet<Identity>,
     access: Access,
     limits: FilesystemLimits,
 }
 
 impl HostFilesystem {
-    /// Opens a directory, without holding it against others. The runtime's own directory, if there is one, is closed to tools.
+    /// Opens a directory without claiming it. If there is a directory of the runtime, tools cannot access it.
     pub fn open(
         path: &Path,
         store_directory: Option<&Path>,
@@ -92,17 +93,19 @@ impl HostFilesystem {
 
     fn check_size(&self, path: &FilePath, bytes: u64) -> Result<(), FilesystemError> {
         let limit = self.limits.file_bytes;
-        match bytes > limit {
-            true => Err(FilesystemError::TooLarge { path: path.to_string(), bytes, limit }),
-            false => Ok(()),
+        if bytes > limit {
+            Err(FilesystemError::TooLarge { path: path.to_string(), bytes, limit })
+        } else {
+            Ok(())
         }
     }
 
-    /// Refuses what the runtime needs at its place.
+    /// Fails if the runtime needs the entry in its place.
     fn check_free(&self, path: &FilePath, found: &EntryStat) -> Result<(), FilesystemError> {
-        match found.kind == Kind::Directory && self.around_store.contains(&identity(found)) {
-            true => Err(FilesystemError::Reserved { path: path.to_string() }),
-            false => Ok(()),
+        if found.kind == Kind::Directory && self.around_store.contains(&identity(found)) {
+            Err(FilesystemError::Reserved { path: path.to_string() })
+        } else {
+            Ok(())
         }
     }
 }
@@ -134,9 +137,10 @@ impl Filesystem for HostFilesystem {
     }
 
     fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError> {
-        let found = match path.is_root() {
-            true => sys::look_at(&self.root).map_err(|error| failed(path, error))?,
-            false => self.present(path)?.1,
+        let found = if path.is_root() {
+            sys::look_at(&self.root).map_err(|error| failed(path, error))?
+        } else {
+            self.present(path)?.1
         };
         let (seconds, nanos) = found.stamp.mtime;
         let micros = seconds.saturating_mul(1_000_000).saturating_add(i64::from(nanos / 1_000));
@@ -177,7 +181,7 @@ impl Filesystem for HostFilesystem {
 
     fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
         let failed = |error| failed(path, error);
-        // A handle that only names a directory cannot be read.
+        // A path-only handle of a directory cannot be read.
         let directory = sys::open_directory(self.directory(path)?.as_fd(), ".").map_err(failed)?;
         let mut entries = Vec::new();
         for name in Names::read(directory.as_fd()).map_err(failed)?.iter() {

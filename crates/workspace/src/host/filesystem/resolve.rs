@@ -1,4 +1,4 @@
-//! From paths to open directories and single names.
+//! Resolves paths to open directories and single names.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,10 +15,10 @@ use super::{HostFilesystem, identity};
 use crate::host::sys::{self, EntryStat, Kind};
 use crate::temporary::is_temporary;
 
-/// As many links in a row as systems follow.
+/// Maximum number of consecutive links, as in operating systems.
 const MOST_LINKS: usize = 40;
 
-/// A name in a directory that is open.
+/// A name in an open directory.
 #[derive(Debug)]
 pub(super) struct Spot {
     pub(super) parent: OwnedFd,
@@ -34,23 +34,25 @@ impl Spot {
 impl HostFilesystem {
     fn check_names(&self, path: &FilePath) -> Result<(), FilesystemError> {
         FilePath::within(path.as_str(), self.limits)?;
-        match path.segments().any(|segment| is_temporary(segment.as_bytes())) {
-            true => Err(FilesystemError::Reserved { path: path.to_string() }),
-            false => Ok(()),
+        if path.segments().any(|segment| is_temporary(segment.as_bytes())) {
+            Err(FilesystemError::Reserved { path: path.to_string() })
+        } else {
+            Ok(())
         }
     }
 
-    /// The directory at a path. Links inside of the root are followed.
+    /// Opens the directory at a path. Links inside the root are followed.
     pub(super) fn directory(&self, path: &FilePath) -> Result<OwnedFd, FilesystemError> {
         self.check_names(path)?;
         self.enter(path, path.as_str().as_bytes())
     }
 
-    /// The directory that a text leads to, which may hold `..` where a link said so.
+    /// Opens the directory at a path that may contain `..` from a link.
     fn enter(&self, path: &FilePath, text: &[u8]) -> Result<OwnedFd, FilesystemError> {
-        let directory = match text.is_empty() {
-            true => self.root.open_dir("."),
-            false => self.root.open_dir(Path::new(OsStr::from_bytes(text))),
+        let directory = if text.is_empty() {
+            self.root.open_dir(".")
+        } else {
+            self.root.open_dir(Path::new(OsStr::from_bytes(text)))
         };
         let directory: Dir = directory.map_err(|error| failed(path, error))?;
         let directory = OwnedFd::from(directory);
@@ -58,7 +60,8 @@ impl HostFilesystem {
         Ok(directory)
     }
 
-    /// Goes up from an open directory to the root, and refuses one that is not below it or is the runtime's own.
+    /// Walks up from an open directory to the root. Fails if the directory is not below the root or is the
+    /// runtime's own.
     fn check_inside(&self, path: &FilePath, directory: &OwnedFd) -> Result<(), FilesystemError> {
         #[cfg(target_os = "linux")]
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -84,7 +87,8 @@ impl HostFilesystem {
         }
     }
 
-    /// The place of a path, which need not exist; the directory above it has to. The path is not the root.
+    /// Resolves a path to a name in an open directory. The name need not exist; the directory must. The path
+    /// is not the root.
     pub(super) fn spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
         self.check_names(path)?;
         self.spot_of(path, path.as_str().as_bytes())
@@ -99,7 +103,8 @@ impl HostFilesystem {
             return Err(FilesystemError::Reserved { path: path.to_string() });
         }
         let parent = self.enter(path, above).map_err(|error| match error {
-            // It is the directory above that is not there or is none; memory says so in the same words.
+            // The parent directory is missing or is not a directory; the in-memory filesystem returns the
+            // same error.
             FilesystemError::NotFound { .. } => {
                 FilesystemError::NotFound { path: path.parent().unwrap_or_else(FilePath::root).to_string() }
             }
@@ -107,14 +112,14 @@ impl HostFilesystem {
         })?;
         let spot = Spot { parent, name: name.to_vec() };
         let found = spot.look(path)?;
-        match found.is_some_and(|found| found.kind == Kind::Directory && self.store == Some(identity(&found)))
-        {
-            true => Err(FilesystemError::Reserved { path: path.to_string() }),
-            false => Ok(spot),
+        if found.is_some_and(|found| found.kind == Kind::Directory && self.store == Some(identity(&found))) {
+            Err(FilesystemError::Reserved { path: path.to_string() })
+        } else {
+            Ok(spot)
         }
     }
 
-    /// What is at a path, and where.
+    /// Resolves a path to an existing entry.
     pub(super) fn present(&self, path: &FilePath) -> Result<(Spot, EntryStat), FilesystemError> {
         let missing = || FilesystemError::NotFound { path: path.to_string() };
         let spot = self.spot(path).map_err(|error| match error {
@@ -125,7 +130,8 @@ impl HostFilesystem {
         Ok((spot, found))
     }
 
-    /// The place that a path leads to once links at its end are followed; none if that is a directory without a name.
+    /// Resolves a path and follows links at its end. Returns `None` if the result is a directory without a
+    /// name.
     pub(super) fn followed(&self, path: &FilePath) -> Result<Option<Spot>, FilesystemError> {
         if path.is_root() {
             return Ok(None);
@@ -158,7 +164,7 @@ impl HostFilesystem {
         Err(FilesystemError::Outside { path: path.to_string() })
     }
 
-    /// The directory at a path, which is made with those above it.
+    /// Opens the directory at a path, and creates it and its missing parents.
     pub(super) fn make(&self, path: &FilePath) -> Result<OwnedFd, FilesystemError> {
         self.check_names(path)?;
         let mut missing = Vec::new();
@@ -170,7 +176,7 @@ impl HostFilesystem {
                     missing.extend(here.name().map(str::to_owned));
                     here = here.parent().unwrap_or_else(FilePath::root);
                 }
-                // The last name is taken by something else; for those above it, that is no directory.
+                // The last name is in use by something else; for its parents, that means not a directory.
                 Err(FilesystemError::NotDirectory { .. }) if here == *path => {
                     return match self.spot(path) {
                         Ok(_) => Err(FilesystemError::Exists { path: path.to_string() }),

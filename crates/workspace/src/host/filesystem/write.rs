@@ -20,7 +20,7 @@ use crate::temporary::TEMPORARY;
 const NEW: OFlags =
     OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What the user's mask is taken from.
+/// Permissions of new files, before the umask applies.
 const PERMISSIONS: Mode =
     Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
 
@@ -80,7 +80,7 @@ impl HostFilesystem {
         fill(file, bytes).map(drop).map_err(|error| failed(path, error))
     }
 
-    /// The place of a path, with the directories above it made.
+    /// Resolves a path, and creates the directories above it.
     fn made_spot(&self, path: &FilePath) -> Result<Spot, FilesystemError> {
         let (Some(above), Some(name)) = (path.parent(), path.name()) else {
             return Err(FilesystemError::IsDirectory { path: path.to_string() });
@@ -98,7 +98,7 @@ impl HostFilesystem {
         let is_directory = || FilesystemError::IsDirectory { path: path.to_string() };
         match self.followed(path) {
             Ok(spot) => spot.ok_or_else(is_directory),
-            // Only directories that the path itself names are made, none that a link does.
+            // Creates only directories that the path itself names, none that a link names.
             Err(FilesystemError::NotFound { .. }) if self.present(path).is_err() => self.made_spot(path),
             Err(error) => Err(error),
         }
@@ -111,7 +111,7 @@ fn fill(file: OwnedFd, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// A file keeps its owner where this process may give it away.
+/// Keeps the owner of a file, if this process has the permission.
 fn keep_owner(file: &File, before: &EntryStat) {
     if rustix::process::geteuid().is_root() {
         let (user, group) = before.owner;
@@ -140,10 +140,10 @@ pub(super) fn delete(
     }
 }
 
-/// Deletes a directory with all that it holds. Links in it are deleted, and what they lead to is not looked at.
+/// Deletes a directory and everything in it. Links are deleted, and their targets are not touched.
 fn delete_all(parent: BorrowedFd<'_>, name: &[u8], depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "directories nest too deeply in it"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "its directories nest too deeply"));
     }
     let directory = sys::open_directory(parent, name)?;
     for name in Names::read(directory.as_fd())?.iter() {
@@ -180,7 +180,7 @@ fn rename_new(source: &Spot, target: &Spot) -> Result<(), Errno> {
     use rustix::fs::{RenameFlags, renameat_with};
     let flags = RenameFlags::NOREPLACE;
     match renameat_with(&source.parent, &*source.name, &target.parent, &*target.name, flags) {
-        // Not every filesystem can refuse to replace.
+        // Not every filesystem supports renaming without replacing.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             renameat(&source.parent, &*source.name, &target.parent, &*target.name)
         }

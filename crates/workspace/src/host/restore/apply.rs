@@ -1,4 +1,4 @@
-//! The second half of a restore: doing what the plan says.
+//! Second phase of a restore: executes the plan.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use super::{Progress, Restore, RestoreAction, RestoreStep};
 use crate::host::sys::{self, EntryStat, Kind, set_mode};
 use crate::temporary::TEMPORARY;
 
-/// A restore that is being carried out.
+/// A restore in progress.
 pub(super) struct Apply<'a, 'r, 'p> {
     pub(super) restore: &'a mut Restore<'r>,
     pub(super) root: BorrowedFd<'a>,
@@ -24,7 +24,7 @@ pub(super) struct Apply<'a, 'r, 'p> {
     pub(super) sync: Sync,
     progress: Option<Progress<'p>>,
     temporaries: u64,
-    /// The superuser needs no permissions.
+    /// True for root, which needs no permissions.
     privileged: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         self.sync.finish(root).map_err(|error| sys::io_error(&[], error))
     }
 
-    /// Deletes what has to go, and takes it out of the plan.
+    /// Deletes the entries that the plan removes, and takes these steps out of the plan.
     fn clear(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -96,7 +96,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         Ok(())
     }
 
-    /// Deletes a file that is about to be written anew.
+    /// Deletes a file before it is rewritten.
     fn clear_file(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -113,7 +113,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         }
     }
 
-    /// What other processes keep changing is left alone at last.
+    /// Skips a path that other processes keep changing, in the last attempt.
     fn or_leave(&mut self, path: &[u8], done: Result<(), WorkspaceError>) -> Result<(), WorkspaceError> {
         match done {
             Err(error) if self.restore.how.leaves_contended && sys::is_contended(&error) => {
@@ -149,7 +149,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         self.sync.directory(directory, found.stamp.device).map_err(failed)
     }
 
-    /// Makes sure that a directory can be written to, and says which mode it has then.
+    /// Makes a directory writable, and returns its resulting mode.
     pub(super) fn allow(&self, directory: BorrowedFd<'_>, found: &EntryStat) -> io::Result<u32> {
         if self.privileged || found.mode & 0o700 == 0o700 {
             return Ok(found.mode);
@@ -191,7 +191,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                         set_mode(&file, mode).map_err(failed)?;
                         self.sync.file(file, found.stamp.device).map_err(failed)
                     }
-                    // One that must not be read, not even by its owner, is written anew.
+                    // A file that not even its owner may read is rewritten.
                     Err(_) => self.file(directory, parent, (name, path), id, mode),
                 }
             }
@@ -219,7 +219,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         }
     }
 
-    /// Writes a file under a temporary name and renames it to its place.
+    /// Writes a file under a temporary name and renames it.
     fn file(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -236,7 +236,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let content = fetch(self.restore.objects, id, ObjectKind::Blob)?;
         let temporary = self.temporary();
         self.tick(path, RestoreAction::Write)?;
-        // The mask may take some of it away, and then it is set again.
+        // The umask may clear some bits, which are then set again.
         let open_mode = Mode::from_raw_mode((mode & 0o777) as _);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(directory, &*temporary, flags, open_mode).map_err(|error| failed(error.into()))?;
@@ -244,7 +244,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let file = match written {
             Ok(file) => file,
             Err(error) => {
-                // A full disk should not stay full of what was not finished.
+                // Free the space of the incomplete file, as the disk may be full.
                 let _ = unlinkat(directory, &*temporary, AtFlags::empty());
                 return Err(error);
             }
@@ -261,7 +261,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
 
     fn fill(&mut self, file: OwnedFd, bytes: &[u8], path: &[u8]) -> Result<OwnedFd, WorkspaceError> {
         let mut file = std::fs::File::from(file);
-        // Whoever watches may interrupt in the middle of a file; otherwise there is no middle.
+        // An observer may interrupt in the middle of a file; otherwise the file is written in one go.
         let middle = if self.progress.is_some() { bytes.len() / 2 } else { 0 };
         let (first, rest) = bytes.split_at(middle);
         file.write_all(first).map_err(|error| refused(path, error))?;
@@ -285,7 +285,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         })
     }
 
-    /// Deletes a directory, which cannot be replaced by a rename. Gives what was there.
+    /// Deletes a directory, which a rename cannot replace. Returns its former state.
     fn clear_directory(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -296,11 +296,11 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         if found.is_none_or(|found| found.kind != Kind::Directory) || self.remove(directory, name, path)? {
             return Ok(found);
         }
-        let reason = "it is a directory that holds something that is not covered".to_owned();
+        let reason = "it is a directory with an uncovered entry".to_owned();
         Err(WorkspaceError::Blocked { path: shown(path), reason })
     }
 
-    /// Leaves a file alone, and lists it, if a process outside of the call is writing it. Says whether it does.
+    /// Keeps and lists a file that a process outside the call is writing. Returns whether it did.
     pub(super) fn leaves_open(&mut self, path: &[u8], found: Option<&EntryStat>) -> bool {
         match found.filter(|found| self.restore.open_files.is_written(found)) {
             Some(found) => {
@@ -311,7 +311,8 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         }
     }
 
-    /// Gives a file to whoever owns what is around it, where this process may do so. Says whether it tried.
+    /// Gives a file the owner of its surroundings, if this process has the permission. Returns whether it
+    /// tried.
     fn own(&self, file: &OwnedFd, made: &EntryStat, like: &EntryStat) -> bool {
         if !self.privileged || made.owner == like.owner {
             return false;
@@ -319,7 +320,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let (user, group) = like.owner;
         let user = rustix::process::Uid::from_raw(user);
         let group = rustix::process::Gid::from_raw(group);
-        // Owners are not part of a root: what cannot be given away stays ours.
+        // Owners are not part of a root, so a failure is ignored.
         let _ = rustix::fs::fchown(file, Some(user), Some(group));
         true
     }
@@ -343,7 +344,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     }
 }
 
-/// An error of something that had to be changed: what the system forbids is said to be in the way.
+/// Error of a change: operations that the system forbids are reported as blocked.
 pub(super) fn refused(path: &[u8], error: io::Error) -> WorkspaceError {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {

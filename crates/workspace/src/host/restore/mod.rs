@@ -1,17 +1,17 @@
-//! Putting files back to a stored root.
+//! Restores files to a stored root.
 //!
-//! A restore has two halves. The first compares what is there with what is wanted and makes a plan; nothing is changed, all
-//! objects are known to be there, and what cannot be done is said now. The second carries the plan out, by temporary files
-//! that are renamed to their place.
+//! A restore has two phases. The first compares the present with the wanted files and makes a plan. It
+//! changes nothing, verifies that all objects are available, and reports obstacles. The second executes the
+//! plan, with temporary files that are renamed.
 //!
-//! Nothing is remembered between the two but the plan, so a restore that was interrupted anywhere is simply done again: it
-//! finds what is still different. What is not covered is neither changed nor deleted, and neither is a file that a process
-//! outside of the call is writing. When a restore returns, what it wrote is on disk and would survive a loss of power.
+//! No state but the plan is kept between the phases, so an interrupted restore is simply repeated: it finds
+//! the remaining differences. Uncovered paths are neither changed nor deleted, and neither are files that a
+//! process outside the call is writing. When a restore returns, its writes are durable.
 //!
-//! What is deleted is deleted first, since what is written may need its room.
+//! Deletions come first, since the writes may need the space.
 //!
-//! Other processes are not kept out. What they change while a restore runs makes it fail, and it is done again; at last it
-//! leaves alone, and lists, what they do not leave in peace.
+//! Other processes may write concurrently. Their changes make a restore fail, and it is retried; the last
+//! attempt skips and lists the paths that they keep changing.
 
 mod apply;
 mod plan;
@@ -34,40 +34,41 @@ use super::scan::manifest_of;
 use super::sys::{self, EntryStat, Kind};
 use crate::coverage::Coverage;
 
-/// A step of a restore, before it is taken.
+/// A step of a restore, reported before it is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestoreStep {
-    /// Where.
+    /// Path in the workspace.
     pub path: String,
-    /// What is about to be done.
+    /// Kind of change.
     pub action: RestoreAction,
 }
 
-/// What a step of a restore does.
+/// Kinds of changes during a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestoreAction {
     /// A file or a directory is deleted.
     Remove,
-    /// A temporary file gets the first half of its content.
+    /// The first half of a temporary file is written.
     Write,
-    /// A temporary file gets the rest of its content.
+    /// The rest of a temporary file is written.
     Complete,
-    /// A temporary file is renamed to its place.
+    /// A temporary file is renamed to its final name.
     Replace,
     /// A mode is set.
     Mode,
-    /// A directory is made.
+    /// A directory is created.
     MakeDirectory,
-    /// All is written, and is made durable.
+    /// All files are written, and are about to be synced.
     Sync,
 }
 
-/// Is told each step of a restore before it is taken, and may stop it with an error.
+/// Observer of a restore. It receives each step before it is executed, and may abort the restore with an
+/// error.
 pub type Progress<'a> = &'a mut dyn FnMut(&RestoreStep) -> io::Result<()>;
 
-/// What a restore works with.
+/// Inputs and results of a restore.
 pub(crate) struct Restore<'a> {
     pub(crate) objects: &'a dyn Objects,
     pub(crate) rules: &'a Rules,
@@ -78,12 +79,12 @@ pub(crate) struct Restore<'a> {
     kept: Vec<Uncovered>,
 }
 
-/// How a restore is tried.
+/// Variant of an attempt at a restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Attempt {
-    /// Files that are written anew are deleted before, since there is no room for both.
+    /// Delete files before rewriting them, since there is no space for both.
     pub(crate) makes_room: bool,
-    /// What other processes keep changing is left alone.
+    /// Skip paths that other processes keep changing.
     pub(crate) leaves_contended: bool,
 }
 
@@ -98,8 +99,8 @@ impl<'a> Restore<'a> {
         Self { objects, rules, coverage, how, open_files, changed: Vec::new(), kept: Vec::new() }
     }
 
-    /// Puts the files below `root`, which are as `found` says, back to `wanted`. `restored` gets what it did, even if it fails
-    /// on the way.
+    /// Restores the files below `root`, whose present state is `found`, to `wanted`. `restored` receives the
+    /// changes, even if the restore fails.
     pub(crate) fn run(
         mut self,
         restored: &mut Restored,
@@ -109,7 +110,7 @@ impl<'a> Restore<'a> {
         progress: Option<Progress<'_>>,
     ) -> Result<(), WorkspaceError> {
         let done = self.carry_out(root, found, wanted, progress);
-        // What was left alone was not changed after all.
+        // Skipped paths were not changed after all.
         let is_kept = |path: &str| self.kept.iter().any(|kept| kept.path == path);
         let is_known = |path: &str| restored.changed.iter().any(|change| change.path == path);
         let changed = self.changed.into_iter().filter(|one| !is_kept(&one.path) && !is_known(&one.path));
@@ -141,7 +142,7 @@ impl<'a> Restore<'a> {
         Ok(())
     }
 
-    /// Why something must not be touched; none if it may be.
+    /// Reason why an entry must not be touched, or `None` if it may be.
     fn protected(&self, path: &[u8], found: &EntryStat) -> Option<UncoveredReason> {
         let never = self.rules.never(path, found.kind == Kind::Directory, &found.stamp);
         never.or_else(|| self.coverage.reason(path))

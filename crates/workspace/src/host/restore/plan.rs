@@ -1,4 +1,4 @@
-//! The first half of a restore: what has to be done.
+//! First phase of a restore: the plan.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -14,15 +14,15 @@ use crate::host::scan::{has_content, hash_link};
 use crate::host::sys::{self, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
 
-/// What has to be done in a directory.
+/// Steps in a directory.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// The mode that it must have, if it has another.
+    /// Mode to set, if it differs.
     pub(super) mode: Option<u32>,
     pub(super) steps: Vec<(Name, Step)>,
 }
 
-/// What has to be done at a name.
+/// Step for a name.
 #[derive(Debug)]
 pub(super) enum Step {
     Remove,
@@ -40,7 +40,7 @@ impl Plan {
 }
 
 impl Restore<'_> {
-    /// What has to be done in the whole workspace.
+    /// Plans the whole workspace.
     pub(super) fn plan(
         &mut self,
         root: BorrowedFd<'_>,
@@ -86,7 +86,7 @@ impl Restore<'_> {
         Ok(plan)
     }
 
-    /// Compares what is at a name with what is wanted there.
+    /// Compares the present entry of a name with the wanted one.
     fn compare(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -115,7 +115,8 @@ impl Restore<'_> {
             }
             _ => {}
         }
-        // What was not captured may be anything by now, and so may what is of another kind than what is wanted.
+        // An entry that was not captured may have changed, and so may one whose kind differs from the wanted
+        // one.
         let Some(found) = sys::look(directory, name).map_err(failed)? else {
             return wanted.map(|item| self.create(path, item, depth)).transpose();
         };
@@ -125,17 +126,18 @@ impl Restore<'_> {
             }
             return Ok(None);
         }
-        // What is deleted is told when it is gone, by what it held.
+        // Deletions are reported when they are done, with their contents.
         let Some(wanted) = wanted else { return Ok(Some(Step::Remove)) };
         match (found.kind, wanted) {
             (Kind::File, StoredItem::File { id, mode }) => {
                 let content = fetch(self.objects, *id, ObjectKind::Blob)?;
-                // A file that cannot be read now is written anew.
+                // A file that cannot be read now is rewritten.
                 let same = found.stamp.size == content.bytes().len() as u64
                     && has_content(directory, name, content.bytes()).unwrap_or(false);
-                match same {
-                    true => self.file(path, (*id, found.mode), (*id, *mode)),
-                    false => self.replace(path, wanted, depth).map(Some),
+                if same {
+                    self.file(path, (*id, found.mode), (*id, *mode))
+                } else {
+                    self.replace(path, wanted, depth).map(Some)
                 }
             }
             (Kind::Link, StoredItem::Link { id }) if hash_link(directory, name).ok() == Some(*id) => Ok(None),
@@ -148,10 +150,10 @@ impl Restore<'_> {
                 Ok((!plan.is_empty()).then_some(Step::Enter(plan)))
             }
             (Kind::Directory, _) => {
-                // It must go as a whole, which is only possible without anything in it that must stay.
+                // It must be deleted completely, which is possible only if nothing in it must stay.
                 if let Some(inside) = self.find_protected(directory, name, path, 0)? {
                     let reason = format!(
-                        "{} is not covered, and lies in a directory that has to be replaced",
+                        "{} is not covered, and lies in a directory that must be replaced",
                         shown(&inside)
                     );
                     return Err(WorkspaceError::Blocked { path: shown(path), reason });
@@ -180,7 +182,7 @@ impl Restore<'_> {
         Ok(Some(Step::Mode { mode, id }))
     }
 
-    /// Makes something at a name that is taken by something else.
+    /// Replaces an entry by one of another kind.
     fn replace(&mut self, path: &[u8], item: &StoredItem<'_>, depth: usize) -> Result<Step, WorkspaceError> {
         let at = self.changed.len();
         let step = self.create(path, item, depth)?;
@@ -190,7 +192,7 @@ impl Restore<'_> {
         Ok(step)
     }
 
-    /// Makes something that is not there.
+    /// Creates a missing entry.
     fn create(&mut self, path: &[u8], item: &StoredItem<'_>, depth: usize) -> Result<Step, WorkspaceError> {
         match item {
             StoredItem::File { id, mode } => {
@@ -218,14 +220,14 @@ impl Restore<'_> {
         }
     }
 
-    /// A directory of which nothing is known but the names in it.
+    /// Index of a directory of which only the names are known.
     fn unread(&self, directory: BorrowedFd<'_>, path: &[u8]) -> Result<DirIndex, WorkspaceError> {
         let failed = |error| sys::io_error(path, error);
         let found = sys::look_at(directory).map_err(failed)?;
-        // Reading names needs a handle of its own, since this one may have been read to its end.
+        // Reading names needs a separate handle, since this one may have been read to its end.
         let names = sys::open_directory(directory, ".").and_then(|again| Names::read(again.as_fd()));
         let names = match names {
-            // It was removed meanwhile, with all that it held.
+            // It was removed since then, with everything in it.
             Err(error) if is_gone(&error) => Names::default(),
             names => names.map_err(failed)?,
         };
@@ -236,7 +238,7 @@ impl Restore<'_> {
         Ok(DirIndex { stamp: found.stamp, mode: found.mode, entries, flags, ..DirIndex::default() })
     }
 
-    /// The first thing in a directory that must not be touched.
+    /// Finds the first entry in a directory that must not be touched.
     fn find_protected(
         &self,
         parent: BorrowedFd<'_>,
@@ -270,9 +272,10 @@ impl Restore<'_> {
     }
 
     fn check_stored(&self, id: ObjectId) -> Result<(), WorkspaceError> {
-        match self.objects.contains(id).map_err(WorkspaceError::Objects)? {
-            true => Ok(()),
-            false => Err(WorkspaceError::MissingObject { object: id }),
+        if self.objects.contains(id).map_err(WorkspaceError::Objects)? {
+            Ok(())
+        } else {
+            Err(WorkspaceError::MissingObject { object: id })
         }
     }
 
@@ -281,7 +284,7 @@ impl Restore<'_> {
     }
 }
 
-/// Opens a directory; none if there is none any more.
+/// Opens a directory, or returns `None` if it no longer exists.
 fn open_below(parent: BorrowedFd<'_>, name: &[u8]) -> std::io::Result<Option<OwnedFd>> {
     match sys::open_directory_anyway(parent, name) {
         Err(error) if is_gone(&error) => Ok(None),
@@ -289,17 +292,15 @@ fn open_below(parent: BorrowedFd<'_>, name: &[u8]) -> std::io::Result<Option<Own
     }
 }
 
-/// Whether a directory is known to be what is wanted, without looking into it.
+/// Returns whether a directory is known to equal the wanted one, without reading it.
 fn is_same(node: &DirIndex, overlay: Option<&Overlay>, wanted: DirectoryHandle<'_>) -> bool {
     let present = DirectoryHandle { tree: node.tree, modes: node.modes, overlay };
     node.flags.sealed && !node.flags.partial && present == wanted
 }
 
 fn check_depth(path: &[u8], depth: usize) -> Result<(), WorkspaceError> {
-    match depth > MAX_DEPTH {
-        true => {
-            Err(WorkspaceError::Limit { reason: format!("{} nests deeper than {MAX_DEPTH}", shown(path)) })
-        }
-        false => Ok(()),
+    if depth <= MAX_DEPTH {
+        return Ok(());
     }
+    Err(WorkspaceError::Limit { reason: format!("{} nests deeper than {MAX_DEPTH}", shown(path)) })
 }

@@ -1,4 +1,4 @@
-//! Deleting what a root does not hold, and nothing that it does not cover.
+//! Deletes entries that a root does not contain, and nothing that it does not cover.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -12,12 +12,12 @@ use super::apply::{Apply, refused};
 use crate::host::sys::{self, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
 
-/// How often a directory that is being filled while it is emptied is emptied again.
+/// Maximum number of attempts to empty a directory that another process is filling.
 const ATTEMPTS: usize = 3;
 
 impl Apply<'_, '_, '_> {
-    /// Deletes what is at a name, with all that it holds. Says whether it is gone: what is not covered stays, and so do the
-    /// directories above it.
+    /// Deletes an entry and everything in it. Returns whether it is gone: uncovered entries stay, and so do
+    /// the directories above them.
     pub(super) fn remove(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -43,7 +43,7 @@ impl Apply<'_, '_, '_> {
             self.restore.keep(path, reason, Some(&found));
             return Ok(false);
         }
-        // What is temporary, or was taken to the top, is not anybody's file any more.
+        // Temporary and hoisted entries are not reported: they are no longer files of the workspace.
         let told = !path.split(|byte| *byte == b'/').any(is_temporary);
         if found.kind != Kind::Directory {
             if self.leaves_open(path, Some(&found)) {
@@ -55,7 +55,7 @@ impl Apply<'_, '_, '_> {
             return self.unlink(parent, name, path, AtFlags::empty());
         }
         if depth > MAX_DEPTH {
-            // Deeper than handles can be kept open: it is taken to the top, and deleted there.
+            // Too deep to keep a handle open for each level: move it to the top and delete it there.
             let top = self.hoisted_name();
             renameat(parent, name, self.root, &*top).map_err(|error| failed(error.into()))?;
             self.hoisted.push(top);
@@ -69,7 +69,7 @@ impl Apply<'_, '_, '_> {
             let found = sys::look_at(&directory).map_err(failed)?;
             self.allow(directory.as_fd(), &found).map_err(failed)?;
             let names = match Names::read(directory.as_fd()) {
-                // Somebody else has removed it.
+                // Another process has removed it.
                 Err(error) if is_gone(&error) => Names::default(),
                 names => names.map_err(failed)?,
             };
@@ -82,7 +82,7 @@ impl Apply<'_, '_, '_> {
                 empty &= self.remove_below(directory.as_fd(), name, &join(path, name), depth + 1)?;
             }
             if !empty {
-                // It stays as it was, but for what is gone.
+                // It stays, without its deleted entries.
                 sys::set_mode(&directory, found.mode).map_err(failed)?;
                 return Ok(false);
             }
@@ -108,7 +108,7 @@ impl Apply<'_, '_, '_> {
         }
     }
 
-    /// Deletes what was too deep.
+    /// Deletes directories that were too deep.
     pub(super) fn remove_hoisted(&mut self) -> Result<(), WorkspaceError> {
         while let Some(name) = self.hoisted.pop() {
             let root = self.root;

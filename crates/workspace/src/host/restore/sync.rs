@@ -1,30 +1,32 @@
-//! Making what was written durable.
+//! Makes writes durable.
 //!
-//! A restore is recorded once it has returned, so what it wrote has to be on disk by then; before that it may be lost, since
-//! it would be done again. Many files are written before any is synced, and then they are synced side by side, so that a
-//! filesystem with a journal commits them together: one after the other, each would wait for a commit of its own. Where there
-//! are very many, the whole filesystem is synced at the end, if that is possible. With fewer that is not done: it would wait
-//! for what everybody else has written too, such as the output of a build.
+//! A restore is recorded once it has returned, so its writes must be durable by then. Before that they may be
+//! lost, since the restore would be repeated. Many files are written before any is synced, and then they are
+//! synced in parallel, so that a journaling filesystem commits them together; synced one by one, each would
+//! wait for its own commit. Very many files are synced with the whole filesystem at the end, if that is
+//! possible. With fewer that would be too slow, because it also waits for the writes of other processes, such
+//! as the output of a build.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many files and directories are held open until they are synced. Some systems allow a process no more than 256.
+/// Maximum number of files and directories to keep open until they are synced. Some systems allow a process
+/// no more than 256.
 const HELD: usize = 128;
 
-/// So many times they are synced before the rest is left to the whole filesystem.
+/// Maximum number of batches before the rest is left to a sync of the whole filesystem.
 const MOST_BATCHES: usize = 8;
 
-/// How many of them are synced at a time. Nearly all of the time is spent waiting for the disk.
+/// Number of parallel syncs. Nearly all of the time is spent waiting for the disk.
 const AT_A_TIME: usize = 16;
 
-/// What has to be synced.
+/// Files and directories to be synced.
 pub(super) struct Sync {
     device: u64,
     waiting: Vec<OwnedFd>,
     batches: usize,
-    /// There are too many: the whole filesystem is synced.
+    /// True if there are too many, so that the whole filesystem is synced.
     whole: bool,
 }
 
@@ -33,7 +35,7 @@ impl Sync {
         Self { device, waiting: Vec::new(), batches: 0, whole: false }
     }
 
-    /// A file was written.
+    /// Adds a written file.
     pub(super) fn file(&mut self, file: OwnedFd, device: u64) -> io::Result<()> {
         if self.whole && device == self.device {
             return Ok(());
@@ -47,11 +49,12 @@ impl Sync {
         sync_all(&std::mem::take(&mut self.waiting))
     }
 
-    /// Names in a directory, or its mode, were changed.
+    /// Adds a directory whose entries or mode have changed.
     pub(super) fn directory(&mut self, directory: BorrowedFd<'_>, device: u64) -> io::Result<()> {
-        match self.whole && device == self.device {
-            true => Ok(()),
-            false => self.file(directory.try_clone_to_owned()?, device),
+        if self.whole && device == self.device {
+            Ok(())
+        } else {
+            self.file(directory.try_clone_to_owned()?, device)
         }
     }
 
@@ -63,7 +66,7 @@ impl Sync {
     }
 }
 
-/// Syncs files side by side. All of them are, even if one fails.
+/// Syncs files in parallel. All of them are synced, even if one fails.
 fn sync_all(files: &[OwnedFd]) -> io::Result<()> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -75,7 +78,7 @@ fn sync_all(files: &[OwnedFd]) -> io::Result<()> {
     };
     std::thread::scope(|scope| {
         let helpers = files.len().min(AT_A_TIME).saturating_sub(1);
-        // One that cannot be started is missed by nobody: this thread does what is left.
+        // A helper thread that cannot be started is not needed: this thread does the rest.
         let helpers: Vec<_> =
             (0..helpers).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         helpers.into_iter().fold(work(), |result, helper| {

@@ -1,4 +1,4 @@
-//! Reading files and links, or trusting what was read before.
+//! Reads files and links, or trusts the result of an earlier read.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -14,16 +14,16 @@ use super::{Purpose, Scan, Stop};
 use crate::host::index::{Entry, Leaf, LeafFlags, OmittedPath};
 use crate::host::sys::{self, EntryStat, Stamp, is_gone};
 
-/// How often a file that changes while it is read is read again.
+/// Maximum number of attempts to read a file that changes during the read.
 const ATTEMPTS: usize = 3;
 
 /// Systems stamp files with a clock that advances in steps of some milliseconds.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Some filesystems keep whole seconds, or every second one.
+/// Some filesystems store whole seconds, or every second one.
 const COARSE_STEP: Duration = Duration::from_millis(2_500);
 
-/// When a scan began.
+/// Start time of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScanStart {
     fine: (i64, u32),
@@ -40,7 +40,7 @@ impl ScanStart {
         Self { fine: before(STEP), coarse: before(COARSE_STEP) }
     }
 
-    /// Whether a file could change after this scan without its stamp telling.
+    /// Returns whether a file could change after this scan without a change of its stamp.
     pub(super) fn is_racy(&self, stamp: &Stamp) -> bool {
         let coarse = stamp.mtime.1 == 0 && stamp.ctime.1 == 0;
         stamp.mtime.max(stamp.ctime) >= if coarse { self.coarse } else { self.fine }
@@ -62,7 +62,7 @@ impl Scan<'_> {
         if let Some(leaf) = self.trusted(&found, previous)? {
             return Ok(VisitOutcome::Entry(Entry::File(leaf)));
         }
-        // A restore need not know what is new, or what has another size and so another content.
+        // A restore does not need the content of new files, or of files whose size differs.
         if self.purpose == Purpose::Restore && previous.is_none_or(|leaf| leaf.stamp.size != size) {
             return Ok(unread());
         }
@@ -108,18 +108,18 @@ impl Scan<'_> {
         Ok(VisitOutcome::Entry(Entry::Link(Leaf { stamp: found.stamp, mode: 0, id, flags })))
     }
 
-    /// What is known of a file, if it cannot have changed and the store has its content.
+    /// Returns the known state of a file, if it cannot have changed and the store has its content.
     fn trusted(&mut self, found: &EntryStat, previous: Option<Leaf>) -> Result<Option<Leaf>, WorkspaceError> {
         let Some(mut leaf) = previous else { return Ok(None) };
         if leaf.flags.racy || leaf.stamp != found.stamp {
             return Ok(None);
         }
-        // A mode that changed shows in the stamp. Links keep none.
+        // A changed mode shows in the stamp. Links have none.
         leaf.flags.linked &= found.links > 1;
         if leaf.flags.stored || self.purpose == Purpose::Restore {
             return Ok(Some(leaf));
         }
-        // What was given out once need not have been stored.
+        // The object of an earlier capture may not have been stored.
         leaf.flags.stored = self.objects.contains(leaf.id).map_err(WorkspaceError::Objects)?;
         Ok(Some(leaf).filter(|leaf| leaf.flags.stored))
     }
@@ -132,12 +132,12 @@ impl Scan<'_> {
         }
     }
 
-    /// Gives an object out, unless the store has it.
+    /// Adds an object to the capture, unless the store has it.
     pub(crate) fn give_out(&mut self, object: Object) -> Result<ObjectId, WorkspaceError> {
         Ok(self.give(object)?.0)
     }
 
-    /// Gives an object out, unless the store has it. Says whether it has.
+    /// Adds an object to the capture, unless the store has it. Also returns whether it has.
     pub(super) fn give(&mut self, object: Object) -> Result<(ObjectId, bool), WorkspaceError> {
         let id = object.id();
         if self.purpose == Purpose::Restore {
@@ -153,8 +153,9 @@ impl Scan<'_> {
         self.new_bytes += length;
         if self.new_bytes > self.limits.new_bytes {
             let limit = self.limits.new_bytes;
-            let reason =
-                format!("there are more than {limit} bytes of new content; exclude what need not be kept");
+            let reason = format!(
+                "there are more than {limit} bytes of new content; exclude paths that need not be captured"
+            );
             return Err(WorkspaceError::Limit { reason });
         }
         if let Some(left) = &mut self.limits.spend {
@@ -174,7 +175,7 @@ struct Content {
     bytes: Vec<u8>,
     found: EntryStat,
     attributes: bool,
-    /// It did not change while it was read.
+    /// True if it did not change while it was read.
     steady: bool,
 }
 
@@ -203,17 +204,17 @@ fn read_link(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Res
     Ok(rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes())
 }
 
-/// Whether a file has this content now.
+/// Returns whether a file has this content now.
 pub(crate) fn has_content(directory: BorrowedFd<'_>, name: &[u8], content: &[u8]) -> io::Result<bool> {
     Ok(read_file(directory, name, content.len() as u64)?.bytes == content)
 }
 
-/// The id of a link's content as it is now.
+/// Computes the id of a link's current content.
 pub(crate) fn hash_link(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<ObjectId> {
     Ok(Object::blob(read_link(directory, name)?).id())
 }
 
-/// Whether a file has attributes or access lists, which a restore would not bring back.
+/// Returns whether a file has extended attributes or access lists, which a restore would not set.
 pub(super) fn has_attributes(file: BorrowedFd<'_>) -> bool {
     let mut buffer = [0_u8; 1024];
     match rustix::fs::flistxattr(file, &mut buffer[..]) {
@@ -221,7 +222,7 @@ pub(super) fn has_attributes(file: BorrowedFd<'_>) -> bool {
             // Labels that the system gives to every file.
             !name.is_empty() && name != b"security.selinux" && !name.starts_with(b"com.apple.")
         }),
-        // More than fits is certainly some.
+        // A list that does not fit is not empty.
         Err(rustix::io::Errno::RANGE) => true,
         Err(_) => false,
     }

@@ -1,11 +1,11 @@
-//! Walking a directory: what is there, what changed, what is not covered.
+//! Scans a directory for entries, changes and uncovered paths.
 //!
-//! One thread goes through the tree with a handle for each directory above it, asks for the state of every name, and reads
-//! only files whose state is not that of the last scan. What the walk finds is an [index](super::index); what it reads and
-//! the store does not have yet is given out as objects.
+//! One thread walks the tree with an open handle for each level. It stats every name, and reads only files
+//! whose stat differs from the last scan. The result is an [index](super::index), with the objects that were
+//! read and that the store does not have yet.
 //!
-//! Who writes while a scan runs is not kept out. A file that changes while it is read is read again, and is not trusted the
-//! next time. What vanishes while it is looked at is absent.
+//! Other processes may write during a scan. A file that changes while it is read is read again, and is not
+//! trusted the next time. An entry that vanishes during the scan counts as absent.
 
 mod leaf;
 mod report;
@@ -29,54 +29,54 @@ use crate::coverage::Coverage;
 use crate::options::IgnoredBudget;
 use walk::WalkContext;
 
-/// How much a scan may take in.
+/// Limits of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanLimits {
-    /// A larger file is left out.
+    /// Maximum size of a file; larger ones are omitted.
     pub(crate) file_bytes: u64,
-    /// A larger ignored directory is left out.
+    /// Maximum size of an ignored directory; larger ones are omitted.
     pub(crate) ignored: IgnoredBudget,
-    /// More new content than this is an error.
+    /// Maximum size of new content; more is an error.
     pub(crate) new_bytes: u64,
-    /// A file that would bring more new content than what is left of this is left out.
+    /// Remaining budget of new content; files that exceed it are omitted.
     pub(crate) spend: Option<u64>,
 }
 
-/// What a scan is for.
+/// Purpose of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// All content is wanted.
+    /// All content is needed.
     Capture,
-    /// What is new is not wanted, so it is not read.
+    /// New content is not needed, so it is not read.
     Restore,
 }
 
-/// A scan that runs.
+/// A scan in progress.
 pub(crate) struct Scan<'a> {
     pub(crate) rules: &'a Rules,
     pub(crate) ignores: &'a mut Ignores,
-    /// What stays uncovered whatever it is now.
+    /// Coverage that stays fixed, whatever the present state of its paths.
     pub(crate) fixed: &'a Coverage,
     pub(crate) objects: &'a dyn Objects,
     pub(crate) limits: ScanLimits,
     pub(crate) purpose: Purpose,
     /// Objects that the store does not have.
     pub(crate) new: Vec<Object>,
-    /// How many files and links were read.
+    /// Number of files and links read.
     pub(crate) read: usize,
     new_bytes: u64,
     given: HashSet<ObjectId>,
     path: Vec<u8>,
-    /// What is left of the budget of the ignored directory that is being walked.
+    /// Remaining budget of the ignored directory that is being walked.
     budget: Option<IgnoredBudget>,
     started: leaf::ScanStart,
 }
 
 enum Stop {
     Failed(WorkspaceError),
-    /// The ignored directory that is being walked is too large.
+    /// The ignored directory exceeds its budget.
     OverBudget,
-    /// The directory that is being walked was removed meanwhile.
+    /// The directory was removed during the walk.
     Gone,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Scan<'a> {
         root: BorrowedFd<'_>,
         previous: Option<DirIndex>,
     ) -> Result<DirIndex, WorkspaceError> {
-        // A handle of its own, so that reading names starts at the first one.
+        // A separate handle, so that reading names starts at the first one.
         let directory = sys::open_directory(root, ".").map_err(|error| sys::io_error(&[], error))?;
         let found = sys::look_at(&directory).map_err(|error| sys::io_error(&[], error))?;
         let walked =

@@ -1,4 +1,4 @@
-//! What a scan did not cover, as people are told it and as the next call keeps it.
+//! Uncovered paths of a scan, for people and for the next call.
 
 use backstitch_core::ports::{Uncovered, UncoveredReason};
 use backstitch_filesystem::format::names::{push, shown};
@@ -7,7 +7,7 @@ use crate::coverage::Coverage;
 use crate::host::index::{DirIndex, Entry};
 use crate::host::rules::is_static;
 
-/// What is not covered below a directory, and which of it was decided by this scan.
+/// Lists the uncovered paths below a directory, and the coverage that this scan decided.
 pub(crate) fn report(root: &DirIndex) -> (Vec<Uncovered>, Coverage) {
     let mut report = Report::default();
     if root.flags.attributes {

@@ -1,4 +1,4 @@
-//! From a directory's entries to its trees.
+//! Computes the trees of a directory from its entries.
 
 use backstitch_core::object::Object;
 use backstitch_core::ports::WorkspaceError;
@@ -9,7 +9,7 @@ use super::{Purpose, Scan};
 use crate::host::index::{DirIndex, Entry, OmittedPath};
 
 impl Scan<'_> {
-    /// Makes the ids of a directory those of its entries, and gives out the objects that the store does not have.
+    /// Computes the ids of a directory, and adds objects that the store does not have to the capture.
     pub(super) fn seal(&mut self, node: &mut DirIndex) -> Result<(), WorkspaceError> {
         if node.flags.sealed && (node.flags.stored || self.purpose == Purpose::Restore) {
             return Ok(());
@@ -34,7 +34,7 @@ impl Scan<'_> {
     }
 }
 
-/// The tree of a directory, if git holds anything of it, and the objects of its modes.
+/// Encodes the tree of a directory, if git represents anything of it, and the objects of its modes.
 fn encode(node: &DirIndex) -> (Option<Object>, Vec<Object>) {
     let mut builder = TreeBuilder::default();
     let mut modes = Modes { own: exception(TreeMode::Directory, node.mode), ..Modes::default() };
@@ -61,7 +61,7 @@ fn exception(mode: TreeMode, permissions: u32) -> Option<u32> {
     (permissions != mode.permissions()).then_some(permissions)
 }
 
-/// Whether the manifest has anything to say of a directory's entries.
+/// Returns whether the manifest has entries for a directory's entries.
 fn is_exceptional(node: &DirIndex) -> bool {
     node.entries.iter().any(|(name, entry)| match entry {
         Entry::Uncovered(_) => false,
@@ -76,7 +76,7 @@ fn is_exceptional(node: &DirIndex) -> bool {
     })
 }
 
-/// What git cannot hold of a workspace.
+/// Collects the manifest of a workspace.
 pub(crate) fn manifest_of(root: &DirIndex) -> Manifest {
     let mut manifest = Manifest { modes: root.modes, ..Manifest::default() };
     exceptions(root, &mut Vec::new(), &mut manifest);

@@ -1,4 +1,4 @@
-//! Going through directories.
+//! Walks directories.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -24,7 +24,7 @@ impl Scan<'_> {
     ) -> Result<DirIndex, Stop> {
         let names = match Names::read(directory) {
             Ok(names) => names,
-            // It was opened, and then it was removed.
+            // It was removed after it was opened.
             Err(error) if is_gone(&error) => return Err(Stop::Gone),
             Err(error) => return Err(sys::io_error(&self.path, error).into()),
         };
@@ -130,7 +130,7 @@ impl Scan<'_> {
         Ok(node)
     }
 
-    /// Looks at a name. A directory is only recognised here, and walked once all names are known.
+    /// Examines a name. A directory is only recognised here, and walked once all names are known.
     fn entry(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -217,7 +217,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes whether a directory holds something that a restore has to look at, although the trees do not tell.
+    /// Marks a directory with entries that a restore must examine although the trees do not show them.
     fn note_partial(&mut self, node: &mut DirIndex) {
         let mut partial = false;
         let above = self.path.len();
@@ -239,16 +239,16 @@ impl Scan<'_> {
     }
 }
 
-/// Where a directory lies.
+/// Position of a directory in the walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WalkContext {
-    /// It has a name that git refuses, or lies below one.
+    /// True if it has a name that git refuses, or lies below one.
     pub(super) refused: bool,
     pub(super) depth: usize,
 }
 
 pub(super) enum VisitOutcome {
-    /// It is gone.
+    /// The entry is gone.
     Nothing,
     Entry(Entry),
     Directory(EntryStat, Option<Box<DirIndex>>),
@@ -258,7 +258,7 @@ pub(super) fn uncovered(reason: UncoveredReason, bytes: Option<u64>) -> VisitOut
     VisitOutcome::Entry(Entry::Uncovered(OmittedPath { reason: Some(reason), bytes }))
 }
 
-/// What of an entry shows in the trees of its directory.
+/// Properties of an entry that show in the trees of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntrySummary {
     Leaf(TreeMode, u32, ObjectId),
