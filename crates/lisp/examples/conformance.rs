@@ -1,14 +1,14 @@
-//! Measures the language against a file of programs with their expected values, where there is one.
+//! Runs a file of programs and compares each result with the expected one.
 //!
-//! The file is named by `LISP_CASES`: one JSON object per line with `program`, `expect` or `error`, and what the program
-//! is given. Without it there is nothing to measure.
+//! The environment variable `LISP_CASES` names the file: one JSON object per line with `program`, `expect` or
+//! `error`, and the inputs of the program. Without the variable, nothing is measured.
 
 use backstitch_lisp::{
     Engine, Inputs, Limits, MachineOutcome, Map, Memory, Value, from_json, read_edn, to_edn,
 };
 use serde_json::Value as Json;
 
-/// A char as a string, a sequence as a vector, a ratio as a double: how the file writes values.
+/// Converts a value to the file's notation: a character is a string, a sequence a vector, a ratio a double.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Character(character) => Value::string(character.to_string()),

@@ -1,17 +1,17 @@
-//! Measures the figures that the design sets: a tiny program, a reduce, filter and map over rows.
+//! Measures the speed targets of the design: a tiny program, and reduce, filter and map over rows.
 
 use std::time::Duration;
 
 use backstitch_lisp::{Engine, Inputs, Limits, MachineOutcome, Value, from_json};
 
-/// The time this thread has been on a processor, which other load on the machine does not lengthen.
+/// Returns the CPU time of this thread, which other load on the machine does not change.
 #[expect(clippy::disallowed_methods, reason = "a measurement")]
 fn clock() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0))
 }
 
-/// Measures a program, unless a word was given that its label does not contain.
+/// Measures a program, unless a filter is given that its label does not contain.
 #[expect(clippy::disallowed_methods, reason = "a measurement")]
 fn time(label: &str, rounds: u32, mut work: impl FnMut()) {
     if std::env::args().nth(1).is_some_and(|wanted| !label.contains(&wanted)) {

@@ -1,7 +1,8 @@
-//! Text and forms as values, nothing evaluated.
+//! Text and forms as values, without evaluation.
 //!
-//! This is how memory and history come in from outside, and what `quote` and `read-string` give: a list is a list, a
-//! symbol a symbol. A literal that is no valid regular expression, date or number of its kind is an error at its place.
+//! Memory and history enter this way, and `quote` and `read-string` return such values: a list is a list, a
+//! symbol a symbol. A literal that is not a valid regular expression, date or number of its kind is an error
+//! at its span.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::limits::Limits;
 use crate::reader::{Form, FormKind, ReadLimits, read_all};
 use crate::value::{Map, Pattern, Ratio, Set, Value};
 
-/// Reads the one value that an EDN text holds. Its errors are located.
+/// Reads a text that holds exactly one EDN value. Its errors are located.
 pub fn read_edn(text: &str, limits: &Limits) -> Result<Value> {
     let depth = usize::try_from(limits.deepest()).unwrap_or(usize::MAX);
     let reading = ReadLimits::default().with_bytes(limits.memory_bytes).with_depth(depth);
@@ -28,7 +29,7 @@ pub fn read_edn(text: &str, limits: &Limits) -> Result<Value> {
     Ok(value)
 }
 
-/// The value a form is when nothing in it is evaluated.
+/// Converts a form to a value without evaluating it.
 pub(crate) fn form_to_value(form: &Form) -> Result<Value> {
     let items = |forms: &[Form]| forms.iter().map(form_to_value).collect::<Result<Vec<Value>>>();
     Ok(match &form.kind {
@@ -47,7 +48,7 @@ pub(crate) fn form_to_value(form: &Form) -> Result<Value> {
     })
 }
 
-/// The value of a form that means itself, or nothing for symbols and collections.
+/// Returns the value of a self-evaluating form; `None` for symbols and collections.
 pub(crate) fn literal(form: &Form) -> Result<Option<Value>> {
     Ok(Some(match &form.kind {
         FormKind::Nil => Value::Nil,

@@ -1,17 +1,19 @@
-//! The work that primitives do, counted where values are touched.
+//! The work of primitives, counted where they touch values.
 //!
-//! An instruction costs a unit of fuel, but a library function may touch a million items or bytes. So everything that
-//! walks a value, a text or a number counts its elementary operations here: one for a byte, [`ITEM`] for an item,
-//! [`LIMB`] for a word of a large number. The meter charges a unit of fuel for every [`OPERATIONS_PER_UNIT`] of them, after
-//! each call of a library function. That makes fuel proportional to work whatever the function, and it needs neither the meter
-//! nor an error at the place where the work is done: comparing two keys of a map has neither.
+//! An instruction costs a unit of fuel, but a library function may touch a million items or bytes. So
+//! everything that walks a value, a text or a number counts its elementary operations here: one for a byte,
+//! [`ITEM`] for an item, [`LIMB`] for a word of a large number. After each call of a library function, the
+//! meter charges a unit of fuel for every [`OPERATIONS_PER_UNIT`] of them. So fuel is proportional to work in
+//! every function, and the code that does the work needs neither the meter nor an error path: comparing two
+//! keys of a map has neither.
 //!
-//! A single primitive may take long. After every [`OPERATIONS_PER_LOOK`] operations the host is asked whether the program is
-//! to be stopped, and the operations are compared with the fuel that is left. If either says so, the thread *gives up*:
-//! [`touch`] is true from then on, and walks end early with any result at all. Nobody ever sees that result, because the
-//! machine raises the error before the next instruction.
+//! A single primitive may run long. After every [`OPERATIONS_PER_LOOK`] operations the host is polled for a
+//! stop request, and the operations are compared with the remaining fuel. If a stop is requested or the fuel
+//! does not suffice, the thread *gives up*: [`touch`] returns true from then on, and walks end early with an
+//! arbitrary result. No program sees that result, because the machine raises the error before the next
+//! instruction.
 //!
-//! The counters belong to the thread, and to the machine that runs on it: see [`Watch`].
+//! The counters belong to the thread and to the machine that runs on it: see [`Watch`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -23,29 +25,29 @@ pub(crate) const UNITS_PER_LOOK: u64 = 10_000;
 
 /// Elementary operations for a unit of fuel.
 pub(crate) const OPERATIONS_PER_UNIT: u64 = 64;
-/// Elementary operations between two looks at whether the program is to be stopped, inside of one primitive.
+/// Elementary operations between two polls for a stop request inside one primitive.
 const OPERATIONS_PER_LOOK: u64 = OPERATIONS_PER_UNIT * UNITS_PER_LOOK;
 
-/// The operations that an item of a collection counts for: it is read, compared or cloned.
+/// Operations charged for an item of a collection that is read, compared or cloned.
 pub(crate) const ITEM: usize = 8;
-/// The operations that an item counts for that is allocated, such as the entry of a map.
+/// Operations charged for an item that is allocated, such as the entry of a map.
 pub(crate) const ALLOCATED: usize = 64;
-/// The operations that a word of a large number counts for each time it is multiplied.
+/// Operations charged for a word of a large number each time it is multiplied.
 pub(crate) const LIMB: usize = 2;
 
-/// Asks the host whether a program is to be stopped.
+/// Asks the host whether to stop the program.
 pub(crate) type ShouldStop = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {
     /// Operations that have not been charged.
     static PENDING: Cell<u64> = const { Cell::new(0) };
-    /// How many may be pending before somebody looks.
+    /// The number of pending operations at which the next poll is due.
     static LOOK_AT: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// How many the fuel is enough for, as of the last time that the meter looked.
+    /// The number of operations that the fuel covers, as of the last update by the meter.
     static BUDGET: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// Whether walks end early.
+    /// True while walks end early.
     static GIVES_UP: Cell<bool> = const { Cell::new(false) };
-    /// Whether the host wants the program to stop.
+    /// True once the host has requested a stop.
     static STOPPED: Cell<bool> = const { Cell::new(false) };
     static SHOULD_STOP: RefCell<Option<ShouldStop>> = const { RefCell::new(None) };
 }
@@ -55,7 +57,7 @@ thread_local! {
     static TALLY: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts elementary operations. Gives whether the walk that does them should give up.
+/// Counts elementary operations. Returns true if the walk should give up.
 #[inline]
 pub(crate) fn touch(operations: usize) -> bool {
     #[cfg(feature = "tally")]
@@ -68,30 +70,30 @@ pub(crate) fn touch(operations: usize) -> bool {
     GIVES_UP.get()
 }
 
-/// Counts the bytes of a text. Short texts are free: whoever touches them is charged for an item or an instruction.
+/// Counts the bytes of a text. Short texts are free: their callers are charged for an item or an instruction.
 #[inline]
 pub(crate) fn touch_bytes(bytes: usize) -> bool {
     bytes >= 64 && touch(bytes)
 }
 
-/// Counts the items of a collection that are touched. Gives whether the walk should give up.
+/// Counts the items of a collection that are touched. Returns true if the walk should give up.
 #[inline]
 pub(crate) fn touch_items(items: usize) -> bool {
     touch(items.saturating_mul(ITEM))
 }
 
-/// Whether walks end early, so that what they come to means nothing.
+/// Returns true while walks end early and their results are meaningless.
 pub(crate) fn gives_up() -> bool {
     GIVES_UP.get()
 }
 
-/// Whether there is at least a unit of fuel to charge.
+/// Returns whether at least a unit of fuel is due.
 #[inline]
 pub(crate) fn is_due() -> bool {
     PENDING.get() >= OPERATIONS_PER_UNIT
 }
 
-/// Takes the units of fuel that are due. What is less than a unit stays.
+/// Takes the units of fuel that are due. A remainder of less than a unit stays.
 pub(crate) fn take_units() -> u64 {
     let pending = PENDING.get();
     PENDING.set(pending % OPERATIONS_PER_UNIT);
@@ -99,13 +101,13 @@ pub(crate) fn take_units() -> u64 {
     pending / OPERATIONS_PER_UNIT
 }
 
-/// Asks the host whether the program is to be stopped, and takes down how much fuel is left.
+/// Polls the host for a stop request and updates the remaining fuel.
 pub(crate) fn look(fuel_left: u64) -> bool {
     BUDGET.set(fuel_left.saturating_add(1).saturating_mul(OPERATIONS_PER_UNIT));
     ask()
 }
 
-/// Asks the host whether the program is to be stopped, during work that is not charged here.
+/// Polls the host for a stop request during work that is not charged here.
 pub(crate) fn look_again() -> bool {
     ask()
 }
@@ -127,18 +129,18 @@ fn ask() -> bool {
     STOPPED.get()
 }
 
-/// The error of a walk that gives up. The meter, which knows why, raises its own in its place.
+/// The error of a walk that gives up. The meter knows the reason and replaces it.
 #[cold]
 pub(crate) fn given_up() -> Error {
     Error::new(ErrorKind::FuelExceeded, "the program used up its steps")
 }
 
-/// Whether the host wanted the program to stop.
+/// Returns whether the host has requested a stop.
 pub(crate) fn is_stopped() -> bool {
     STOPPED.get()
 }
 
-/// While this exists, the counters of the thread are those of one machine. What was counted before is put back after.
+/// Assigns the counters of the thread to one machine. Dropping it restores the previous counters.
 pub(crate) struct Watch {
     outer: State,
 }
@@ -153,7 +155,7 @@ struct State {
 }
 
 impl State {
-    /// Puts the counters of the thread to this state, and gives what they were.
+    /// Replaces the counters of the thread and returns the previous ones.
     fn swap(self) -> State {
         State {
             pending: PENDING.replace(self.pending),
@@ -167,7 +169,7 @@ impl State {
 }
 
 impl Watch {
-    /// Begins to count for a machine that has so many operations left over from before.
+    /// Begins to count for a machine that has `pending` uncharged operations.
     pub(crate) fn begin(pending: u64, should_stop: Option<ShouldStop>) -> Self {
         let fresh = State {
             pending,
@@ -180,13 +182,13 @@ impl Watch {
         Self { outer: fresh.swap() }
     }
 
-    /// Allows so many operations before walks give up.
+    /// Sets the number of operations after which walks give up.
     pub(crate) fn allow(&self, operations: u64) {
         BUDGET.set(operations);
         LOOK_AT.set(OPERATIONS_PER_LOOK.min(operations));
     }
 
-    /// The operations that are left over.
+    /// Returns the number of uncharged operations.
     pub(crate) fn pending(&self) -> u64 {
         PENDING.get()
     }
@@ -199,7 +201,7 @@ impl Drop for Watch {
     }
 }
 
-/// While this exists, what is touched is not charged.
+/// A scope whose operations are not charged.
 pub(crate) struct UncountedScope {
     pending: u64,
     #[cfg(feature = "tally")]
@@ -207,7 +209,6 @@ pub(crate) struct UncountedScope {
 }
 
 impl UncountedScope {
-    /// Begins to leave out what is touched.
     pub(crate) fn begin() -> Self {
         Self {
             pending: PENDING.get(),
@@ -225,7 +226,8 @@ impl Drop for UncountedScope {
     }
 }
 
-/// Takes the number of elementary operations that this thread has counted since the last time. For tests of the fuel.
+/// Takes the number of elementary operations that this thread has counted since the last call. For tests of
+/// the fuel.
 #[cfg(feature = "tally")]
 pub fn take_tally() -> u64 {
     TALLY.take()

@@ -11,14 +11,16 @@ use crate::machine::Machine;
 use crate::reader::{Name, ReadLimits, read_all, repair};
 use crate::value::Value;
 
-/// Which interpreter this is. The same program with the same inputs and answers takes the same steps in all that have this
-/// name; so the number after the slash is raised with any change of what a program gives, calls or uses up.
+/// The version of the interpreter. The same program with the same inputs and answers takes the same steps in
+/// all interpreters of this version, so every change of values, calls or fuel raises the number after the
+/// slash.
 pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
-/// The language with its library. Cloning is cheap, and one engine may serve any number of programs at once.
+/// The language with its library. Cloning is cheap, and one engine may serve any number of programs
+/// concurrently.
 ///
 /// ```
-/// use backstitch_lisp::{Engine, Inputs, Outcome, Request, Tools, Value};
+/// use backstitch_lisp::{Engine, Inputs, MachineOutcome, Request, Tools, Value};
 ///
 /// let engine = Engine::new();
 /// let inputs = Inputs { tools: Tools::new().with("price", ["item"]), ..Inputs::default() };
@@ -26,10 +28,10 @@ pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 /// let mut machine = engine.start(&program, inputs);
 /// let finished = loop {
 ///     match machine.run() {
-///         Outcome::Finished(finished) => break finished,
-///         Outcome::Suspended(requests) => {
+///         MachineOutcome::Finished(finished) => break finished,
+///         MachineOutcome::Suspended(requests) => {
 ///             for request in requests {
-///                 // The host may take its time here: nothing runs meanwhile.
+///                 // The host may answer at any later time: the program is suspended until then.
 ///                 machine.resume(request.path(), Ok(Value::Integer(2)));
 ///             }
 ///         }
@@ -42,10 +44,10 @@ pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 #[derive(Clone)]
 pub struct Engine(Arc<EngineInner>);
 
-/// What all clones of an engine share.
+/// The state that all clones of an engine share.
 pub(crate) struct EngineInner {
     pub(crate) builtins: Builtins,
-    /// Code of the library by its number.
+    /// Library code by index.
     pub(crate) library_code: Vec<Arc<Code>>,
     read_limits: ReadLimits,
 }
@@ -57,7 +59,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Compiles the library.
+    /// Creates an engine. This compiles the library.
     pub fn new() -> Self {
         let mut builtins = Builtins::default();
         for native in crate::library::tables() {
@@ -79,9 +81,9 @@ impl Engine {
         Self(Arc::new(EngineInner { builtins, library_code, read_limits: ReadLimits::default() }))
     }
 
-    /// Reads and compiles a program. The names in it are resolved against the memory, data and tools of the inputs.
+    /// Reads and compiles a program. Its names are resolved against the memory, data and tools of the inputs.
     pub fn compile(&self, source: &str, inputs: &Inputs) -> Result<Program> {
-        // Compiling may not take more than running: regular expressions, above all, are large for their text.
+        // Compiling may not cost more than running: regular expressions, above all, are large for their text.
         let watch = Watch::begin(0, None);
         watch.allow(compiling_budget(&inputs.limits));
         let compiled = self.compile_watched(source, inputs);
@@ -95,20 +97,20 @@ impl Engine {
         compile_program(source, &forms, around, inputs.memory.names.clone())
     }
 
-    /// A machine about to run a program that was compiled against the same inputs.
+    /// Creates a machine for a program that was compiled against the same inputs.
     pub fn start(&self, program: &Program, inputs: Inputs) -> Machine {
         Machine::new(self, program, inputs)
     }
 
-    /// Every name of the library, sorted.
+    /// Returns every name of the library, sorted.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.0.builtins.names().collect();
         names.sort_unstable();
         names
     }
 
-    /// What a name of the library stands for, in a line for people; `None` when there is no such name. The name may be
-    /// written as in a program: `str/join`, `java.time.LocalDate/parse`.
+    /// Describes a name of the library in one line; `None` if there is no such name. The name may be written
+    /// as in a program: `str/join`, `java.time.LocalDate/parse`.
     pub fn doc(&self, name: &str) -> Option<String> {
         let builtins = &self.0.builtins;
         let value = match Name::new(name) {
@@ -143,19 +145,19 @@ impl Engine {
 }
 
 impl EngineInner {
-    /// The first stamp that no function of the library has.
+    /// Returns the first stamp that no function of the library has.
     pub(crate) fn first_stamp(&self) -> u64 {
         1 << 20
     }
 }
 
-/// How many elementary operations compiling may take.
+/// Returns the number of elementary operations that compiling may take.
 fn compiling_budget(limits: &Limits) -> u64 {
     (limits.memory_bytes as u64 / 2).min(limits.fuel.saturating_mul(effort::OPERATIONS_PER_UNIT)).max(4 << 20)
 }
 
-/// How long a source may be, in bytes: a byte of it may become a form of some eighty, and what a program takes to be read
-/// should stay within what it may take to run.
+/// Returns the longest source in bytes. A byte may become a form of about eighty bytes, and reading a program
+/// should not take more memory than running it may.
 fn longest_source(limits: &Limits) -> usize {
     (limits.memory_bytes / 64).max(64 << 10)
 }

@@ -1,4 +1,4 @@
-//! What the host gives a program: data, tools, memory, history, limits, the time and a seed.
+//! The inputs of a program: data, tools, memory, history, limits, the time and a seed.
 
 use indexmap::IndexMap;
 
@@ -7,12 +7,12 @@ use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::value::{Map, Value};
 
-/// The tools a program may call, by name, each with the names of its parameters in order.
+/// The tools that a program may call, by name, each with the names of its parameters in order.
 #[derive(Clone, Default, Debug)]
 pub struct Tools(IndexMap<String, Vec<String>>);
 
 impl Tools {
-    /// No tools.
+    /// Creates an empty set of tools.
     pub fn new() -> Self {
         Self::default()
     }
@@ -28,12 +28,12 @@ impl Tools {
         self
     }
 
-    /// The names of all tools.
+    /// Returns the names of all tools.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The name of the tool that is written so: as it is, or with `-` for `_`.
+    /// Returns the tool with this name, which may be written with `-` for `_`.
     pub(crate) fn find(&self, written: &str) -> Option<&str> {
         if let Some((name, _)) = self.0.get_key_value(written) {
             return Some(name);
@@ -46,7 +46,7 @@ impl Tools {
         self.0.get(name).map(Vec::as_slice)
     }
 
-    /// The error for a bare name that is one of a tool and one of data.
+    /// The error for a bare name that is both a tool and a data item.
     #[cold]
     pub(crate) fn ambiguous(written: &str, tool: &str) -> Error {
         Error::new(ErrorKind::AmbiguousReference, format!("`{written}` is both a tool and a data item"))
@@ -69,23 +69,23 @@ impl Tools {
     }
 }
 
-/// Everything a run of a program depends on. The same inputs and the same tool results give the same outcome.
+/// Everything that a run depends on. The same inputs and the same tool results give the same outcome.
 #[derive(Clone, Default)]
 pub struct Inputs {
-    /// What `data/name` reads.
+    /// The items that `data/name` reads.
     pub data: Map,
-    /// What `(tool/name ...)` may call.
+    /// The tools that `(tool/name ...)` may call.
     pub tools: Tools,
-    /// Definitions and atoms of the programs before.
+    /// Definitions and atoms of earlier programs.
     pub memory: Memory,
-    /// Results of the programs before, oldest first: `*1` is the last of them.
+    /// Results of earlier programs, oldest first: `*1` is the last of them.
     pub history: Vec<Value>,
-    /// Values of `(task "id" ...)` that are known already, by id.
+    /// Recorded values of `(task "id" ...)`, by id.
     pub journal: Map,
-    /// What the program may use up.
+    /// The limits of the run.
     pub limits: Limits,
-    /// The time, in milliseconds since 1970. It stands still while the program runs.
+    /// The time, in milliseconds since 1970. It does not change while the program runs.
     pub now: i64,
-    /// What random numbers are made of.
+    /// The seed of random numbers.
     pub seed: u64,
 }

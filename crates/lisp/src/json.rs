@@ -1,12 +1,13 @@
 //! Values to and from JSON.
 //!
-//! Coming in, an object is a map whose keys are keywords where they can be written as one and strings where they cannot;
-//! lookups in it accept either. Integers of any size stay exact; other numbers are doubles.
+//! An input object becomes a map. Its keys are keywords where they can be written as one, and strings where
+//! they cannot; lookups in it accept either. Integers of any size stay exact; other numbers are doubles.
 //!
-//! Going out, a keyword is the string of its name, and so is a key; where a schema names the properties, a key that
-//! has `-` where the schema has `_` takes the schema's spelling, and no other key changes. A ratio is the nearest
-//! double, a set and a sequence are arrays, a character is a string, a date is its text. What JSON cannot say is an
-//! error: infinities and NaN, functions, atoms, two keys that become one, a sequence that has not been realised.
+//! In output, a keyword is the string of its name, and so is a key; where a schema names the properties, a
+//! key with `-` for the schema's `_` takes the schema's spelling, and no other key changes. A ratio is the
+//! nearest double, a set and a sequence are arrays, a character is a string, a date is its text. Values
+//! without a JSON form are errors: infinities and NaN, functions, atoms, two keys that become equal, a
+//! sequence that has not been realised.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,35 +21,35 @@ use crate::printer::temporal_text;
 use crate::reader::is_keyword_name;
 use crate::value::{Cursor, CursorStep, Map, Value};
 
-/// The value of a JSON document.
+/// Converts a JSON document to a value.
 pub fn from_json(json: &Json, limits: &Limits) -> Result<Value> {
     value_of(json, 0, limits, &mut KeyMaker::new(Keys::Keywords))
 }
 
-/// What the keys of objects become.
+/// The type of object keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Keys {
     /// Keywords, where they can be written as one.
     Keywords,
-    /// Strings, all of them.
+    /// Strings only.
     Strings,
 }
 
-/// Makes the keys of the objects of a document. The rows of a table have the same keys, and share them.
+/// Creates the keys of the objects of a document. Equal keys, as in the rows of a table, share their storage.
 pub(crate) struct KeyMaker {
     keys: Keys,
     known: HashMap<Box<str>, Value>,
 }
 
 impl KeyMaker {
-    /// How many keys are remembered. A document with more of them is no table.
+    /// The number of cached keys. A document with more distinct keys is not a table.
     const MOST_KNOWN: usize = 1024;
 
     pub(crate) fn new(keys: Keys) -> Self {
         Self { keys, known: HashMap::new() }
     }
 
-    /// The key of this name.
+    /// Returns the key with this name.
     pub(crate) fn key(&mut self, name: &str) -> Value {
         if let Some(known) = self.known.get(name) {
             return known.clone();
@@ -101,12 +102,12 @@ fn number_value(number: &Number) -> Value {
     Value::Float(number.as_f64().unwrap_or(f64::NAN))
 }
 
-/// How many values a JSON document may hold that is made of a value.
+/// The most values in a JSON document that is built from a value.
 const MOST_VALUES: u64 = 1 << 20;
 
-/// The JSON of a value. A schema of the value, as JSON, says how its keys are spelt.
+/// Converts a value to JSON. An optional JSON schema determines the spelling of its keys.
 ///
-/// A few values that share their parts may unfold into billions, so there is a bound on how many there may be.
+/// A few values that share their parts may unfold into billions, so their number is bounded.
 pub fn to_json(value: &Value, schema: Option<&Json>) -> Result<Json> {
     if value.shape().weight() > MOST_VALUES {
         return Err(Error::new(
@@ -193,7 +194,7 @@ fn object_of(map: &Map, schema: Option<&Json>) -> Result<Object<String, Json>> {
     Ok(object)
 }
 
-/// A key takes another spelling only if the schema has that spelling and not the key's own.
+/// Returns the schema's spelling of a key, if the schema has that spelling and not the key's own.
 fn spell<'a>(name: Cow<'a, str>, properties: Option<&Object<String, Json>>) -> Cow<'a, str> {
     if let Some(properties) = properties
         && name.contains('-')
@@ -207,7 +208,7 @@ fn spell<'a>(name: Cow<'a, str>, properties: Option<&Object<String, Json>>) -> C
     name
 }
 
-/// What a key is called in JSON.
+/// Returns the name of a key in JSON.
 pub(crate) fn key_name(key: &Value) -> Result<Cow<'_, str>> {
     Ok(match key {
         Value::Keyword(name) => Cow::Borrowed(name.full()),

@@ -1,20 +1,23 @@
 //! A sandboxed, suspendable subset of Clojure for agents. No IO.
 //!
-//! An [`Engine`] holds the library, compiled once. It compiles the text of a program to a [`Program`], whose names are
-//! resolved against the [`Inputs`]: data, tools, and the [`Memory`] that earlier programs left. A [`Machine`] runs it
-//! until it is done or needs its host, which happens when it calls a tool or has finished a task: [`MachineOutcome`].
+//! An [`Engine`] holds the library, compiled once. It compiles the text of a program to a [`Program`], whose
+//! names are resolved against the [`Inputs`]: data, tools, and the [`Memory`] of earlier programs. A
+//! [`Machine`] runs it until it finishes or needs the host, for a tool call or to record a task:
+//! [`MachineOutcome`].
 //!
-//! Where a form exists in Clojure it means what it means there, errors included; anything else is an error that says
-//! what to write instead. The same program with the same inputs and answers gives the same value, prints and fuel.
+//! A form that exists in Clojure has the same meaning here, errors included; any other form is an error with
+//! a hint what to write instead. The same program with the same inputs and answers gives the same value,
+//! prints and fuel.
 //!
-//! What a program uses is bounded by [`Limits`], each with an error of its own. The crate reads no clock, starts no
-//! threads and touches no files: the time and the seed of random numbers are inputs.
+//! A program is bounded by [`Limits`], each with an error of its own. The crate reads no clock, starts no
+//! threads and touches no files: the time and the random seed are inputs.
 //!
-//! Most modules are in one import cycle, and a test keeps it from growing. It has two causes. Values hold code: a [`Closure`] is
-//! compiled, and compiled code holds values as constants, so `value` and `compile` need each other, with everything that makes or
-//! prints values beside them (`edn`, `inputs`, `json`, `memory`, `printer`, `types`). And library functions that call functions of
-//! the program do so by steps of the machine, which calls library functions: `library` and `machine`, with the `engine` that
-//! compiles the one for the other.
+//! Most modules are in one import cycle, and a test keeps it from growing. It has two causes. Values hold
+//! code: a [`Closure`] is compiled, and compiled code holds values as constants, so `value` and `compile`
+//! need each other, with everything that creates or prints values beside them (`edn`, `inputs`, `json`,
+//! `memory`, `printer`, `types`). And library functions call functions of the program by steps of the
+//! machine, which calls library functions: `library` and `machine`, with the `engine` that compiles the
+//! former for the latter.
 
 mod compile;
 mod edn;

@@ -1,4 +1,4 @@
-//! What a program may use up. Every limit is configurable, and going over one is an error of its own kind.
+//! The limits of a program. Every limit is configurable, and exceeding one is an error of its own kind.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -6,14 +6,14 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Steps: one for each instruction and for each item a library function handles.
+    /// Steps: one for each instruction and for each item that a library function handles.
     pub fuel: u64,
-    /// Bytes that values made by the program may hold at once.
+    /// Bytes of live values that the program has created.
     pub memory_bytes: usize,
-    /// How deep calls may be nested.
+    /// The deepest nesting of calls.
     pub stack_depth: usize,
-    /// How deep values may be nested, functions that capture functions included. More than [`Limits::DEEPEST_NESTING`] is
-    /// never allowed.
+    /// The deepest nesting of values, including functions that capture functions. At most
+    /// [`Limits::DEEPEST_NESTING`].
     pub nesting_depth: u32,
     /// Items of one collection.
     pub collection_size: usize,
@@ -21,15 +21,15 @@ pub struct Limits {
     pub string_bytes: usize,
     /// Bits of one number.
     pub number_bits: u64,
-    /// Calls of `println` and its like.
+    /// Calls of `println` and similar functions.
     pub print_calls: usize,
     /// Characters that one call of `println` may print; the rest is cut and marked with `...`.
     pub print_characters_per_call: usize,
     /// Characters that all calls of `println` together may print.
     pub print_characters: usize,
-    /// Calls of tools.
+    /// Number of tool calls.
     pub tool_calls: usize,
-    /// Branches of one `pmap` or `pcalls` that run at once; the others wait for their turn.
+    /// Concurrent branches of one `pmap` or `pcalls`; the others are queued.
     pub parallelism: usize,
 }
 
@@ -53,8 +53,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The deepest nesting of values that any limit allows. Comparing, printing and dropping values recurse as deep as they are
-    /// nested, and this fits on the stack of any thread.
+    /// The deepest nesting of values that any limit allows. Comparing, printing and dropping values recurse
+    /// to the depth of their nesting, and this fits on the stack of any thread.
     pub const DEEPEST_NESTING: u32 = 1_000;
 
     pub(crate) fn check_collection(&self, length: usize) -> Result<()> {
@@ -92,7 +92,7 @@ impl Limits {
         Ok(())
     }
 
-    /// How deep values may be nested.
+    /// Returns the effective limit on the nesting of values.
     pub(crate) fn deepest(&self) -> u32 {
         self.nesting_depth.min(Self::DEEPEST_NESTING)
     }

@@ -1,7 +1,7 @@
-//! What outlives a program: its definitions and the cells of its atoms.
+//! The state that outlives a program: its definitions and the cells of its atoms.
 //!
-//! A memory is a value. A program starts from one and, if it succeeds, leaves another; a program that fails leaves
-//! nothing, because the memory before it is still there. Cloning is cheap.
+//! A memory is a value. A program starts from one and, if it succeeds, produces another; a program that fails
+//! changes nothing, because the memory before it still exists. Cloning is cheap.
 
 use std::sync::Arc;
 
@@ -10,27 +10,28 @@ use imbl::OrdMap;
 use crate::compile::Names;
 use crate::value::{AtomRef, Stamp, Value, identical};
 
-/// A definition: the value a name has now.
+/// A definition: the current value of a name.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// The name, without `user/`.
     pub name: Arc<str>,
-    /// Its value.
+    /// The value of the latest definition.
     pub value: Value,
     /// The docstring of the latest definition.
     pub doc: Option<Arc<str>>,
-    /// When the name was first defined, among all names.
+    /// The position of its first definition among all names.
     pub order: u32,
-    /// The type of what it returned last, if it is a function that has been called.
+    /// The type of its last result, if it is a function that has been called.
     pub returned: Option<Arc<str>>,
 }
 
-/// What differs between two memories of which one came from the other.
+/// The difference between a memory and an earlier one that it came from.
 #[derive(Clone, Default, Debug)]
 pub struct Changes<'a> {
-    /// Definitions that are new or have another value, docstring or type of result, in the order of their first definition.
+    /// Definitions that are new or have a different value, docstring or result type, in the order of their
+    /// first definition.
     pub defined: Vec<&'a Definition>,
-    /// Names that were defined and no longer are.
+    /// Names that are no longer defined.
     pub forgotten: Vec<Arc<str>>,
 }
 
@@ -47,28 +48,28 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A memory without anything.
+    /// Creates an empty memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The definition of a name.
+    /// Returns the definition of a name.
     pub fn get(&self, name: &str) -> Option<&Definition> {
         let number = self.names.globals.number(name)?;
         self.slots.get(number as usize)?.as_ref()
     }
 
-    /// All definitions, in the order in which they were first made.
+    /// Returns all definitions in the order of their first definition.
     pub fn definitions(&self) -> Vec<&Definition> {
         let mut all: Vec<&Definition> = self.slots.iter().flatten().collect();
         all.sort_by_key(|definition| definition.order);
         all
     }
 
-    /// What has changed since an earlier memory that this one came from.
+    /// Returns the changes since an earlier memory that this one came from.
     ///
-    /// A collection that was made again counts as another one also where it is equal: nothing looks into values, so this
-    /// costs a step for each definition, whatever they hold.
+    /// A collection that was created again counts as changed even if it is equal: values are not compared in
+    /// depth, so the cost is one step for each definition, whatever its size.
     pub fn changes_since(&self, before: &Memory) -> Changes<'_> {
         let mut defined = self.definitions();
         defined.retain(|definition| match before.get(&definition.name) {
@@ -83,23 +84,23 @@ impl Memory {
         Changes { defined, forgotten: forgotten.filter(|name| self.get(name).is_none()).collect() }
     }
 
-    /// How many definitions there are.
+    /// Returns the number of definitions.
     pub fn len(&self) -> usize {
         self.slots.iter().flatten().count()
     }
 
-    /// Whether there are none.
+    /// Returns whether nothing is defined.
     pub fn is_empty(&self) -> bool {
         self.slots.iter().flatten().next().is_none()
     }
 
-    /// Defines a name from outside.
+    /// Defines a name from the host.
     pub fn define(&mut self, name: &str, value: Value, doc: Option<&str>) {
         let number = self.names.globals.number_or_add(name);
         self.set(number, value, doc.map(Into::into));
     }
 
-    /// Forgets a definition. Its number stays taken.
+    /// Removes a definition. Its number is not reused.
     pub fn forget(&mut self, name: &str) {
         if let Some(number) = self.names.globals.number(name)
             && let Some(slot) = self.slots.get_mut(number as usize)
@@ -123,24 +124,24 @@ impl Memory {
         self.slots[number as usize] = Some(Definition { name, value, doc, order, returned: None });
     }
 
-    /// The value of an atom's cell.
+    /// Returns the value of an atom.
     pub fn atom(&self, atom: &AtomRef) -> Option<&Value> {
         self.atoms.get(&atom.number()).map(|(_, value)| value)
     }
 
-    /// All atoms with their values, by number.
+    /// Returns all atoms with their values, by number.
     pub fn atoms(&self) -> impl Iterator<Item = (&AtomRef, &Value)> {
         self.atoms.values().map(|(atom, value)| (atom, value))
     }
 
-    /// Makes sure that no new function or atom gets a stamp that is taken.
+    /// Ensures that no new function or atom gets a stamp that is in use.
     pub(crate) fn note_stamp(&mut self, stamp: u64) {
         if !Stamp(stamp).is_of_branch() {
             self.next_stamp = self.next_stamp.max(stamp + 1);
         }
     }
 
-    /// Puts an atom back that was stored: the same number gives the same atom.
+    /// Restores a stored atom: the same number gives the same atom.
     pub fn restore_atom(&mut self, number: u64, value: Value) -> AtomRef {
         let atom = match self.atoms.get(&number) {
             Some((atom, _)) => atom.clone(),

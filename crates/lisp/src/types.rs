@@ -1,12 +1,13 @@
-//! The words for types that a model is shown beside its data and definitions.
+//! The type labels that a model sees beside its data and definitions.
 //!
-//! `list[3]`, `map[2]`, `set[0]`, `string`, `integer`, `float`, `boolean`, `keyword`, `nil`, `#fn[...]`, and for what the
-//! original vocabulary lacks: `ratio`, `char`, `symbol`, `regex`, `date`, and so on, each its own name. A vector and a
-//! list are both a `list`. A sequence whose end has not been reached is `seq` and is never counted.
+//! `list[3]`, `map[2]`, `set[0]`, `string`, `integer`, `float`, `boolean`, `keyword`, `nil`, `#fn[...]`, and
+//! `ratio`, `char`, `symbol`, `regex`, `date` and so on for types that the original vocabulary lacks. A
+//! vector and a list are both a `list`. A sequence whose end has not been reached is `seq` and is never
+//! counted.
 
 use crate::value::{Cursor, CursorStep, Value};
 
-/// The type of a value in the vocabulary above.
+/// Returns the type label of a value.
 pub fn type_label(value: &Value) -> String {
     match value {
         Value::Vector(items) => format!("list[{}]", items.len()),
@@ -21,7 +22,7 @@ pub fn type_label(value: &Value) -> String {
     }
 }
 
-/// The length of a sequence all of whose cells are realised.
+/// Returns the length of a sequence if all of its cells are realised.
 fn realised_length(value: &Value) -> Option<usize> {
     let mut cursor = Cursor::new(value)?;
     if let Some(length) = cursor.left() {
@@ -37,7 +38,7 @@ fn realised_length(value: &Value) -> Option<usize> {
             CursorStep::End => return Some(length),
             CursorStep::Blocked(_) => return None,
         }
-        // A chain may end in a range that never does.
+        // A chain may end in an infinite range.
         if let Cursor::Range(_, _, u64::MAX) = cursor {
             return None;
         }

@@ -1,8 +1,8 @@
 //! The macros of Backstitch.
 //!
-//! Use them by way of the `backstitch` crate, which puts each beside what it is for. What they generate names
-//! `::backstitch::__private`, so it compiles where `backstitch` is a dependency; `crate = path` names another module that
-//! offers the same.
+//! Use them through the `backstitch` crate, which re-exports each next to the types it belongs to. The
+//! generated code refers to `::backstitch::__private`, so it compiles where `backstitch` is a dependency;
+//! `crate = path` names another module with the same contents.
 
 mod options;
 mod slice;
@@ -39,7 +39,7 @@ use proc_macro::TokenStream;
 /// | `version = 2` | The version of the stored form, from 1 on. 1 when absent. |
 /// | `upcast = path` | A function `fn(version: u32, item: Value) -> Result<Value, UpcastError>` that brings an item of an older version to the next one. Required from version 2 on. |
 /// | `policy = "..."` | `"state"`, `"log"`, `"cache"` or `"journal"`; `"state"` when absent. |
-/// | `crate = path` | The module that stands for `::backstitch::__private`. |
+/// | `crate = path` | The module that replaces `::backstitch::__private`. |
 ///
 /// Structs and enums can be slices; unions and generic types cannot. The type has to implement `Serialize` and
 /// `Deserialize`, as with serde's derives.
@@ -49,10 +49,10 @@ pub fn derive_slice(input: TokenStream) -> TokenStream {
     slice::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Makes a tool of a function: something that a model may call.
+/// Creates a tool, which a model may call, from a function.
 ///
-/// The function becomes one without arguments that gives the tool. Its name, its doc comment, its arguments and what it
-/// returns are the tool's name, description, parameters and result.
+/// The function becomes one without arguments that returns the tool. Its name, doc comment, arguments and
+/// return type become the tool's name, description, parameters and result.
 ///
 /// ```
 /// use backstitch::prelude::*;
@@ -79,32 +79,33 @@ pub fn derive_slice(input: TokenStream) -> TokenStream {
 ///
 /// | in `#[tool(...)]` | meaning |
 /// |---|---|
-/// | `name = "..."` | The name, where it is not the function's. 1 to 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`. |
-/// | `effect = "..."` | What it may do to the world: `"pure"`, `"workspace"`, `"idempotent"` or `"external"`; the last when absent. |
-/// | `workspace = "..."` | Whether it uses files: `"none"`, `"read"` or `"write"`. When absent, pure tools read and all others write. |
-/// | `resources = "..."` | Whether it uses snapshotable resources: `"none"`, `"read"` or `"write"`; the first when absent. |
+/// | `name = "..."` | The name, if it differs from the function's. 1 to 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`. |
+/// | `effect = "..."` | Its effects: `"pure"`, `"workspace"`, `"idempotent"` or `"external"`; the last when absent. |
+/// | `workspace = "..."` | Its use of files: `"none"`, `"read"` or `"write"`. When absent, pure tools read and all others write. |
+/// | `resources = "..."` | Its use of snapshotable resources: `"none"`, `"read"` or `"write"`; the first when absent. |
 /// | `approval` | A person has to approve each call. |
-/// | `timeout = "30s"` | How long a call may take, in `ms`, `s`, `m` or `h`. |
-/// | `example(description = "...", arguments = { ... }, result = ...)` | A call as it may look, in JSON; `result` may be left out. There can be several. |
-/// | `reconcile = path` | `async fn(IdempotencyKey, Map<String, Value>) -> Result<Reconciled, E>`: finds out what became of a call that a crash interrupted. For external tools. |
+/// | `timeout = "30s"` | The time limit of a call, in `ms`, `s`, `m` or `h`. |
+/// | `example(description = "...", arguments = { ... }, result = ...)` | An example of a call, in JSON; `result` may be left out. May be repeated. |
+/// | `reconcile = path` | `async fn(IdempotencyKey, Map<String, Value>) -> Result<ReconcileOutcome, E>`: determines the outcome of a call that a crash interrupted. For external tools. |
 /// | `compensate = path` | `async fn(IdempotencyKey, Map<String, Value>) -> Result<(), E>`: undoes an effect. For external tools. |
-/// | `crate = path` | The module that stands for `::backstitch::__private`. |
+/// | `crate = path` | The module that replaces `::backstitch::__private`. |
 ///
 /// | on an argument | meaning |
 /// |---|---|
-/// | a doc comment | What it is, for the model. |
+/// | a doc comment | Its description for the model. |
 /// | `#[arg(description = "...")]` | The same. |
-/// | `#[arg(default = ...)]`, `#[arg(default)]` | It may be left out, and is this then. |
-/// | `#[arg(name = "...")]` | The name that the model gives it by, where it is not the argument's. |
-/// | `#[args]` | It holds all that the model gives: a struct that implements `Deserialize` and `JsonSchema`. |
+/// | `#[arg(default = ...)]`, `#[arg(default)]` | It may be left out; then it has this value. |
+/// | `#[arg(name = "...")]` | The name for the model, if it differs from the argument's. |
+/// | `#[args]` | It takes all arguments of the model: a struct that implements `Deserialize` and `JsonSchema`. |
 ///
-/// Arguments are owned and implement `Deserialize` and `JsonSchema`. `Option`s may be left out; what the function does not
-/// know is refused. One argument of the type `ToolContext` or `&ToolContext`, anywhere, is given the context.
+/// Arguments are owned and implement `Deserialize` and `JsonSchema`. `Option`s may be left out; unknown
+/// arguments are refused. One argument of the type `ToolContext` or `&ToolContext`, at any position, receives
+/// the context.
 ///
-/// The function returns a `ToolResult`, or nothing, or any value that implements `Serialize` and `JsonSchema`, whose
-/// schema is then the tool's output schema; or a `Result` of one of these, with an error that turns into a `ToolError`, as
-/// all errors do. It may be async or not; one that is not may block, and keeps its thread from nothing else where the
-/// executor has several.
+/// The function returns a `ToolResult`, or nothing, or any value that implements `Serialize` and
+/// `JsonSchema`, whose schema is then the tool's output schema; or a `Result` of one of these, with an error
+/// that converts to a `ToolError`, as all errors do. It may be async or not. A function that is not async may
+/// block; with an executor of several threads, that blocks no other task.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let function = match syn::parse::<syn::ItemFn>(item) {

@@ -1,11 +1,11 @@
-//! Reading options in attributes.
+//! Parsing of attribute options.
 //!
-//! Each option is taken once. Everything that is wrong is reported together, each at its place.
+//! Each option may be given once. All errors are reported together, each at its span.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Error, Result};
 
-/// Takes the value of `option = value`. `of` is what it is an option of.
+/// Parses the value of `option = value`. `of` names the owner of the option in errors.
 pub(crate) fn once<T: syn::parse::Parse>(
     option: &mut Option<T>,
     meta: &ParseNestedMeta<'_>,
@@ -15,7 +15,7 @@ pub(crate) fn once<T: syn::parse::Parse>(
     set(option, value, meta, of)
 }
 
-/// Takes a value that was read already.
+/// Stores a value that is already parsed.
 pub(crate) fn set<T>(option: &mut Option<T>, value: T, meta: &ParseNestedMeta<'_>, of: &str) -> Result<()> {
     match option.replace(value) {
         None => Ok(()),
@@ -28,7 +28,7 @@ pub(crate) fn set<T>(option: &mut Option<T>, value: T, meta: &ParseNestedMeta<'_
 pub(crate) struct Errors(Option<Error>);
 
 impl Errors {
-    /// Keeps an error, and gives what there is otherwise.
+    /// Records an error, or returns the value.
     pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),

@@ -13,10 +13,10 @@ use crate::inputs::Tools;
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::{Map, Symbol, Value};
 
-/// How deep forms may be nested once they are expanded: the compiler recurses.
+/// The deepest nesting of forms after expansion. The compiler recurses.
 const DEEPEST: usize = 250;
 
-/// What the names of a program are resolved against.
+/// The environment in which the names of a program are resolved.
 pub(crate) struct NameEnvironment<'a> {
     pub(crate) builtins: &'a Builtins,
     pub(crate) data: &'a Map,
@@ -27,14 +27,14 @@ pub(crate) struct NameEnvironment<'a> {
 pub(crate) struct Analyser<'a> {
     pub(crate) around: NameEnvironment<'a>,
     pub(crate) names: Names,
-    /// The text of the program; nothing when the library itself is compiled.
+    /// The text of the program; `None` while the library itself is compiled.
     pub(crate) source: Option<Arc<str>>,
     pub(crate) levels: Vec<Level>,
-    /// Whether a stored function is compiled, which may name tools and data that are not there at the moment.
+    /// True for a stored function, which may name tools and data that do not exist at the moment.
     pub(crate) is_stored: bool,
-    /// Code of the library, numbered as it is compiled.
+    /// Code of the library, numbered in the order of compilation.
     pub(crate) library_code: Vec<Arc<super::Code>>,
-    /// Names that the library defines as it is compiled.
+    /// Names that the library has defined so far.
     pub(crate) library_names: Vec<(Box<str>, Value)>,
     depth: usize,
     gensyms: u32,
@@ -47,18 +47,17 @@ impl<'a> Analyser<'a> {
         Self { around, names, source, levels, is_stored, library_code, library_names, depth: 0, gensyms: 0 }
     }
 
-    /// The innermost function.
     pub(crate) fn level(&mut self) -> &mut Level {
         self.levels.last_mut().expect("invariant: forms are compiled inside a function")
     }
 
-    /// A name that no program can write.
+    /// Returns a name that no program can write.
     pub(crate) fn fresh(&mut self, hint: &str) -> Name {
         self.gensyms += 1;
         Name::new(format!(" {hint}{}", self.gensyms))
     }
 
-    /// Compiles a form. `tail` says whether its value is the value of the function or loop around it.
+    /// Compiles a form. `tail` is true if its value is the value of the enclosing function or loop.
     pub(crate) fn form(&mut self, form: &Form, tail: bool) -> Result<Expr> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -117,7 +116,7 @@ impl<'a> Analyser<'a> {
         forms.iter().map(|form| self.form(form, false)).collect()
     }
 
-    /// Compiles a body: the last form is in tail position if the body is.
+    /// Compiles a body. Its last form is in tail position if the body is.
     pub(crate) fn body(&mut self, forms: &[Form], span: Span, tail: bool) -> Result<Expr> {
         match forms {
             [] => Ok(Expr::constant(Value::Nil, span)),
@@ -151,7 +150,7 @@ impl<'a> Analyser<'a> {
         Ok(call(function, arguments, span))
     }
 
-    /// The tool that a name in call position stands for.
+    /// Returns the tool that a name in call position refers to.
     fn tool_name(&self, name: &Name) -> Option<Box<str>> {
         match name.namespace() {
             Some("tool") if self.is_stored => Some(name.name().into()),
@@ -167,7 +166,7 @@ impl<'a> Analyser<'a> {
         }
     }
 
-    /// The key under which data of this name is kept.
+    /// Returns the key of a data item.
     fn data_key(&self, name: &str) -> Option<Value> {
         let exact = [Value::keyword(name), Value::string(name)];
         exact.into_iter().find(|key| self.around.data.get_exact(key).is_some())
@@ -198,7 +197,8 @@ impl<'a> Analyser<'a> {
         let tool = self.around.tools.find(text).map(str::to_owned);
         let data = self.data_key(text);
         if self.is_stored && (tool.is_some() == data.is_some()) {
-            // It was one of the two when the function was made. What is missing is missed when it is used.
+            // The name was a tool or data when the function was compiled. If it no longer exists, using it is
+            // an error.
             return Ok(match self.names.data.number(text) {
                 Some(number) => Expr::new(NodeKind::Data(number), span),
                 None => Expr::constant(Value::Tool(Symbol::new(text)), span),
@@ -215,7 +215,7 @@ impl<'a> Analyser<'a> {
         }
     }
 
-    /// What a bare name that stands in the source means: as [`Analyser::builtin`], but for what the library keeps for itself.
+    /// Resolves a bare name of the source. Unlike [`Analyser::builtin`], it does not find internal names.
     fn written_builtin(&self, name: &str) -> Option<Value> {
         if self.source.is_some() && is_internal(name) {
             return None;
@@ -223,7 +223,7 @@ impl<'a> Analyser<'a> {
         self.builtin(name)
     }
 
-    /// What a bare name of the library means, those that no program can write included.
+    /// Resolves a bare name of the library, including internal names that no program can write.
     pub(crate) fn builtin(&self, name: &str) -> Option<Value> {
         if self.source.is_none()
             && let Some((_, value)) = self.library_names.iter().rev().find(|(other, _)| **other == *name)
@@ -290,7 +290,7 @@ impl<'a> Analyser<'a> {
         let mut known: Vec<&str> =
             self.around.builtins.names().filter_map(|known| known.strip_prefix(&prefix)).collect();
         known.sort_unstable();
-        // A name that was cut short or stretched is more likely meant than one that is a few letters away.
+        // A truncated or extended name is a likelier intention than one that differs by a few letters.
         let longer: Vec<String> = known
             .iter()
             .filter(|known| known.starts_with(name) || name.starts_with(**known))
@@ -307,7 +307,7 @@ impl<'a> Analyser<'a> {
 
     fn unbound(&self, name: &str) -> Error {
         let error = Error::new(ErrorKind::UnboundVar, format!("`{name}` is not defined"));
-        // A function of clojure.string or clojure.set without its namespace is the commonest case.
+        // The most common case: a function of clojure.string or clojure.set without its namespace.
         for namespace in ["clojure.string", "clojure.set", "clojure.walk"] {
             if self.around.builtins.qualified(namespace, name).is_some() {
                 let short = namespace.trim_start_matches("clojure.");
@@ -318,7 +318,7 @@ impl<'a> Analyser<'a> {
         if let Some(unsupported) = unsupported(name) {
             return unsupported;
         }
-        // Whoever writes a small letter first does not mean a class.
+        // A name that starts with a lowercase letter is not meant as a class.
         let is_class = name.starts_with(char::is_uppercase);
         let mut known: Vec<&str> = self
             .around
@@ -337,19 +337,18 @@ impl<'a> Analyser<'a> {
         with_hint(error, did_you_mean(name, known))
     }
 
-    /// A call of a function of `clojure.core`, whatever the program has named alike.
+    /// Calls a function of `clojure.core`, even if the program shadows its name.
     pub(crate) fn core(&mut self, name: &str, arguments: Vec<Expr>, span: Span) -> Expr {
         let function = self.builtin(name).unwrap_or_else(|| Value::symbol(name));
         call(Expr::constant(function, span), arguments, span)
     }
 
-    /// A local.
     pub(crate) fn local(slot: Slot, span: Span) -> Expr {
         Expr::new(NodeKind::Local { slot, last: false }, span)
     }
 }
 
-/// A call; one of a function written in Rust is made without putting it on the stack.
+/// Builds a call. A native function is called directly, without pushing it on the stack.
 pub(crate) fn call(function: Expr, arguments: Vec<Expr>, span: Span) -> Expr {
     match function.kind {
         NodeKind::Constant(Value::Native(native)) => Expr::new(NodeKind::CallNative(native, arguments), span),
@@ -357,7 +356,6 @@ pub(crate) fn call(function: Expr, arguments: Vec<Expr>, span: Span) -> Expr {
     }
 }
 
-/// The error with a hint, if there is one.
 pub(crate) fn with_hint(error: Error, hint: Option<String>) -> Error {
     match hint {
         Some(hint) => error.hint(hint),

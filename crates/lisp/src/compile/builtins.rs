@@ -1,16 +1,16 @@
-//! The names of the library, and the spellings under which a program may use them.
+//! The names of the library, and the spellings that a program may use for them.
 
 use std::collections::HashMap;
 
 use crate::value::Value;
 
-/// Every name of the library and what it means.
+/// All names of the library with their values.
 #[derive(Default)]
 pub(crate) struct Builtins {
     values: HashMap<Box<str>, Value>,
 }
 
-/// Namespaces a program may write, and the one they stand for. The empty one is `clojure.core`.
+/// Namespaces that a program may write, and their canonical names. The empty one is `clojure.core`.
 const NAMESPACES: &[(&str, &str)] = &[
     ("clojure.core", ""),
     ("core", ""),
@@ -33,7 +33,7 @@ const NAMESPACES: &[(&str, &str)] = &[
     ("cheshire.core", "json"),
 ];
 
-/// Java packages that may be written before a class or left out.
+/// Java packages that a program may write before a class, or leave out.
 const PACKAGES: &[&str] =
     &["java.lang.", "java.util.", "java.time.", "java.time.temporal.", "clojure.lang.", "java.math."];
 
@@ -46,12 +46,12 @@ impl Builtins {
         self.values.get(name)
     }
 
-    /// What a name without a namespace means.
+    /// Looks up a name without a namespace.
     pub(crate) fn bare(&self, name: &str) -> Option<&Value> {
         self.get(name).or_else(|| without_package(name).and_then(|short| self.get(short)))
     }
 
-    /// What `namespace/name` means.
+    /// Looks up `namespace/name`.
     pub(crate) fn qualified(&self, namespace: &str, name: &str) -> Option<&Value> {
         match canonical_namespace(namespace) {
             Some("") => self.get(name),
@@ -63,7 +63,7 @@ impl Builtins {
         }
     }
 
-    /// Whether anything has a name in this namespace or class.
+    /// Returns whether any name is in this namespace or class.
     pub(crate) fn knows_namespace(&self, namespace: &str) -> bool {
         if canonical_namespace(namespace).is_some() {
             return true;
@@ -72,21 +72,21 @@ impl Builtins {
         self.values.keys().any(|name| name.starts_with(&prefix))
     }
 
-    /// Every name that a program may write.
+    /// Returns every name that a program may write.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(|name| &**name).filter(|name| !is_internal(name))
     }
 }
 
-/// The namespace in which forms that are made of other forms find what is internal. No program can write it.
+/// The namespace of internal names, for expansions. No program can write it.
 pub(crate) const INTERNAL: &str = ":internal";
 
-/// Whether a name is that of a part which the library keeps for itself.
+/// Returns whether a name is internal to the library.
 pub(crate) fn is_internal(name: &str) -> bool {
     name.len() > 2 && name.ends_with('*') && name != "list*"
 }
 
-/// The namespace that this one is another spelling of.
+/// Returns the canonical name of a namespace.
 pub(crate) fn canonical_namespace(namespace: &str) -> Option<&'static str> {
     NAMESPACES.iter().find(|(spelling, _)| *spelling == namespace).map(|(_, canonical)| *canonical)
 }

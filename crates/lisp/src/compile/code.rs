@@ -1,8 +1,9 @@
-//! What programs are compiled to: instructions for a stack machine, with every name resolved.
+//! Compiled code: instructions for a stack machine, with every name resolved.
 //!
-//! A function call occupies a piece of the value stack: the function, its arguments, its other locals, and above them
-//! the operands of whatever is being computed. Locals are indices into that piece, captured values indices into the
-//! closure, globals indices into the memory. Nothing is looked up by name while a program runs.
+//! A function call occupies a piece of the value stack: the function, its arguments, its other locals, and
+//! above them the operands of the current expression. Locals are indices into that piece, captured values
+//! indices into the closure, globals indices into the memory. Nothing is looked up by name while a program
+//! runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::library::Native;
 use crate::reader::Span;
 use crate::value::{Symbol, Value};
 
-/// An instruction. Operands are taken from the top of the stack, results are put there.
+/// An instruction. It pops its operands from the stack and pushes its result.
 #[derive(Clone, Copy)]
 pub(crate) enum Op {
     Nil,
@@ -20,10 +21,10 @@ pub(crate) enum Op {
     Integer(i64),
     Constant(u32),
     Local(u16),
-    /// A local that is not needed any more: its value leaves the slot, so that it can be changed in place.
+    /// Moves a local out of its slot at its last use, so that the value can be changed in place.
     TakeLocal(u16),
     Captured(u16),
-    /// A function of the same group, this one included.
+    /// A function of the same group, including the running one.
     Sibling(u16),
     Global(u32),
     Definition(u32),
@@ -33,9 +34,9 @@ pub(crate) enum Op {
     Pop,
     Jump(u32),
     JumpIfFalse(u32),
-    /// `and`: leaves a false value and jumps, or drops a true one.
+    /// `and`: keeps a false value and jumps, or pops a true one.
     JumpIfFalseOrPop(u32),
-    /// `or`: leaves a true value and jumps, or drops a false one.
+    /// `or`: keeps a true value and jumps, or pops a false one.
     JumpIfTrueOrPop(u32),
     Call(u16),
     /// Calls a constant keyword with one argument: two instructions in one.
@@ -44,9 +45,9 @@ pub(crate) enum Op {
     CallTool(u32, u16),
     Return,
     Closure(u32),
-    /// Makes all functions of a `letfn` and stores them in slots from this one on.
+    /// Creates all functions of a `letfn` and stores them in consecutive slots from this one on.
     Group(u32, u16),
-    /// Makes a lazy cell of a function of no arguments.
+    /// Creates a lazy cell from a function of no arguments.
     Lazy(u32),
     Vector(u32),
     Map(u32),
@@ -59,7 +60,7 @@ pub(crate) enum Op {
     Greater,
     GreaterOrEqual,
     Equal,
-    /// These have a constant as their second operand: two instructions in one.
+    /// Variants with a constant as the second operand: two instructions in one.
     AddInteger(i64),
     SubtractInteger(i64),
     MultiplyInteger(i64),
@@ -71,13 +72,13 @@ pub(crate) enum Op {
     Decrement,
     Not,
     IsNil,
-    /// Moves as many operands into the slots from the first one on, and jumps back.
+    /// Moves `count` operands into consecutive slots from `slot` on, and jumps back.
     Recur {
         slot: u16,
         count: u16,
         target: u32,
     },
-    /// Takes a sequence apart: pushes so many items, and the rest if wanted.
+    /// Destructures a sequence: pushes `count` items and, optionally, the rest.
     Spread {
         count: u16,
         rest: bool,
@@ -100,7 +101,7 @@ pub(crate) enum Op {
     TaskEnd,
 }
 
-/// No docstring.
+/// The index that stands for "no docstring".
 pub(crate) const NO_DOC: u32 = u32::MAX;
 
 /// The body of one arity.
@@ -110,14 +111,14 @@ pub(crate) struct Body {
     pub(crate) constants: Box<[Value]>,
     pub(crate) protos: Box<[Proto]>,
     pub(crate) cases: Box<[Case]>,
-    /// Named parameters, without the one that takes the rest.
+    /// Number of named parameters, without the rest parameter.
     pub(crate) parameters: u16,
     pub(crate) variadic: bool,
-    /// Locals, parameters included.
+    /// Number of locals, including parameters.
     pub(crate) slots: u16,
-    /// Whether a call can do nothing but compute: no tools, prints, atoms, globals, and no unknown functions.
+    /// True if a call can only compute: no tools, prints, atoms, globals or unknown functions.
     pub(crate) pure: bool,
-    /// The text the spans refer to; nothing for the library's own code, which errors do not point into.
+    /// The text that the spans refer to; `None` for library code, which errors do not point into.
     pub(crate) source: Option<Arc<str>>,
 }
 
@@ -127,13 +128,13 @@ pub(crate) struct Case {
     pub(crate) otherwise: u32,
 }
 
-/// A function as it stands in the code around it: what to make a closure of.
+/// A function expression: the template of a closure.
 pub(crate) struct Proto {
     pub(crate) code: Arc<Code>,
     pub(crate) captures: Box<[Capture]>,
 }
 
-/// Where the maker of a closure finds a value to capture.
+/// The place where a value to capture is found when a closure is created.
 #[derive(Clone, Copy)]
 pub(crate) enum Capture {
     Local(u16),
@@ -142,35 +143,34 @@ pub(crate) enum Capture {
     Sibling(u16),
 }
 
-/// One function: its arities.
 pub(crate) struct Function {
     pub(crate) name: Option<Symbol>,
     pub(crate) fixed: Vec<Body>,
     pub(crate) variadic: Option<Body>,
-    /// The parameters of each arity as they were written, for people: `[x & more]`.
+    /// The parameters of each arity as they were written, for display: `[x & more]`.
     pub(crate) parameters: Vec<Box<str>>,
-    /// Where the whole form stands in the source.
+    /// The span of the whole form in the source.
     pub(crate) span: Span,
 }
 
-/// What one or several functions that know each other were compiled to.
+/// The compiled code of one function, or of several that refer to each other.
 pub(crate) struct Code {
     pub(crate) functions: Vec<Function>,
     pub(crate) captured_names: Vec<Box<str>>,
     pub(crate) origin: Origin,
 }
 
-/// Where code comes from.
 #[derive(Clone)]
 pub(crate) enum Origin {
     /// A program, with its text.
     Program(Arc<str>),
-    /// The library: the number of the code among all code of the library.
+    /// The library, with the index of the code in the library's table.
     Library(u32),
 }
 
 impl Function {
-    /// Which body takes so many arguments: its index, or the number of fixed ones for the variadic one.
+    /// Returns the index of the body that accepts `count` arguments; for the variadic body, the number of
+    /// fixed-arity bodies.
     #[inline]
     pub(crate) fn arity(&self, count: usize) -> Option<u32> {
         match self.fixed.iter().position(|body| usize::from(body.parameters) == count) {

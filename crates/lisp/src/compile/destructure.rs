@@ -1,4 +1,4 @@
-//! Destructuring: patterns taken apart into plain bindings.
+//! Destructuring: compiles patterns to plain bindings.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ impl Analyser<'_> {
         }
     }
 
-    /// Binds a pattern to what lies in a slot already.
+    /// Binds a pattern to a value that is already in a slot.
     pub(crate) fn bind_slot(
         &mut self,
         pattern: &Form,
@@ -86,14 +86,14 @@ impl Analyser<'_> {
         bindings: &mut Vec<Binding>,
     ) -> Result<()> {
         let slot = self.level().reserve(1)?;
-        // A rest of arguments is a sequence of keys and values; anything else is looked into as it is.
+        // Rest arguments are a sequence of keys and values; any other value is used as it is.
         let value = self.core("destructure-map*", vec![value], span);
         bindings.push(Binding::One(slot, value));
         let keyword = |form: &Form| match &form.kind {
             FormKind::Keyword(name) => Some(name.clone()),
             _ => None,
         };
-        // Of two defaults for one name the first is meant.
+        // If a name has two defaults, the first one counts.
         let defaults: HashMap<&str, &Form> = entries
             .chunks_exact(2)
             .filter(|entry| keyword(&entry[0]).is_some_and(|name| name.full() == "or"))

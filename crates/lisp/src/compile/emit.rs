@@ -11,7 +11,7 @@ use crate::library::Native;
 use crate::reader::Span;
 use crate::value::Value;
 
-/// What is known about the function whose body is compiled.
+/// The function whose body is being compiled.
 pub(crate) struct Frame {
     pub(crate) parameters: u16,
     pub(crate) variadic: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Frame {
     pub(crate) source: Option<Arc<str>>,
 }
 
-/// Compiles the body of a function. `entry` is where its `recur` goes.
+/// Compiles the body of a function. `entry` is the target of its `recur`.
 pub(crate) fn emit(mut node: Expr, frame: Frame) -> Result<Body> {
     super::liveness::mark(&mut node);
     let mut emitter = Emitter::default();
@@ -48,7 +48,7 @@ struct Emitter {
     constants: Vec<Value>,
     protos: Vec<Proto>,
     cases: Vec<Case>,
-    /// Where the loops around begin, innermost last.
+    /// The start of each enclosing loop, innermost last.
     loops: Vec<u32>,
     impure: bool,
 }
@@ -64,7 +64,7 @@ impl Emitter {
         self.ops.len() as u32
     }
 
-    /// Lets a jump that was emitted without a target go to the next instruction.
+    /// Sets the target of a forward jump to the next instruction.
     fn land(&mut self, jump: usize) {
         let here = self.here();
         match &mut self.ops[jump] {
@@ -189,7 +189,7 @@ impl Emitter {
                 self.push(Op::Recur { slot: first, count, target }, span);
             }
             NodeKind::Call(function, arguments) => {
-                // What a called function does is known only if it is one of the library's own.
+                // The effects of a called function are known only if it belongs to the library.
                 if !known_pure(&function, &arguments) {
                     self.impure = true;
                 }
@@ -266,7 +266,7 @@ impl Emitter {
                         let doc = doc.map_or(NO_DOC, |doc| self.constant(doc));
                         self.push(Op::Define { global, doc }, span);
                     }
-                    // `declare`: the name is known, and that was all.
+                    // `declare` makes the name known and does nothing else.
                     None => {
                         self.push(Op::Nil, span);
                     }
@@ -368,7 +368,7 @@ impl Emitter {
             self.push(Op::PopHandler, span);
             let mut ends = vec![self.push(Op::Jump(0), span)];
             self.land(handler);
-            // The machine arrives here with the exception on the stack.
+            // The machine jumps here with the exception on the stack.
             let slot = catches[0].1;
             self.push(Op::SetLocal(slot), span);
             for (class, slot, handler) in catches {
@@ -382,7 +382,7 @@ impl Emitter {
             ends.into_iter().for_each(|end| self.land(end));
         }
         if let (Some(outer), Some((result, thrown, finally))) = (outer, finally) {
-            // Both ways out run the same instructions; which of them it was is told by the slot of the exception.
+            // Both exits run the same instructions; the slot of the exception distinguishes them.
             self.push(Op::PopHandler, span);
             self.push(Op::SetLocal(result), span);
             self.push(Op::Nil, span);
@@ -402,7 +402,7 @@ impl Emitter {
     }
 }
 
-/// The instruction for a call whose second argument is a constant, if there is one.
+/// Returns the instruction for a call whose second argument is a constant, if there is one.
 fn with_integer(name: &str, value: i64) -> Option<Op> {
     Some(match name {
         "+" => Op::AddInteger(value),
@@ -417,7 +417,7 @@ fn with_integer(name: &str, value: i64) -> Option<Op> {
 }
 
 impl Capture {
-    /// The slot of a local.
+    /// Returns the slot if the node is a local.
     pub(crate) fn slot(self) -> Option<Slot> {
         match self {
             Capture::Local(slot) | Capture::TakeLocal(slot) => Some(slot),

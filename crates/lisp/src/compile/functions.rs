@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::Symbol;
 
-/// A function as it is written: its name and its arities, each a parameter vector and a body.
+/// A function form: its name and its arities, each a parameter vector and a body.
 pub(crate) struct FunctionForm<'f> {
     pub(crate) name: Option<Name>,
     pub(crate) arities: Vec<(&'f Form, &'f [Form])>,
@@ -19,7 +19,7 @@ pub(crate) struct FunctionForm<'f> {
 }
 
 impl<'f> FunctionForm<'f> {
-    /// Takes apart what follows the name of a function: `[x] body...` or `([x] body...) ([x y] body...)`.
+    /// Parses the part after the name of a function: `[x] body...` or `([x] body...) ([x y] body...)`.
     pub(crate) fn parse(name: Option<Name>, rest: &'f [Form], span: Span) -> Result<Self> {
         let invalid = |message: &str| Error::new(ErrorKind::InvalidForm, message.to_owned()).at(span);
         let mut arities = Vec::new();
@@ -137,7 +137,7 @@ impl Analyser<'_> {
         emit(node, frame)
     }
 
-    /// A body that begins with `{:pre [...] :post [...]}`.
+    /// Compiles a body that begins with `{:pre [...] :post [...]}`.
     fn with_conditions(&mut self, conditions: &Form, body: &[Form], span: Span) -> Result<Expr> {
         let entries = match &conditions.kind {
             FormKind::Map(entries) => entries,
@@ -175,7 +175,7 @@ impl Analyser<'_> {
     }
 }
 
-/// Parameters before the `&` and the one behind it.
+/// Splits parameters into those before `&` and the one after it.
 pub(crate) fn split_rest(patterns: &[Form], span: Span) -> Result<(&[Form], Option<&Form>)> {
     match patterns.iter().position(|form| form.is_symbol("&")) {
         None => Ok((patterns, None)),
@@ -188,7 +188,7 @@ fn invalid(message: &str, span: Span) -> Error {
     Error::new(ErrorKind::InvalidForm, message.to_owned()).at(span)
 }
 
-/// Parameters for people: names as they are, patterns as `_`.
+/// Describes parameters for display: names as they are, patterns as `_`.
 fn describe(parameters: &Form) -> Box<str> {
     let names: Vec<&str> = parameters
         .as_vector()
@@ -199,7 +199,8 @@ fn describe(parameters: &Form) -> Box<str> {
     format!("[{}]", names.join(" ")).into()
 }
 
-/// The code of the one function that an expression makes, captures reduced to the slots below `captured`.
+/// Returns the code of the only function that an expression creates; its captures must be slots below
+/// `captured`.
 pub(super) fn single(node: Expr, captured: usize) -> Option<Arc<Code>> {
     match node.kind {
         NodeKind::Function(function) => {

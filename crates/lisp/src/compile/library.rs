@@ -13,9 +13,9 @@ use crate::inputs::Tools;
 use crate::reader::{ReadLimits, read_all};
 use crate::value::{Closure, Map, Stamp, Value};
 
-/// Compiles `(defn name ...)` forms, each of which may use those before it and itself. Gives the code of all
-/// functions, inner ones included, in the order in which it was compiled: its place is what a stored function is
-/// known by.
+/// Compiles `(defn name ...)` forms, each of which may use earlier ones and itself. Returns the code of all
+/// functions, inner ones included, in the order of compilation: a stored function is identified by this
+/// index.
 pub(crate) fn compile_library(sources: &[&str], builtins: &mut Builtins) -> Result<Vec<Arc<Code>>> {
     let mut all_code = Vec::new();
     let mut defined: Vec<(Box<str>, Value)> = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn compile_library(sources: &[&str], builtins: &mut Builtins) -> Resu
             let name =
                 form.as_list().and_then(|items| items.get(1)).and_then(|form| form.as_symbol()).cloned();
             if let (Some(code), Some(name)) = (single(node, 0), name) {
-                // Functions of the library come before all others.
+                // Functions of the library have the lowest stamps.
                 let stamp = Stamp(analyser.library_names.len() as u64);
                 let closure = Closure::new(code, 0, Arc::new([]), stamp);
                 analyser.library_names.push((name.full().into(), Value::Closure(Arc::new(closure))));

@@ -1,7 +1,7 @@
-//! Finds the last use of each local, so that its value can leave the slot there.
+//! Finds the last use of each local, so that its value can be moved out of the slot.
 //!
-//! A value whose only holder is the operand stack can be changed in place: this is what makes `(assoc m k v)` in a
-//! `reduce` cheap, and what lets go of the head of a long sequence. The walk goes backwards, knowing which locals are
+//! A value that only the operand stack refers to can be changed in place. This makes `(assoc m k v)` in a
+//! `reduce` cheap and frees the head of a long sequence. The walk goes backwards and tracks which locals are
 //! read later.
 
 use super::code::Capture;
@@ -30,8 +30,8 @@ impl Live {
         }
     }
 
-    /// Keeps only the locals below a slot. Slots are given out in order and never again, so everything that is bound
-    /// inside an expression has a slot above those around it.
+    /// Keeps only the locals below a slot. Slots are allocated in order and never reused, so everything bound
+    /// inside an expression has a higher slot than the enclosing locals.
     fn keep_below(&mut self, slot: Slot) {
         let word = usize::from(slot) / 64;
         self.0.truncate(word + 1);
@@ -57,7 +57,7 @@ pub(crate) fn mark(body: &mut Expr) {
 }
 
 struct Pass {
-    /// What is live where a `recur` jumps to, innermost last.
+    /// The live locals at the target of each `recur`, innermost last.
     back: Vec<Live>,
 }
 
@@ -136,7 +136,7 @@ impl Pass {
                 }
             }
             NodeKind::Loop { first, initial, body } => {
-                // Whatever the body reads from outside is read again in the next round.
+                // Outer locals that the body reads are read again in the next iteration.
                 let mut read = Live::default();
                 uses(body, &mut read);
                 let slots = *first..*first + initial.len() as u16;
@@ -180,7 +180,7 @@ impl Pass {
             }
             NodeKind::Try { body, catches, finally } => {
                 if let Some((_, _, finally)) = finally {
-                    // The way there may be an exception, with locals as they happened to be: nothing is moved in it.
+                    // An exception may lead here, with locals in an unknown state: nothing is moved.
                     let mut read = Live::default();
                     uses(finally, &mut read);
                     live.union(&read);
@@ -193,7 +193,7 @@ impl Pass {
                     taken.remove(*slot);
                     live.union(&taken);
                 }
-                // The body may be left anywhere, so it moves nothing that comes later.
+                // The body may exit anywhere, so it moves no local that is used later.
                 self.walk(body, live);
             }
             NodeKind::Define { value, .. } => {
@@ -211,7 +211,7 @@ impl Pass {
     }
 }
 
-/// Every local that is read anywhere in an expression.
+/// Collects every local that an expression reads.
 fn uses(node: &Expr, found: &mut Live) {
     let captures = |captures: &[Capture], found: &mut Live| {
         for capture in captures {

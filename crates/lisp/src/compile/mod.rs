@@ -1,8 +1,8 @@
 //! The compiler: from forms to instructions with every name resolved.
 //!
-//! [`analyse`] and [`forms`] turn forms into a small tree, reporting every mistake that can be seen without running;
-//! [`liveness`] finds where each local is used last; [`emit`] writes instructions. The library's own code goes the same
-//! way, once, when an engine is made.
+//! [`analyse`] and [`forms`] turn forms into a small tree and report every mistake that can be found without
+//! running; [`liveness`] finds the last use of each local; [`emit`] writes instructions. The library's own
+//! code is compiled in the same way, once per engine.
 
 mod analyse;
 mod builtins;
@@ -31,7 +31,7 @@ use scope::Level;
 use crate::error::Result;
 use crate::reader::{Form, Span};
 
-/// A program that has been compiled for a memory, data and tools.
+/// A program compiled for a memory, data and tools.
 #[derive(Clone)]
 pub struct Program {
     pub(crate) code: Arc<Code>,
@@ -40,7 +40,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The text it was compiled from, as it was read: after repair.
+    /// Returns the text that was compiled, after repair.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -58,7 +58,7 @@ pub(crate) fn compile_program(
     Ok(Program { code, names: analyser.names, source })
 }
 
-/// Compiles a function from its text, its captured names being known: how a stored function comes back.
+/// Compiles a stored function from its text and the names of its captured values.
 pub(crate) fn compile_function(
     source: Arc<str>,
     form: &Form,
@@ -91,7 +91,7 @@ fn top_level(analyser: &mut Analyser<'_>, forms: &[Form], source: &Arc<str>) -> 
     }))
 }
 
-/// The one function that a form makes, with the captures in the order given.
+/// Returns the only function that a form creates, with its captures in the given order.
 fn function_of(analyser: &mut Analyser<'_>, form: &Form, captured: &[Box<str>]) -> Result<Arc<Code>> {
     analyser.levels.push(Level::new(Vec::new()));
     for name in captured {

@@ -1,13 +1,13 @@
-//! The numbers of definitions and data items, and what `require` has made known.
+//! The numbers of definitions and data items, and the aliases of `require`.
 //!
-//! A global is a number into the memory. Names are numbered in the order in which they were first met and keep their
-//! number for the life of a memory, so that code compiled for one program still means the same in the next.
+//! A global is an index into the memory. Names are numbered in the order of their first occurrence and keep
+//! their number for the life of a memory, so that code compiled for one program stays valid in the next.
 
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
-/// A numbering of names. Cheap to clone.
+/// Numbers for names. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct NameTable {
     numbers: OrdMap<Arc<str>, u32>,
@@ -39,12 +39,12 @@ impl NameTable {
     }
 }
 
-/// All numberings a program refers to.
+/// All name tables that a program refers to.
 #[derive(Clone, Default)]
 pub(crate) struct Names {
     pub(crate) globals: NameTable,
     pub(crate) data: NameTable,
-    /// What `require` has made known: `alias` for a namespace, and `name` for `namespace/name`.
+    /// Aliases made by `require`: `alias` for a namespace, and `name` for `namespace/name`.
     pub(crate) aliases: OrdMap<Arc<str>, Arc<str>>,
     pub(crate) referred: OrdMap<Arc<str>, Arc<str>>,
 }

@@ -7,19 +7,19 @@ use crate::library::Native;
 use crate::reader::Span;
 use crate::value::Value;
 
-/// A local variable of a function: its slot.
+/// The slot of a local variable in its function.
 pub(crate) type Slot = u16;
 
-/// An expression and where it stands.
+/// An expression with its span.
 pub(crate) struct Expr {
     pub(crate) kind: NodeKind,
     pub(crate) span: Span,
 }
 
-/// The kinds of expression that are left after expansion.
+/// The kinds of expression that remain after expansion.
 pub(crate) enum NodeKind {
     Constant(Value),
-    /// A local. `last` is set where no later expression reads it.
+    /// A local. `last` is true at its last use.
     Local {
         slot: Slot,
         last: bool,
@@ -28,13 +28,13 @@ pub(crate) enum NodeKind {
     Sibling(u16),
     /// A bare name that is defined, or will be.
     Global(u32),
-    /// The same with `user/` before it, which means nothing else if it is not defined.
+    /// The same, written with `user/`: it has no other meaning if it is not defined.
     Definition(u32),
-    /// Whether a name is defined.
+    /// Tests if a name is defined.
     IsDefined(u32),
     Data(u32),
     If(Box<[Expr; 3]>),
-    /// Pairs of test and result, then what is given if no test holds.
+    /// Pairs of test and result, then the default result.
     Cond(Vec<(Expr, Expr)>, Box<Expr>),
     And(Vec<Expr>),
     Or(Vec<Expr>),
@@ -82,15 +82,15 @@ pub(crate) enum NodeKind {
     Task(Box<Expr>, Box<Expr>),
 }
 
-/// What a `let` binds.
+/// A binding of `let`.
 pub(crate) enum Binding {
-    /// A value in a slot.
+    /// One value in a slot.
     One(Slot, Expr),
-    /// The items of a sequence in consecutive slots, the rest in the last one if wanted.
+    /// The items of a sequence in consecutive slots and, optionally, the rest in the last one.
     Spread { value: Expr, first: Slot, count: u16, rest: bool },
 }
 
-/// A compiled function and where its captured values come from.
+/// A compiled function and the sources of its captured values.
 pub(crate) struct FunctionNode {
     pub(crate) code: Arc<Code>,
     pub(crate) captures: Vec<Capture>,

@@ -1,11 +1,11 @@
-//! Which calls are known to do nothing but compute: no tools, prints, atoms, and no unknown functions.
+//! Finds calls that are known to be pure: no tools, prints, atoms or unknown functions.
 
 use super::code::Body;
 use super::node::{Expr, NodeKind};
 use crate::library::{Effects, Native};
 use crate::value::Value;
 
-/// Whether calling this node can do nothing but compute.
+/// Returns whether calling this node is known to be pure.
 pub(super) fn known_pure(function: &Expr, arguments: &[Expr]) -> bool {
     match &function.kind {
         NodeKind::Constant(Value::Closure(closure)) => {
@@ -19,7 +19,7 @@ pub(super) fn known_pure(function: &Expr, arguments: &[Expr]) -> bool {
     }
 }
 
-/// Whether calling a function of the library with these arguments can do nothing but compute.
+/// Returns whether calling a native function with these arguments is known to be pure.
 pub(super) fn native_is_pure(native: &Native, arguments: &[Expr]) -> bool {
     match native.effects {
         Effects::Pure => true,

@@ -1,7 +1,7 @@
-//! Which names mean what where a form stands.
+//! Resolution of local names.
 //!
-//! Functions nest, and each level knows its own locals. A name found further out is captured by every function in
-//! between, by value: nothing that has a name ever changes.
+//! Functions nest, and each level has its own locals. A name of an outer level is captured by every function
+//! in between, by value: a binding never changes.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::node::{NodeKind, Slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::Name;
 
-/// Where `recur` goes.
+/// The target of `recur`.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) first: Slot,
@@ -18,26 +18,26 @@ pub(crate) struct Target {
     pub(crate) of_loop: bool,
 }
 
-/// One function that is being compiled, or several that know each other.
+/// One function that is being compiled, or several that refer to each other.
 pub(crate) struct Level {
     /// The names of the functions themselves.
     siblings: HashMap<Name, u16>,
     pub(crate) captures: Vec<(Name, Capture)>,
-    /// The captures by their names.
+    /// Captures by name.
     captured: HashMap<Name, u16>,
-    /// The names in the order in which they were given.
+    /// Named locals in the order of their binding.
     locals: Vec<Name>,
-    /// What each name means, innermost last.
+    /// The slots of each name, innermost last.
     slots: HashMap<Name, Vec<Slot>>,
     next_slot: u32,
     pub(crate) target: Option<Target>,
-    /// Why there is no target, if there would be one.
+    /// True if `recur` has no target because it is inside a `try`.
     pub(crate) inside_try: bool,
 }
 
 impl Level {
     pub(crate) fn new(siblings: Vec<Name>) -> Self {
-        // Of two with one name the first is meant.
+        // If two have the same name, the first one counts.
         let siblings = siblings.into_iter().enumerate().rev().map(|(at, name)| (name, at as u16)).collect();
         Self {
             siblings,
@@ -60,7 +60,7 @@ impl Level {
         self.inside_try = false;
     }
 
-    /// So many slots in a row.
+    /// Reserves consecutive slots.
     pub(crate) fn reserve(&mut self, count: usize) -> Result<Slot> {
         let first = self.next_slot;
         self.next_slot =
@@ -71,23 +71,23 @@ impl Level {
         }
     }
 
-    /// Gives a slot a name from here on.
+    /// Names a slot from here on.
     pub(crate) fn name(&mut self, name: Name, slot: Slot) {
         self.slots.entry(name.clone()).or_default().push(slot);
         self.locals.push(name);
     }
 
-    /// The number of slots given out.
+    /// Returns the number of slots in use.
     pub(crate) fn slots(&self) -> u16 {
         self.next_slot as u16
     }
 
-    /// What is named now, to go back to.
+    /// Returns a mark of the current scope for [`Level::reset`].
     pub(crate) fn mark(&self) -> usize {
         self.locals.len()
     }
 
-    /// Forgets the names given since the mark.
+    /// Removes the names that were bound since the mark.
     pub(crate) fn reset(&mut self, mark: usize) {
         for name in self.locals.drain(mark..) {
             if let Some(slots) = self.slots.get_mut(&name) {
@@ -101,7 +101,7 @@ impl Level {
     }
 }
 
-/// Finds a name in the innermost function or captures it from further out.
+/// Finds a name in the innermost function or captures it from an outer one.
 pub(crate) fn resolve(levels: &mut [Level], name: &Name) -> Option<NodeKind> {
     let (level, outer) = levels.split_last_mut()?;
     if let Some(slot) = level.local(name) {
@@ -125,7 +125,7 @@ pub(crate) fn resolve(levels: &mut [Level], name: &Name) -> Option<NodeKind> {
     Some(NodeKind::Captured(index))
 }
 
-/// Whether a name is a local anywhere around, without capturing it.
+/// Returns whether a name is a local of any level, without capturing it.
 pub(crate) fn is_local(levels: &[Level], name: &Name) -> bool {
     levels.iter().any(|level| level.local(name).is_some() || level.siblings.contains_key(name))
 }

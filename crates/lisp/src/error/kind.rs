@@ -1,10 +1,10 @@
-//! The names of errors. They are a promise: agents, tests and stored turns refer to them.
+//! The kinds of errors. Their names are stable: agents, tests and stored turns refer to them.
 
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// What kind of error it is. The name of a kind never changes.
+        /// The kind of an error. The name of a kind never changes.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum ErrorKind {
@@ -15,14 +15,14 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$variant,)*];
 
-            /// The stable name.
+            /// Returns the stable name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(ErrorKind::$variant => $name,)*
                 }
             }
 
-            /// The kind of this name.
+            /// Returns the kind with this name.
             pub fn from_name(name: &str) -> Option<ErrorKind> {
                 match name {
                     $($name => Some(ErrorKind::$variant),)*
@@ -43,9 +43,9 @@ kinds! {
     Unsupported = "unsupported",
 
     // Compiling.
-    /// A special form is not written as it must be.
+    /// A special form is malformed.
     InvalidForm = "invalid_form",
-    /// A name that means nothing here.
+    /// A name that is not defined.
     UnboundVar = "unbound_var",
     /// A bare name that is both a tool and a data item.
     AmbiguousReference = "ambiguous_reference",
@@ -53,11 +53,11 @@ kinds! {
     InvalidRecur = "invalid_recur",
 
     // Evaluating.
-    /// A function was given a number of arguments it does not take.
+    /// A function was called with a number of arguments that it does not take.
     Arity = "arity_error",
     /// A value is of a type that the operation does not take.
     Type = "type_error",
-    /// A value is of the right type and still unusable.
+    /// A value has the right type but cannot be used.
     InvalidArgument = "invalid_argument",
     /// Division by zero, integer overflow.
     Arithmetic = "arithmetic_error",
@@ -65,56 +65,57 @@ kinds! {
     IndexOutOfBounds = "index_out_of_bounds",
     /// Text that is not the number, date or JSON it should be.
     InvalidText = "invalid_text",
-    /// A pattern that is no regular expression, or one that is too large.
+    /// A pattern that is not a valid regular expression, or that is too large.
     InvalidRegex = "invalid_regex",
-    /// The thing in call position is no function.
+    /// The value in call position is not a function.
     NotCallable = "not_callable",
     /// No clause of `case` or `condp` matches.
     NoMatchingClause = "no_matching_clause",
     /// An assertion does not hold.
     Assertion = "assertion_error",
-    /// The program threw a value and nobody caught it.
+    /// The program threw a value and did not catch it.
     Thrown = "uncaught_exception",
-    /// An effect that is not allowed where it happened, such as `return` or `swap!` of an outer atom inside `pmap`.
+    /// An effect that is not allowed at this point, such as `return` or `swap!` of an outer atom inside
+    /// `pmap`.
     ForbiddenEffect = "forbidden_effect",
 
     // Tools.
     /// No tool of this name.
     UnknownTool = "unknown_tool",
-    /// The arguments of a tool call cannot be laid out as its schema says.
+    /// The arguments of a tool call do not fit its schema.
     InvalidToolArguments = "invalid_tool_arguments",
     /// The tool ran and failed.
     Tool = "tool_error",
 
     // Limits.
-    /// The program used up its fuel.
+    /// The program used all of its fuel.
     FuelExceeded = "fuel_exceeded",
-    /// The program holds more memory than it may.
+    /// The program uses more memory than its limit.
     MemoryExceeded = "memory_exceeded",
     /// Calls are nested too deep.
     StackExceeded = "stack_exceeded",
     /// Forms or values are nested too deep.
     NestingExceeded = "nesting_exceeded",
-    /// A collection or a text is larger than it may be.
+    /// A collection or a text exceeds its size limit.
     SizeExceeded = "size_exceeded",
-    /// A number has more digits than it may.
+    /// A number has more digits than the limit.
     NumberSizeExceeded = "number_size_exceeded",
     /// The program printed too often or too much.
     PrintLimitExceeded = "print_limit_exceeded",
     /// The program called tools too often.
     ToolCallLimitExceeded = "tool_call_limit_exceeded",
-    /// Too many branches at once.
+    /// Too many concurrent branches.
     ParallelismExceeded = "parallelism_exceeded",
     /// The host stopped the program.
     Stopped = "stopped",
 
     // Stored memory.
-    /// A stored value is damaged or of a version this program does not know.
+    /// A stored value is damaged or has an unknown version.
     InvalidStored = "invalid_stored_value",
-    /// A value cannot be written in the form asked for.
+    /// A value cannot be written in the requested form.
     NotRepresentable = "not_representable",
 
-    /// A broken promise of this crate. Seeing one is a bug worth reporting.
+    /// A broken invariant of this crate. It is a bug worth reporting.
     Internal = "internal_error",
 }
 

@@ -1,33 +1,33 @@
-//! Where in a text an error is, for eyes: line, column, and the line itself with a caret below.
+//! The location of an error for display: line, column, and the line itself with a caret below.
 
 use std::fmt;
 
-/// How many characters of a line are shown around the caret.
+/// The number of characters of a line that are shown around the caret.
 const SHOWN: usize = 100;
-/// How many of them stand before it at most.
+/// The most characters that are shown before the caret.
 const SHOWN_BEFORE: usize = 60;
 
-/// A piece of the source: byte offsets, the end exclusive.
+/// A range of the source in byte offsets, the end exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Span {
-    /// Where the piece begins.
+    /// The first byte.
     pub start: u32,
-    /// Where it has ended.
+    /// The byte after the last one.
     pub end: u32,
 }
 
 impl Span {
-    /// The piece from `start` up to `end`.
+    /// Creates the span from `start` up to `end`.
     pub const fn new(start: u32, end: u32) -> Self {
         Self { start, end }
     }
 
-    /// The smallest piece that covers both.
+    /// Returns the smallest span that covers both.
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The text of this piece, or nothing if the piece does not lie in `source`.
+    /// Returns the text of this span, or `None` if the span is not within `source`.
     pub fn text(self, source: &str) -> Option<&str> {
         source.get(self.start as usize..self.end as usize)
     }
@@ -39,23 +39,23 @@ impl fmt::Debug for Span {
     }
 }
 
-/// A place in a text, with as much of the text as is needed to show it.
+/// A position in a text, with the excerpt needed to show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     /// The line, counted from 1.
     pub line: u32,
     /// The column in Unicode scalars, counted from 1.
     pub column: u32,
-    /// The line, cut to a window around the place; control characters shown as spaces.
+    /// The line, cut to a window around the position; control characters are shown as spaces.
     text: String,
-    /// How many characters of `text` stand before the place.
+    /// Characters of `text` before the position.
     indent: usize,
-    /// How many characters of `text` belong to it, at least 1.
+    /// Characters of `text` that belong to the span, at least 1.
     width: usize,
 }
 
 impl Location {
-    /// Finds a span in the text it refers to. A span that does not fit the text is moved to its end.
+    /// Locates a span in its text. A span that does not fit the text is moved to its end.
     pub fn find(source: &str, span: Span) -> Self {
         let start = floor_boundary(source, span.start as usize);
         let end = floor_boundary(source, span.end as usize).max(start);

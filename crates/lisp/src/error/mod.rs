@@ -1,9 +1,9 @@
-//! The one error of this crate: a kind with a stable name, a message, a place and a hint.
+//! The error type of this crate: a kind with a stable name, a message, a span and a hint.
 //!
-//! Reader, compiler, machine and library all fail with [`Error`]. It knows where in the source something went wrong
-//! as a span; whoever holds the source calls [`Error::locate`] once, after which the error can be rendered without it.
-//! [`Error::render`] gives the one text that a person sees in a terminal and a model sees in its next message. No
-//! text in here mentions the host: no Rust types, no addresses, no file names.
+//! Reader, compiler, machine and library all fail with [`Error`]. It stores a span of the source; the owner
+//! of the source calls [`Error::locate`] once, and then the error can be rendered without the source.
+//! [`Error::render`] returns the same text for terminals and for models. No text in here mentions the host:
+//! no Rust types, no addresses, no file names.
 
 mod kind;
 mod location;
@@ -15,12 +15,12 @@ pub use kind::ErrorKind;
 pub use location::{Location, Span};
 pub use suggest::did_you_mean;
 
-/// What a fallible operation of this crate gives.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Something that went wrong in a program, and where.
+/// An error of a program, with its location.
 ///
-/// The contents are boxed, because results carrying an error are returned everywhere and should stay small.
+/// The contents are boxed to keep results small.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Error(Box<Details>);
 
@@ -34,27 +34,27 @@ struct Details {
 }
 
 impl Error {
-    /// An error of this kind that does not know its place yet.
+    /// Creates an error without a location.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Details { kind, message: message.into(), span: None, hint: None, location: None }))
     }
 
-    /// The same error at a place. The first place given is kept: it is the innermost one.
+    /// Adds a span. The first span is kept: it is the innermost one.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.0.span.get_or_insert(span);
         self
     }
 
-    /// The same error with advice on what to write instead.
+    /// Adds advice on what to write instead.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// The same error with line, column and the offending line, taken from the source its span refers to. An error
-    /// that has been located stays as it is, so that the innermost source wins.
+    /// Adds line, column and the offending line from the source of its span. An error that is already located
+    /// does not change, so that the innermost source wins.
     #[must_use]
     pub fn locate(mut self, source: &str) -> Self {
         if self.0.location.is_none()
@@ -65,42 +65,43 @@ impl Error {
         self
     }
 
-    /// What kind of error it is.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What went wrong, in one sentence without a full stop.
+    /// Returns the message: one sentence without a full stop.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Where it went wrong, if that is known.
+    /// Returns the span, if it is known.
     pub fn span(&self) -> Option<Span> {
         self.0.span
     }
 
-    /// What might be written instead.
+    /// Returns the hint: what to write instead.
     pub fn advice(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// Line and column, once the error has been located.
+    /// Returns line and column, once the error is located.
     pub fn location(&self) -> Option<&Location> {
         self.0.location.as_ref()
     }
 
-    /// The line, counted from 1, once the error has been located.
+    /// Returns the line, counted from 1, once the error is located.
     pub fn line(&self) -> Option<u32> {
         self.0.location.as_ref().map(|location| location.line)
     }
 
-    /// The column in Unicode scalars, counted from 1, once the error has been located.
+    /// Returns the column in Unicode scalars, counted from 1, once the error is located.
     pub fn column(&self) -> Option<u32> {
         self.0.location.as_ref().map(|location| location.column)
     }
 
-    /// The whole text for a person or a model: kind and message, the line with a caret below, the hint.
+    /// Renders the whole text for a person or a model: kind and message, the line with a caret below, the
+    /// hint.
     pub fn render(&self) -> String {
         self.to_string()
     }

@@ -1,11 +1,11 @@
-//! "Did you mean": which of the known names is nearest to one that is unknown.
+//! "Did you mean": the known names nearest to an unknown one.
 
-/// The known names nearest to `wanted`, nearest first, at most `most`; names that differ too much are left out.
+/// Returns at most `most` known names, nearest to `wanted` first; names that differ too much are left out.
 ///
-/// The distance counts inserted, deleted, changed and swapped characters, with `_` and `-` and the two cases of a
-/// letter taken as equal. A name may differ by a third of its length.
+/// The distance counts inserted, deleted, changed and swapped characters. `_` equals `-`, and case is
+/// ignored. A name may differ by a third of its length.
 fn closest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
-    // A name of this length was never meant to be one of ours, and the distance is quadratic.
+    // A name of this length is not a misspelling of ours, and the distance is quadratic.
     const LONGEST: usize = 64;
     let wanted: Vec<char> = fold(wanted).take(LONGEST + 1).collect();
     if wanted.len() > LONGEST {
@@ -25,7 +25,7 @@ fn closest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>, most: usi
                 return None;
             }
             let distance = distance(&wanted, &other);
-            // A short name with every character changed is another name, not a misspelling.
+            // A short name with every character changed is a different name, not a misspelling.
             (distance <= allowed && distance < wanted.len().max(other.len())).then_some((distance, name))
         })
         .collect();
@@ -34,7 +34,7 @@ fn closest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>, most: usi
     found.into_iter().take(most).map(|(_, name)| name).collect()
 }
 
-/// The hint `did you mean a, b or c?`, or nothing if no known name is near.
+/// Returns the hint `did you mean a, b or c?`, or `None` if no known name is near.
 pub fn did_you_mean<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names = closest(wanted, known, 3);
     let (last, rest) = names.split_last()?;

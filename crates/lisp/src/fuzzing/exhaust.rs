@@ -1,7 +1,7 @@
-//! Programs that call one function of the library over and over with the largest values that there may be.
+//! Programs that call one library function in a loop with the largest possible values.
 //!
-//! Each of them ends by its fuel, and none of them does more for a unit of fuel than others: the tests count what they do,
-//! and the measuring programs take their time.
+//! Each ends when its fuel is used, and none does more work per unit of fuel than others: the tests count
+//! operations, and the benchmarks measure time.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::engine::Engine;
 use crate::limits::Limits;
 use crate::value::{List, Map, Ratio, Set, Value};
 
-/// The largest values of each type under these limits, by their names. What a value takes is not counted, as for all that
-/// the host gives, so collections have `items` items at most.
+/// Returns the largest values of each type under these limits, by name. Inputs of the host are not counted
+/// against the memory limit, so collections have at most `items` items.
 pub fn largest_values(limits: &Limits, items: usize) -> Map {
     let items = items.min(limits.collection_size);
     let bytes = limits.string_bytes;
@@ -70,7 +70,7 @@ pub fn largest_values(limits: &Limits, items: usize) -> Map {
     .collect()
 }
 
-/// The arguments that functions are tried with. `X` and `Y` stand for two large values of one type.
+/// The arguments that functions are called with. `X` and `Y` stand for two large values of one type.
 const ARGUMENTS: &[&str] = &[
     "X",
     "X Y",
@@ -132,8 +132,8 @@ const PAIRS: &[(&str, &str)] = &[
     ("tower", "tower2"),
 ];
 
-/// Calls of one function of the library with the largest values, each as an expression, with as many arguments as it takes.
-/// Many of them are mistakes.
+/// Returns calls of one library function with the largest values, each as an expression, with every number of
+/// arguments that it takes. Many of them are errors.
 pub fn calls_of(engine: &Engine, function: &str) -> Vec<String> {
     let takes = |count: usize| match engine.inner().builtins.get(function) {
         Some(Value::Native(native)) => native.arity.accepts(count),
@@ -153,17 +153,18 @@ pub fn calls_of(engine: &Engine, function: &str) -> Vec<String> {
     calls
 }
 
-/// How many forms a text has.
+/// Counts the forms of a text.
 fn count(text: &str) -> usize {
     crate::read_all(text, &crate::ReadLimits::default()).map_or(0, |forms| forms.len())
 }
 
-/// A program that evaluates an expression for ever: what it gives is realised if it is lazy, and its errors are ignored.
+/// Returns a program that evaluates an expression in an endless loop. A lazy result is realised, and errors
+/// are ignored.
 pub fn for_ever(call: &str) -> String {
     format!("(loop [] (try (let [r {call}] (when (seq? r) (dorun r))) (catch Throwable e nil)) (recur))")
 }
 
-/// The functions of the library that a program can call, but for those that end it.
+/// Returns the library functions that a program can call, except those that end it.
 pub fn functions(engine: &Engine) -> Vec<String> {
     let is_function = |name: &str| {
         !name.ends_with('*')

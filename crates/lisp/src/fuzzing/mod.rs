@@ -1,7 +1,7 @@
-//! Functions for fuzzers: text in, nothing out, and a panic where a promise is broken.
+//! Functions for fuzzers. They take bytes and panic if an invariant is broken.
 //!
-//! Each is run by the tests of this crate on mutations of real programs, and by the targets in `fuzz/` for as long as somebody
-//! lets them. They are no interface: they change without notice.
+//! The tests of this crate run each on mutations of real programs; the targets in `fuzz/` run them without an
+//! end. They are not a stable interface.
 
 pub mod exhaust;
 
@@ -16,8 +16,8 @@ use crate::{
     to_edn_within, type_label,
 };
 
-/// Reads text as a program. What is read lies within the text, prints, and reads back equal; what is not read has an error
-/// with a place. Gives whether it was read.
+/// Reads text as a program. A form that was read lies within the text, prints, and reads back equal; an error
+/// has a location. Returns whether the text was read.
 pub fn reader(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let limits = ReadLimits::default().with_depth(60).with_bytes(64 << 10);
@@ -34,7 +34,7 @@ pub fn reader(bytes: &[u8]) -> bool {
         was_read = true;
         for form in &forms {
             assert!(form.span.text(text).is_some(), "a form lies within the text");
-            // A literal may be no regular expression, date or number.
+            // A literal may be an invalid regular expression, date or number.
             let Ok(value) = form_to_value(form) else { continue };
             let printed = to_edn(&value);
             let again = read_edn(&printed, &Limits::default())
@@ -47,11 +47,11 @@ pub fn reader(bytes: &[u8]) -> bool {
     was_read
 }
 
-/// The memory that programs of [`evaluator`] may hold.
+/// The memory limit of programs of [`evaluator`].
 pub const EVALUATOR_MEMORY: usize = 1 << 20;
 
-/// Runs text as a program under small limits. It ends, runs the same way twice, whichever way the answers of tools come in,
-/// and what it leaves can be printed and stored. Gives whether it had a value.
+/// Runs text as a program under small limits. It ends, its two runs are equal whatever the order of tool
+/// answers, and its memory can be printed and stored. Returns whether it had a value.
 pub fn evaluator(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let first = run(&text, false);
@@ -65,8 +65,8 @@ pub fn evaluator(bytes: &[u8]) -> bool {
         finished.result.as_ref().is_err_and(|error| error.kind().name().ends_with("_exceeded"))
     };
     let text_of = |value: &Value| to_edn_within(value, 1 << 20).unwrap_or_else(|_| "long".to_owned());
-    // Which branch of a `pmap` meets a limit depends on the order of answers; that one does so does not. And of branches that
-    // share a task, the one that comes first does it.
+    // Which branch of a `pmap` reaches a limit depends on the order of answers; that one does is
+    // deterministic. And of branches that share a task, the first one runs it.
     if !exhausted(&first) && !exhausted(&second) && !text.contains("task") {
         let result = |finished: &ProgramResult| match &finished.result {
             Ok(value) => text_of(value),
@@ -110,7 +110,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Runs a program. The newest or the oldest request is answered first.
+/// Runs a program. Answers the newest or the oldest request first.
 fn run(source: &str, newest_first: bool) -> Option<ProgramResult> {
     let rows = json!({"rows": [{"id": 1, "price": 2.5, "name": "tea"}, {"id": 2, "price": 3, "name": null}], "n": 7});
     let data = match from_json(&rows, &Limits::default()) {
@@ -140,6 +140,6 @@ fn run(source: &str, newest_first: bool) -> Option<ProgramResult> {
             Request::Tool(_) => Err("it broke".to_owned()),
             Request::Record(_) => Ok(Value::Nil),
         };
-        assert!(machine.resume(request.path(), answer), "whoever asks takes the answer");
+        assert!(machine.resume(request.path(), answer), "every request accepts an answer");
     }
 }

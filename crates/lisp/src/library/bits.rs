@@ -4,14 +4,13 @@ use super::{Arity, Native, type_error};
 use crate::error::Result;
 use crate::value::Value;
 
-/// The functions of this module.
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("bit-and", Arity::at_least(2), &[], |_, a| fold("bit-and", a, |x, y| x & y)),
     Native::leaf("bit-or", Arity::at_least(2), &[], |_, a| fold("bit-or", a, |x, y| x | y)),
     Native::leaf("bit-xor", Arity::at_least(2), &[], |_, a| fold("bit-xor", a, |x, y| x ^ y)),
     Native::leaf("bit-and-not", Arity::at_least(2), &[], |_, a| fold("bit-and-not", a, |x, y| x & !y)),
     Native::leaf("bit-not", Arity::exactly(1), &[], |_, a| Ok(Value::Integer(!integer("bit-not", &a[0])?))),
-    // Java takes the six lowest bits of a shift.
+    // Java uses the six lowest bits of a shift.
     Native::leaf("bit-shift-left", Arity::exactly(2), &[], |_, a| {
         pair("bit-shift-left", a, |x, n| x << (n & 63))
     }),

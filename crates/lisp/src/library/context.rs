@@ -1,4 +1,4 @@
-//! What a function of the library is given besides its arguments: the limits, the meter, the time and a random source.
+//! The context of a library function: the limits, the meter, the time and a random source.
 
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
@@ -6,23 +6,23 @@ use crate::limits::Limits;
 use crate::machine::{Meter, Random};
 use crate::value::{Value, number};
 
-/// The surroundings of a call. There is no way from here into the evaluator.
+/// The context of a call. It gives no access to the evaluator.
 pub(crate) struct CallContext<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) meter: &'a mut Meter,
     pub(crate) random: &'a mut Random,
     pub(crate) now: i64,
-    /// Whether allocations are merely noted: a frame cannot be entered again.
+    /// True if allocations are only noted, because a frame cannot be re-entered.
     pub(crate) only_notes: bool,
 }
 
 impl CallContext<'_> {
-    /// The limits in force.
     pub(crate) fn limits(&self) -> &Limits {
         self.limits
     }
 
-    /// The time at which the program started, in milliseconds since 1970. It stands still while a program runs.
+    /// Returns the start time of the program, in milliseconds since 1970. It does not change while a program
+    /// runs.
     pub(crate) fn now(&self) -> i64 {
         self.now
     }
@@ -32,10 +32,10 @@ impl CallContext<'_> {
         self.meter.work(units as u64)
     }
 
-    /// Accounts for memory that is about to be allocated. Call it before allocating and before taking an argument:
-    /// the machine may look for what is still alive and enter the function again.
+    /// Accounts for memory that is about to be allocated. Call it before allocating and before taking an
+    /// argument: the machine may count live memory and enter the function again.
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<()> {
-        // What is large is also filled.
+        // A large allocation is also filled.
         effort::touch_bytes(bytes / 4);
         if self.only_notes {
             self.meter.note(bytes);
@@ -51,28 +51,30 @@ impl CallContext<'_> {
         self.allocate(64 + 16 * length)
     }
 
-    /// Checks the length in bytes of a string that is about to be built, charges fuel and accounts for it.
+    /// Checks the length in bytes of a string that is about to be built, charges fuel and accounts for its
+    /// memory.
     pub(crate) fn text(&mut self, bytes: usize) -> Result<()> {
         self.limits.check_string(bytes)?;
         self.work(bytes / 64)?;
         self.allocate(64 + bytes)
     }
 
-    /// A string value, checked and accounted for. For texts that may become long, call [`CallContext::text`] before
-    /// building them.
+    /// Creates a string value, checked and accounted for. If the text may become long, call
+    /// [`CallContext::text`] before building it.
     pub(crate) fn string(&mut self, text: impl Into<Box<str>>) -> Result<Value> {
         let text = text.into();
         self.text(text.len())?;
         Ok(Value::string(text))
     }
 
-    /// A vector of these items, checked and accounted for.
+    /// Creates a vector of these items, checked and accounted for.
     pub(crate) fn vector(&mut self, items: Vec<Value>) -> Result<Value> {
         self.collection(items.len())?;
         Ok(Value::vector(items))
     }
 
-    /// A realised sequence of these items, checked and accounted for: the empty list if there are none.
+    /// Creates a realised sequence of these items, checked and accounted for: the empty list if there are
+    /// none.
     pub(crate) fn sequence(&mut self, items: Vec<Value>) -> Result<Value> {
         self.collection(items.len())?;
         Ok(crate::value::Sequence::realised(items))
@@ -90,14 +92,15 @@ impl CallContext<'_> {
         Ok(value)
     }
 
-    /// The error for an argument of a type the function does not take: `subs: expected a string, got nil`.
+    /// The error for an argument of a type that the function does not take: `subs: expected a string, got
+    /// nil`.
     #[cold]
     pub(crate) fn type_error(&self, function: &str, expected: &str, got: &Value) -> Error {
         type_error(function, expected, got)
     }
 }
 
-/// The error for an argument of a type the function does not take: `subs: expected a string, got nil`.
+/// The error for an argument of a type that the function does not take: `subs: expected a string, got nil`.
 #[cold]
 pub(crate) fn type_error(function: &str, expected: &str, got: &Value) -> Error {
     Error::new(ErrorKind::Type, format!("{function}: expected {expected}, got {}", got.type_name()))

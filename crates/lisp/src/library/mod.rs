@@ -1,8 +1,8 @@
-//! The library: every function a program can name without defining it.
+//! The library: every function that a program can use without defining it.
 //!
-//! A module of leaves has a table `NATIVES: &[Native]`, and `CONSTANTS: &[(name, fn() -> Value)]` where it has names
-//! that are plain values, such as `Math/PI`. All tables are listed in [`tables`] and [`constants`]. The rest of the
-//! library is written in the language itself, in `prelude/*.clj`.
+//! A module of leaf functions has a table `NATIVES: &[Native]`, and `CONSTANTS: &[(name, fn() -> Value)]` for
+//! names of plain values, such as `Math/PI`. All tables are listed in [`tables`] and [`constants`]. The rest
+//! of the library is written in the language itself, in `prelude/*.clj`.
 
 mod bits;
 mod context;
@@ -28,10 +28,10 @@ pub(crate) use strings::print_all;
 
 use crate::value::Value;
 
-/// A name of the library that is a plain value.
+/// A library name of a plain value.
 pub(crate) type Constant = (&'static str, fn() -> Value);
 
-/// All tables of functions written in Rust.
+/// Returns all functions written in Rust.
 pub(crate) fn tables() -> impl Iterator<Item = &'static Native> {
     LEAVES.iter().chain(crate::machine::frames::TABLES).flat_map(|table| table.iter())
 }
@@ -65,7 +65,7 @@ const LEAVES: &[&[Native]] = &[
     strings::split::NATIVES,
 ];
 
-/// The part of the library that is written in the language, in an order in which each file uses those before it.
+/// The part of the library that is written in the language. Each file uses only those before it.
 pub(crate) const PRELUDE: &[&str] = &[
     include_str!("prelude/basics.clj"),
     include_str!("prelude/sequences.clj"),
@@ -73,12 +73,12 @@ pub(crate) const PRELUDE: &[&str] = &[
     include_str!("prelude/maps.clj"),
 ];
 
-/// Second names: those under which the prelude finds functions written in Rust that it defines anew, and those that
-/// Clojure has for what is one function here.
+/// Aliases: names under which the prelude finds native functions that it redefines, and second names that
+/// Clojure has for the same function.
 pub(crate) const SYNONYMS: &[(&str, &str)] = &[
     ("clojure.string/replace-plain*", "clojure.string/replace"),
     ("clojure.string/replace-first-plain*", "clojure.string/replace-first"),
-    // A collection that nobody else holds is changed in place anyway, so a transient one is a collection like any other.
+    // A collection with one owner is changed in place anyway, so a transient is a plain collection.
     ("conj!", "conj"),
     ("assoc!", "assoc"),
     ("dissoc!", "dissoc"),
@@ -86,7 +86,7 @@ pub(crate) const SYNONYMS: &[(&str, &str)] = &[
     ("pop!", "pop"),
 ];
 
-/// All tables of plain values.
+/// Returns all tables of plain values.
 pub(crate) fn constants() -> &'static [&'static [Constant]] {
     &[dates::CONSTANTS, math::CONSTANTS]
 }

@@ -1,57 +1,55 @@
-//! What a function of the library that is written in Rust looks like to the compiler and the machine.
+//! Library functions that are written in Rust, as the compiler and the machine see them.
 //!
-//! A leaf never calls back into the evaluator. It says how far each argument must be realised before it is entered,
-//! so that a lazy sequence whose function calls a tool may be given to any of them: the machine realises first, by
-//! frames that can be suspended, and enters the leaf when everything it may look at lies ready.
+//! A leaf function never calls back into the evaluator. It declares how far each argument must be realised,
+//! so that any of them accepts a lazy sequence whose function calls a tool: the machine realises the
+//! arguments first, in frames that can be suspended, and then enters the leaf.
 
 use super::CallContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Enter;
 use crate::value::Value;
 
-/// How far an argument must be realised before a leaf is entered.
+/// The extent to which an argument must be realised before a leaf is entered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Realise {
     /// Not at all.
     Not,
-    /// The first cell, if it is a lazy sequence: enough to see whether it is empty and what is first.
+    /// The first cell of a lazy sequence: enough to see if it is empty, and its first item.
     Next,
-    /// All cells of the sequence itself, but not what its items hold.
+    /// All cells of the sequence itself, but not of its items.
     Spine,
-    /// Everything if the first argument is a map or a set, whose keys must be known; else nothing.
+    /// Everything if the first argument is a map or a set, whose keys must be realised; otherwise nothing.
     Element,
-    /// Everything if the first argument is a map or a set, whose keys must be known; else all cells of the sequence.
+    /// Everything if the first argument is a map or a set, whose keys must be realised; otherwise all cells
+    /// of the sequence.
     Elements,
-    /// Everything, however deep.
+    /// Everything, at any depth.
     Deep,
 }
 
-/// How many arguments a function takes.
+/// The number of arguments that a function takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arity {
-    /// At least so many.
+    /// The minimum.
     pub(crate) least: u8,
-    /// At most so many, if there is a bound.
+    /// The maximum; `None` for variadic functions.
     pub(crate) most: Option<u8>,
 }
 
 impl Arity {
-    /// Exactly `count`.
     pub(crate) const fn exactly(count: u8) -> Self {
         Self { least: count, most: Some(count) }
     }
 
-    /// From `least` up to `most`.
     pub(crate) const fn between(least: u8, most: u8) -> Self {
         Self { least, most: Some(most) }
     }
 
-    /// At least `least`.
     pub(crate) const fn at_least(least: u8) -> Self {
         Self { least, most: None }
     }
 
-    /// Whether `count` arguments will do.
+    /// Returns whether a call with `count` arguments is valid.
     pub(crate) fn accepts(self, count: usize) -> bool {
         count >= usize::from(self.least) && self.most.is_none_or(|most| count <= usize::from(most))
     }
@@ -70,45 +68,43 @@ impl Arity {
     }
 }
 
-/// What a function does besides computing its result.
+/// The effects of a function besides its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effects {
-    /// Nothing: same arguments, same result, and nobody can tell when it ran.
+    /// None: the same arguments give the same result, and the time of the call does not matter.
     Pure,
-    /// Calls functions it is given, so it does what they do.
+    /// The effects of the functions that it is given.
     Calls,
     /// Prints, reads or writes atoms, draws random numbers, or ends the program.
     Acts,
 }
 
-/// The Rust behind a function of the library.
+/// The Rust implementation of a library function.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    /// Looks at its arguments.
+    /// Reads its arguments.
     Leaf(fn(&mut CallContext<'_>, &[Value]) -> Result<Value>),
-    /// May take its arguments out of the slice, to change them in place where nobody else holds them. It must not
-    /// fail after it has taken one.
+    /// May take its arguments out of the slice, to change them in place if they have no other owner. It must
+    /// not fail after it has taken one.
     Taking(fn(&mut CallContext<'_>, &mut [Value]) -> Result<Value>),
     /// Pushes frames: for functions that call functions, realise lazily or act on the machine.
     Frame(Enter),
 }
 
-/// A function of the library that is written in Rust.
+/// A library function that is written in Rust.
 pub struct Native {
-    /// Its name: bare for `clojure.core`, `clojure.string/join`, `Math/abs`, `.length`, `java.util.Date.`
+    /// The name: bare for `clojure.core`, `clojure.string/join`, `Math/abs`, `.length`, `java.util.Date.`
     pub name: &'static str,
-    /// How many arguments it takes.
     pub(crate) arity: Arity,
-    /// How far each argument must be realised; the last entry holds for all further ones, none means not at all.
+    /// The required realisation of each argument. The last entry holds for all further ones; an empty list
+    /// requires none.
     pub(crate) realise: &'static [Realise],
-    /// What it does besides computing its result.
     pub(crate) effects: Effects,
-    /// The Rust behind it.
     pub(crate) run: Run,
 }
 
 impl Native {
-    /// A pure function that looks at its arguments.
+    /// Creates a pure function that reads its arguments.
     pub(crate) const fn leaf(
         name: &'static str,
         arity: Arity,
@@ -118,7 +114,7 @@ impl Native {
         Self { name, arity, realise, effects: Effects::Pure, run: Run::Leaf(run) }
     }
 
-    /// A pure function that may take its arguments.
+    /// Creates a pure function that may take its arguments.
     pub(crate) const fn taking(
         name: &'static str,
         arity: Arity,
@@ -128,7 +124,7 @@ impl Native {
         Self { name, arity, realise, effects: Effects::Pure, run: Run::Taking(run) }
     }
 
-    /// A function that pushes frames.
+    /// Creates a function that pushes frames.
     pub(crate) const fn frame(
         name: &'static str,
         arity: Arity,
@@ -139,7 +135,7 @@ impl Native {
         Self { name, arity, realise, effects, run: Run::Frame(enter) }
     }
 
-    /// How far the argument at an index must be realised.
+    /// Returns the required realisation of the argument at an index.
     #[inline]
     pub(crate) fn realise_at(&self, index: usize) -> Realise {
         match self.realise.get(index).or(self.realise.last()) {

@@ -1,4 +1,4 @@
-//! Looking what is alive, when the estimate of the meter has reached its threshold.
+//! Counting live memory when the estimate of the meter has reached its threshold.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,20 +9,20 @@ use super::shared::SharedState;
 use crate::effort;
 use crate::value::{LazyCell, ListNode, Sequence, Value, Vector};
 
-/// Counts the bytes of everything that a set of values reaches, each thing once.
+/// Counts the bytes reachable from a set of values, each object once.
 struct Count {
     seen: HashSet<usize, BuildHasherDefault<AddressHasher>>,
     pending: Vec<Value>,
-    /// Vectors whose items have been looked at up to an index.
+    /// Vectors whose items have been visited up to an index.
     vectors: Vec<(Vector, usize)>,
     bytes: usize,
     visited: usize,
 }
 
-/// How many values are visited between two looks at whether the program is to be stopped.
+/// The number of visited values between two polls for a stop request.
 const VISITS_PER_LOOK: usize = 4096;
 
-/// Spreads addresses. Nobody can choose them, so it need not be hard to guess.
+/// Hashes addresses. A program cannot choose them, so the hash need not resist collisions.
 #[derive(Default)]
 struct AddressHasher(u64);
 
@@ -64,7 +64,7 @@ impl Count {
             if self.bytes > enough {
                 return;
             }
-            // A long vector is taken item by item, so that the list of what to look at stays short.
+            // A long vector is visited item by item, to keep the work list short.
             if let Some((vector, at)) = self.vectors.last_mut() {
                 let items = at.checked_add(256).map_or(0, |end| end.min(vector.len()));
                 let (vector, from) = (vector.clone(), std::mem::replace(at, items));
@@ -79,7 +79,7 @@ impl Count {
                 if self.bytes > enough {
                     return;
                 }
-                // The walk is paid for by the allocations that led to it, but it may be long.
+                // The allocations that led to the walk have paid for it, but it may be long.
                 self.visited += 1;
                 if self.visited.is_multiple_of(VISITS_PER_LOOK) && effort::look_again() {
                     return;
@@ -140,7 +140,7 @@ impl Count {
             }
             Value::Closure(closure) => {
                 self.bytes += 96;
-                // Functions that were made together share what they captured.
+                // Functions that were created together share their captured values.
                 if self.first_time(Arc::as_ptr(closure.captured()).addr()) {
                     self.bytes += 16 + 16 * closure.captured().len();
                     closure.captured().iter().for_each(|value| self.look(value));
@@ -155,7 +155,7 @@ impl Count {
                 self.bytes += 32;
                 self.look(inner);
             }
-            // Compiled patterns are held to a size of their own; see the regex library.
+            // Compiled patterns have a size limit of their own; see the regex library.
             Value::Regex(pattern) => self.bytes += pattern.regex.bytes(),
             Value::Temporal(_) => self.bytes += 64,
             _ => {}
@@ -163,7 +163,7 @@ impl Count {
     }
 }
 
-/// Where a value is stored, if it is stored anywhere.
+/// Returns the address of a heap value.
 pub(super) fn address(value: &Value) -> Option<usize> {
     Some(match value {
         Value::BigInteger(number) => Arc::as_ptr(number).addr(),
@@ -186,15 +186,15 @@ pub(super) fn address(value: &Value) -> Option<usize> {
     })
 }
 
-/// Counts what is alive and tells the meter. Gives whether the program may go on.
+/// Counts live memory and reports it to the meter. Returns whether the program may continue.
 ///
-/// `results` are those of branches that are done, whose fibers are gone.
+/// `results` are those of finished branches, whose fibers are gone.
 pub(super) fn collect<'a>(
     shared: &mut SharedState,
     fibers: impl Iterator<Item = &'a Fiber>,
     results: impl Iterator<Item = &'a Value>,
 ) -> bool {
-    // What the host has given is not the program's doing: it is marked as seen and not counted.
+    // Inputs from the host are marked as seen and not counted.
     let mut count =
         Count { seen: HashSet::default(), pending: Vec::new(), vectors: Vec::new(), bytes: 0, visited: 0 };
     for value in shared.data.values().chain(&shared.history).chain(shared.journal.values()) {
@@ -230,7 +230,7 @@ pub(super) fn collect<'a>(
     shared.meter.settle(count.bytes)
 }
 
-/// Drops the cells of atoms that nothing refers to any more.
+/// Drops the cells of unreachable atoms.
 fn sweep_atoms(shared: &mut SharedState) {
     loop {
         let dead: Vec<u64> = shared

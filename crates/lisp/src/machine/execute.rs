@@ -1,7 +1,8 @@
-//! The loop that runs a fiber: whichever frame is on top goes on, with what it has been waiting for.
+//! The loop that runs a fiber: it resumes the frame on top with the value that the frame has been waiting
+//! for.
 //!
-//! Nothing in here recurses: calling a function pushes a frame, and so does everything a library function wants to
-//! have called.
+//! Nothing in here recurses: calling a function pushes a frame, and so does every call that a library
+//! function makes.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::library::{CallContext, Native, Realise};
 use crate::value::{Closure, Sequence, Value, Vector};
 
 impl Fiber {
-    /// Runs until the fiber is done or has to wait.
+    /// Runs until the fiber is finished or has to wait.
     pub(crate) fn execute(&mut self, shared: &mut SharedState) -> Exit {
         loop {
             match std::mem::replace(&mut self.pending, FiberState::Run) {
@@ -96,7 +97,7 @@ impl Fiber {
         }
     }
 
-    /// Lets a frame written in Rust take a step.
+    /// Runs a step of a frame written in Rust.
     pub(super) fn step_work(
         &mut self,
         mut work: Box<dyn Work>,
@@ -122,7 +123,7 @@ impl Fiber {
             }
         };
         let step = match step {
-            // The function that has just returned is called again: its closure is at hand.
+            // The function that has just returned is called again: its closure is available.
             Step::Repeat(count) => {
                 let last = self.last.take();
                 match (work.function(), last) {
@@ -154,7 +155,7 @@ impl Fiber {
         self.take_step(step, shared)
     }
 
-    /// Does what a step asks for. The frame on top is the one that waits for its result.
+    /// Executes a step. The frame on top waits for its result.
     pub(super) fn take_step(&mut self, step: Step, shared: &mut SharedState) -> Option<Exit> {
         self.pending = match step {
             Step::Return(value) => match shared.limits.check_depth(value.depth()) {
@@ -190,7 +191,7 @@ impl Fiber {
                 self.check_depth(shared)
             }
             Step::Retry | Step::Pause => FiberState::Resume,
-            // Only a frame can repeat its call, and has it repeated before it comes here.
+            // Only a frame can repeat its call, and that is handled before this point.
             Step::Repeat(_) => FiberState::Raise(Error::new(ErrorKind::Internal, "nothing to repeat").into()),
             Step::Throw(value) => FiberState::Raise(super::unwind::raise(value)),
             Step::Ask(request) => {
@@ -213,10 +214,10 @@ impl Fiber {
         }
     }
 
-    /// The error for too many frames, if there are.
+    /// Returns an error if there are too many frames.
     #[inline]
     fn too_deep(&self, shared: &SharedState) -> Option<Error> {
-        // Locals lie on the value stack: many of them in deep recursion must not eat all memory either.
+        // Locals are on the value stack: deep recursion with many locals must not exhaust memory either.
         if self.frames.len() < shared.limits.stack_depth && self.stack.len() < shared.limits.memory_bytes / 64
         {
             return None;
@@ -230,12 +231,12 @@ impl Fiber {
         )
     }
 
-    /// Calls the function that lies below so many arguments on top of the stack. The waiting frame is on top.
+    /// Calls the function below the `count` arguments on top of the stack. The waiting frame is on top.
     fn invoke(&mut self, count: usize, shared: &mut SharedState) -> Result<Step> {
         let floor = self.stack.len() - count - 1;
         let mut is_first = true;
         while let Value::Var(name) = &self.stack[floor] {
-            // A var may stand for another, and at last for itself: following them must come to an end.
+            // A var may refer to another var, and finally to itself: following them must end.
             if !std::mem::take(&mut is_first) {
                 shared.meter.work(1)?;
             }
@@ -272,7 +273,7 @@ impl Fiber {
         }
     }
 
-    /// A frame for a call of a closure with so many arguments on top of the stack.
+    /// Creates a frame for a call of a closure with the `count` arguments on top of the stack.
     #[inline]
     pub(super) fn enter(
         &mut self,
@@ -307,18 +308,19 @@ impl Fiber {
     }
 }
 
-/// What a leaf is given besides its arguments.
+/// Creates the context of a leaf function.
 pub(super) fn context<'a>(shared: &'a mut SharedState, strand: &'a mut Strand) -> CallContext<'a> {
     let (limits, meter, now) = (&shared.limits, &mut shared.meter, shared.now);
     CallContext { limits, meter, random: &mut strand.random, now, only_notes: false }
 }
 
-/// What a frame gives the parts of the library it uses.
+/// Creates the context that a frame passes to library functions.
 pub(super) fn frame_context<'a>(host: &'a mut Host<'_>) -> CallContext<'a> {
     CallContext { only_notes: true, ..context(host.shared, host.strand) }
 }
 
-/// The frame that realises what a native wants realised of its arguments, if anything is left to do.
+/// Returns the frame that realises the arguments of a native function as far as it requires; `None` if they
+/// are ready.
 #[inline]
 pub(super) fn unrealised(
     native: &Native,
@@ -345,7 +347,7 @@ pub(super) fn unrealised(
             other => other,
         };
         if wanted == Realise::Deep {
-            // What looks at everything costs as much as there is.
+            // A function that reads everything costs as much as there is.
             shared.meter.work(shape.weight() / 8)?;
         }
         if wanted != Realise::Not

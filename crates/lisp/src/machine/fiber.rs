@@ -1,4 +1,5 @@
-//! A thread of control: frames, operands and handlers. The program is one, each branch of `pmap` another.
+//! A thread of control: frames, operands and handlers. The program is one fiber, each branch of `pmap`
+//! another.
 
 use std::sync::Arc;
 
@@ -11,21 +12,20 @@ use crate::value::{Closure, Stamp, Value};
 /// A call of a function written in the language.
 pub(crate) struct CodeFrame {
     pub(crate) closure: Arc<Closure>,
-    /// Which body of the function: an index, or the number of them for the variadic one.
+    /// The body of the function: an index, or the number of fixed-arity bodies for the variadic one.
     pub(crate) arity: u32,
     pub(crate) pc: usize,
-    /// Where its locals begin on the stack. The function itself lies one below.
+    /// The start of its locals on the stack. The function itself is one below.
     pub(crate) base: usize,
 }
 
-/// A frame.
 pub(crate) enum Frame {
     Code(CodeFrame),
-    /// A frame written in Rust, and how high the stack was before it.
+    /// A frame written in Rust, and the height of the stack before it.
     Native(Box<dyn Work>, usize),
 }
 
-/// Where an exception goes.
+/// An exception handler.
 pub(crate) struct Handler {
     /// The index of the frame.
     pub(crate) frame: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Handler {
     pub(crate) height: usize,
 }
 
-/// An error on its way out, with the value that was thrown, if the program threw one.
+/// A propagating error, with the value that the program threw, if any.
 pub(crate) struct ThrownError {
     pub(crate) error: Error,
     pub(crate) thrown: Option<Value>,
@@ -45,15 +45,15 @@ impl From<Error> for ThrownError {
     }
 }
 
-/// What a fiber does next.
+/// The next action of a fiber.
 pub(crate) enum FiberState {
     /// Executes the code frame on top.
     Run,
-    /// Calls: the function and so many arguments lie on the stack.
+    /// Calls the function below this many arguments on the stack.
     Invoke(usize),
-    /// Gives a value to the frame on top.
+    /// Passes a value to the frame on top.
     Deliver(Value),
-    /// Lets the frame on top go on without a value.
+    /// Resumes the frame on top without a value.
     Resume,
     Raise(ThrownError),
     /// Waits for the host.
@@ -63,20 +63,20 @@ pub(crate) enum FiberState {
     Done(Result<Value, ThrownError>),
 }
 
-/// Why a fiber stopped.
+/// The reason why a fiber stopped.
 pub(crate) enum Exit {
     Done,
     Waiting,
     Fork(Vec<(Value, Vec<Value>)>),
-    /// The meter asks to look what is alive.
+    /// The meter requests a count of live memory.
     Collect,
     End(Signal, Value),
 }
 
-/// What distinguishes a fiber from others.
+/// The identity of a fiber.
 pub(crate) struct Strand {
     pub(crate) id: u32,
-    /// The fibers that wait for this one, outermost first.
+    /// The ancestors of this fiber, outermost first. They wait for it.
     pub(crate) ancestors: Arc<[u32]>,
     pub(crate) branches: Arc<[(u32, u32)]>,
     /// Requests made so far.
@@ -86,9 +86,9 @@ pub(crate) struct Strand {
     pub(crate) random: Random,
     pub(crate) next_stamp: u64,
     pub(crate) prints: Vec<String>,
-    /// How many cells of outer fibers are being realised: no effects are allowed in there.
+    /// The number of cells of outer fibers that are being realised. No effects are allowed during that.
     pub(crate) foreign: u32,
-    /// Atoms made in this fiber, which it may change.
+    /// Atoms created in this fiber, which it may change.
     pub(crate) own_atoms: Vec<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Strand {
         stamp
     }
 
-    /// The name of the next request.
+    /// Returns the path of the next request.
     pub(crate) fn path(&mut self) -> CallPath {
         self.requests += 1;
         CallPath { branches: self.branches.clone(), count: self.requests - 1 }
@@ -110,7 +110,6 @@ impl Strand {
     }
 }
 
-/// A thread of control.
 pub(crate) struct Fiber {
     pub(crate) strand: Strand,
     pub(crate) stack: Vec<Value>,
@@ -137,7 +136,7 @@ impl Fiber {
         }
     }
 
-    /// Every value the fiber holds.
+    /// Visits every value that the fiber refers to.
     pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
         self.stack.iter().for_each(&mut *look);
         for frame in &self.frames {

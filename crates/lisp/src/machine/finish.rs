@@ -1,4 +1,4 @@
-//! The end of a program: what the result, the definitions and the atoms hold is realised, within the limits.
+//! The end of a program: its result, definitions and atoms are realised, within the limits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use super::work::{Host, Step, Work};
 use crate::error::Result;
 use crate::value::{Cursor, CursorStep, Exception, Map, Sequence, Set, Value, Vector};
 
-/// The bottom frame of a program: takes its result and leaves nothing lazy behind.
+/// The bottom frame of a program: takes its result and realises everything lazy in it.
 #[derive(Default)]
 pub(super) struct Finish {
     result: Option<Value>,
     walk: Option<DeepWalk>,
-    /// Values that are still to be walked.
+    /// Values still to be walked.
     roots: Option<Vec<Value>>,
 }
 
@@ -83,12 +83,12 @@ impl Work for Finish {
     }
 }
 
-/// The value with its lazy sequences, which must be realised, replaced by plain ones.
+/// Replaces the lazy sequences in a value, which must be realised, by plain ones.
 pub(crate) fn harden(value: &Value) -> Value {
     Hardener::default().harden(value)
 }
 
-/// Remembers cells it has met, so that what was shared stays shared.
+/// Remembers visited cells, so that shared parts stay shared.
 #[derive(Default)]
 struct Hardener {
     seen: HashMap<usize, Value>,

@@ -1,4 +1,4 @@
-//! Calls that need no frame: of keywords, maps, sets and vectors, and taking sequences apart.
+//! Calls without a frame: keywords, maps, sets and vectors as functions, and destructuring of sequences.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::library::Arity;
 use crate::value::{Closure, Cursor, CursorStep, LazyCell, Value};
 
-/// Calls data as a function. The function is the first of the values, its arguments follow.
+/// Calls data as a function. The function is the first value, its arguments follow.
 pub(super) fn call_data(values: &[Value]) -> Result<Value> {
     let (function, arguments) = (&values[0], &values[1..]);
     let arity = |name: &str, most: u8| Arity::between(1, most).mismatch(name, arguments.len());
@@ -57,8 +57,8 @@ fn not_callable(value: &Value) -> Error {
     }
 }
 
-/// A value in a message: small ones as they are, others by their type. A text may be anybody's secret, and the message may be
-/// shown to a model.
+/// Describes a value in a message: small ones as they are, others by their type. A text may be secret, and
+/// the message may be shown to a model.
 fn describe(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),
@@ -69,7 +69,7 @@ fn describe(value: &Value) -> String {
     }
 }
 
-/// What `get` finds; nothing in what is no map, set, vector or string.
+/// Looks up a key as `get` does; `None` for a value that is not a map, set, vector or string.
 pub(crate) fn lookup(collection: &Value, key: &Value) -> Option<Value> {
     match collection {
         Value::Map(map) => map.get(key).cloned(),
@@ -84,7 +84,8 @@ pub(crate) fn lookup(collection: &Value, key: &Value) -> Option<Value> {
                 if text.is_ascii() {
                     return text.as_bytes().get(index).map(|byte| Value::Character(char::from(*byte)));
                 }
-                // Indices count UTF-16 code units; half of a pair is shown as the character it belongs to.
+                // Indices count UTF-16 code units; half of a pair is shown as the character that it belongs
+                // to.
                 let (byte, _) = text.place_of_unit(index)?;
                 text[byte..].chars().next().map(Value::Character)
             }
@@ -103,7 +104,7 @@ pub(crate) fn lookup(collection: &Value, key: &Value) -> Option<Value> {
     }
 }
 
-/// The error for a call of a function with a number of arguments it does not take.
+/// The error for a call of a function with a number of arguments that it does not take.
 #[cold]
 pub(super) fn wrong_arity(closure: &Closure, count: usize) -> Error {
     let name = closure.name().unwrap_or("fn");
@@ -112,7 +113,8 @@ pub(super) fn wrong_arity(closure: &Closure, count: usize) -> Error {
         .hint(format!("`{name}` takes {}", arities.join(" or ")))
 }
 
-/// The first items of a sequence, `nil` where there are none, and what follows them; or the cell that is in the way.
+/// Returns the first items of a sequence, with `nil` for missing ones, and the rest; or the cell that must be
+/// realised first.
 pub(super) fn spread(
     value: &Value,
     count: usize,
@@ -140,7 +142,7 @@ pub(super) fn spread(
         }
     }
     if rest {
-        // The rest is nil when nothing follows, which takes looking at the next cell.
+        // The rest is nil if there are no more items, which requires reading the next cell.
         match cursor.clone().next() {
             CursorStep::Item(_) => items.push(cursor.into_value()),
             CursorStep::End => items.push(Value::Nil),

@@ -1,25 +1,26 @@
-//! Fuel and memory: what a run has used.
+//! Fuel and memory use of a run.
 //!
-//! Memory is accounted for in two steps. Every allocation adds to an estimate, which never falls by itself although
-//! values are freed all the time: so it is an upper bound of what is alive. When the estimate reaches the threshold,
-//! the machine walks everything alive and sets the estimate to what it found. A program is over its limit when what is
-//! alive is. Between two walks the estimate may grow by a quarter of the limit, which is the most that can be held beyond it.
+//! Memory is accounted for in two steps. Every allocation adds to an estimate. It never falls by itself
+//! although values are freed all the time, so it is an upper bound of live memory. When the estimate reaches
+//! the threshold, the machine walks all live values and sets the estimate to their size. A program exceeds
+//! its limit if its live memory does. Between two walks the estimate may grow by a quarter of the limit,
+//! which bounds the excess.
 
 use crate::effort::{self, UNITS_PER_LOOK};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The counters of one run.
 pub(crate) struct Meter {
-    /// The fuel that may be used before the next look.
+    /// The fuel until the next poll.
     window: u64,
-    /// The fuel beyond it.
+    /// The fuel beyond the window.
     reserve: u64,
     fuel_limit: u64,
     estimate: usize,
     threshold: usize,
     limit: usize,
     requested: usize,
-    /// The fuel that was left at the last walk.
+    /// The remaining fuel at the last walk.
     fuel_at_walk: u64,
 }
 
@@ -37,7 +38,6 @@ impl Meter {
         }
     }
 
-    /// Fuel used so far.
     pub(crate) fn fuel_used(&self) -> u64 {
         self.fuel_limit - self.fuel_left()
     }
@@ -46,7 +46,7 @@ impl Meter {
         self.window + self.reserve
     }
 
-    /// Uses up fuel.
+    /// Consumes fuel.
     #[inline]
     pub(crate) fn work(&mut self, units: u64) -> Result<()> {
         match self.window.checked_sub(units) {
@@ -58,7 +58,7 @@ impl Meter {
         }
     }
 
-    /// Uses up fuel for what primitives have done since the last time; see [`crate::effort`].
+    /// Consumes fuel for the work of primitives since the last call; see [`crate::effort`].
     #[inline]
     pub(crate) fn pay(&mut self) -> Result<()> {
         if effort::is_due() { self.pay_units() } else { Ok(()) }
@@ -69,26 +69,26 @@ impl Meter {
         if effort::gives_up() { self.look(units) } else { self.work(units) }
     }
 
-    /// Whether there is so much fuel left before the next look.
+    /// Returns whether this much fuel is left before the next poll.
     #[inline]
     pub(crate) fn has_fuel(&self, units: u64) -> bool {
         self.window >= units
     }
 
-    /// Uses up fuel that is known to be there.
+    /// Consumes fuel that is known to be available.
     #[inline]
     pub(crate) fn spend(&mut self, units: u64) {
         debug_assert!(self.has_fuel(units));
         self.window = self.window.saturating_sub(units);
     }
 
-    /// The window is used up: looks whether the program is to be stopped, and opens the next one.
+    /// Polls for a stop request at the end of a window, and opens the next one.
     #[cold]
     fn look(&mut self, units: u64) -> Result<()> {
         let units = units.saturating_add(effort::take_units());
         let left = self.fuel_left();
         if effort::look(left.saturating_sub(units)) {
-            // Nothing more is done, whoever asks.
+            // All further work is refused.
             (self.window, self.reserve) = (0, left);
             return Err(stopped());
         }
@@ -105,8 +105,8 @@ impl Meter {
             .hint("an endless loop or sequence, or too much data for one program")
     }
 
-    /// Accounts for bytes about to be allocated. An error means that the machine has to look what is alive: it then
-    /// either fails for good or the allocation is tried again.
+    /// Accounts for bytes about to be allocated. An error means that the machine has to count live memory:
+    /// then it either fails for good or retries the allocation.
     #[inline]
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<()> {
         let estimate = self.estimate.saturating_add(bytes);
@@ -117,13 +117,13 @@ impl Meter {
         Ok(())
     }
 
-    /// Adds to the estimate what is small and allocated already.
+    /// Adds a small allocation that has already been made to the estimate.
     #[inline]
     pub(crate) fn note(&mut self, bytes: usize) {
         self.estimate = self.estimate.saturating_add(bytes);
     }
 
-    /// Whether the estimate has passed the threshold.
+    /// Returns whether the estimate has passed the threshold.
     #[inline]
     pub(crate) fn is_pressed(&self) -> bool {
         self.estimate > self.threshold
@@ -135,29 +135,29 @@ impl Meter {
         self.exceeded()
     }
 
-    /// The error for a program that holds too much.
+    /// The error for a program that exceeds its memory limit.
     #[cold]
     pub(crate) fn exceeded(&self) -> Error {
         Error::new(ErrorKind::MemoryExceeded, format!("the program holds more than {} bytes", self.limit))
     }
 
-    /// Takes over what a walk has found alive. Gives whether the program may go on.
+    /// Adopts the result of a walk over live memory. Returns whether the program may continue.
     pub(crate) fn settle(&mut self, alive: usize) -> bool {
         let requested = std::mem::take(&mut self.requested);
         self.estimate = alive;
         self.threshold = self.limit.max(alive.saturating_add(self.limit / 4));
-        // An allocation that is refused again right after a walk will always be.
+        // An allocation that is refused again right after a walk will always be refused.
         let stuck = requested > 0 && self.fuel_at_walk.saturating_sub(self.fuel_left()) < 64;
         self.fuel_at_walk = self.fuel_left();
         !stuck && alive.saturating_add(requested) <= self.limit
     }
 
-    /// Whether an allocation was refused since the last walk.
+    /// Returns whether an allocation was refused since the last walk.
     pub(crate) fn was_refused(&self) -> bool {
         self.requested > 0
     }
 
-    /// How much may be alive.
+    /// Returns the limit of live memory.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }

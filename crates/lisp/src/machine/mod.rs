@@ -1,11 +1,12 @@
-//! The evaluator: runs a compiled program, one instruction after the other, and stops where the host is needed.
+//! The evaluator: runs a compiled program, one instruction after the other, and suspends it when the host is
+//! needed.
 //!
-//! The machine owns every frame. Calling a tool leaves the frames where they are and gives control to the host, which
-//! answers whenever it likes; several branches of a `pmap` may wait at the same time and be answered in any order.
-//! The same program with the same inputs and answers gives the same value, prints and fuel.
+//! The machine owns every frame. A tool call leaves the frames in place and returns control to the host,
+//! which answers at any later time; several branches of a `pmap` may wait at the same time and be answered in
+//! any order. The same program with the same inputs and answers gives the same value, prints and fuel.
 //!
-//! No instruction and no library function recurses on the Rust stack to evaluate something, so no program, however it
-//! is written, can overflow it.
+//! No instruction and no library function evaluates by recursion on the Rust stack, so no program can
+//! overflow it.
 
 mod collect;
 mod execute;
@@ -49,36 +50,36 @@ use crate::inputs::Inputs;
 use crate::memory::Memory;
 use crate::value::{Closure, Stamp, Value};
 
-/// A program that is running.
+/// A running program. The host drives it with [`Machine::run`] and [`Machine::resume`].
 pub struct Machine {
     shared: SharedState,
-    /// Fibers by their number; those that are done and joined are gone.
+    /// Fibers by number; `None` for those that are finished and joined.
     fibers: Vec<Option<Fiber>>,
     forks: Vec<Fork>,
     memory_before: Memory,
     signal: Option<Signal>,
     finished: bool,
     should_stop: Option<ShouldStop>,
-    /// Elementary operations that are less than a unit of fuel.
+    /// Elementary operations that do not make a unit of fuel.
     pending: u64,
 }
 
-/// Branches that run side by side.
+/// Concurrent branches of one `pmap` or `pcalls`.
 struct Fork {
     parent: u32,
-    /// Branches that have not been started.
+    /// Branches that have not started.
     waiting: std::collections::VecDeque<(u32, Fiber)>,
-    /// The fibers of the branches that run, with their place among the branches.
+    /// The fibers of the running branches, with the index of the branch.
     running: Vec<(u32, u32)>,
     results: Vec<Option<Result<Value, ThrownError>>>,
     prints: Vec<Vec<String>>,
 }
 
-/// How many forks may be inside each other.
+/// The deepest nesting of forks.
 const DEEPEST_FORK: usize = 8;
 
 impl Machine {
-    /// A machine about to run a program.
+    /// Creates a machine that is ready to run a program.
     pub fn new(engine: &Engine, program: &Program, inputs: Inputs) -> Self {
         let Inputs { data, tools, memory, history, journal, limits, now, seed } = inputs;
         let meter = Meter::new(limits.fuel, limits.memory_bytes);
@@ -132,19 +133,20 @@ impl Machine {
         }
     }
 
-    /// Has the program ask whether it is to be stopped: once for every 10,000 units of fuel, and during long calls of library
-    /// functions. A program that is stopped ends with an error of the kind [`ErrorKind::Stopped`], which it cannot catch, and
-    /// leaves nothing. The question is asked often, so the answer should take no time.
+    /// Sets a function that is polled for a stop request: once for every 10,000 units of fuel, and during
+    /// long calls of library functions. A stopped program ends with an error of the kind
+    /// [`ErrorKind::Stopped`], which it cannot catch, and leaves no changes. The function is called often, so
+    /// it should be fast.
     pub fn stop_when(&mut self, should_stop: impl Fn() -> bool + Send + Sync + 'static) {
         self.should_stop = Some(Arc::new(should_stop));
     }
 
-    /// Runs until the program is done or every branch of it waits for the host.
+    /// Runs until the program is finished or all of its branches wait for the host.
     pub fn run(&mut self) -> MachineOutcome {
         let watch = Watch::begin(self.pending, self.should_stop.clone());
         let outcome = self.run_watched();
         self.pending = watch.pending();
-        // What was computed after the host wanted it to stop may be anything.
+        // A result computed after a stop request is arbitrary.
         if effort::is_stopped()
             && !matches!(&outcome, MachineOutcome::Finished(finished) if is_stopped(finished))
         {
@@ -198,7 +200,7 @@ impl Machine {
         }
     }
 
-    /// What the program waits for now.
+    /// Returns the pending requests.
     pub fn requests(&self) -> impl Iterator<Item = &Request> {
         self.fibers.iter().flatten().filter_map(|fiber| match &fiber.pending {
             FiberState::Waiting(request) => Some(&**request),
@@ -206,7 +208,8 @@ impl Machine {
         })
     }
 
-    /// Answers a request: with a value, or with why the tool failed. Gives whether anybody waited for it.
+    /// Answers a request: with a value, or with the reason why the tool failed. Returns whether the request
+    /// was pending.
     pub fn resume(&mut self, path: &CallPath, answer: Result<Value, String>) -> bool {
         for fiber in self.fibers.iter_mut().flatten() {
             let FiberState::Waiting(request) = &fiber.pending else { continue };
@@ -234,7 +237,7 @@ impl Machine {
         false
     }
 
-    /// The fuel used so far.
+    /// Returns the fuel used so far.
     pub fn fuel_used(&self) -> u64 {
         self.shared.meter.fuel_used()
     }
@@ -294,7 +297,7 @@ impl Machine {
         self.forks.push(fork);
     }
 
-    /// Takes the result of a branch that is done; when it is the last one, its parent goes on.
+    /// Takes the result of a finished branch. After the last one, its parent resumes.
     fn join(&mut self, id: u32) -> Option<MachineOutcome> {
         let fiber = self.fibers.get_mut(id as usize)?.take()?;
         let at = self.forks.iter().position(|fork| fork.running.iter().any(|(_, running)| *running == id))?;
@@ -303,7 +306,7 @@ impl Machine {
             fork.running.iter().find(|(_, running)| *running == id).map_or(0, |(place, _)| *place as usize);
         fork.running.retain(|(_, running)| *running != id);
         let FiberState::Done(result) = fiber.pending else { return None };
-        // What ran into a limit ends the program at once.
+        // A branch that exceeds a limit ends the program at once.
         if let Err(raised) = result {
             if !unwind::is_catchable(&raised.error) {
                 return Some(MachineOutcome::Finished(Box::new(self.finish(Err(raised)))));
@@ -328,7 +331,7 @@ impl Machine {
         None
     }
 
-    /// Ends the program: nothing that is under way goes on, only what it leaves is realised.
+    /// Ends the program: everything in progress is dropped, and only its result and memory are realised.
     fn end(&mut self, signal: Signal, value: Value) {
         self.signal = Some(signal);
         self.forks.clear();
@@ -355,7 +358,7 @@ impl Machine {
         (result, prints, next_stamp): (Result<Value, ThrownError>, Vec<String>, u64),
     ) -> ProgramResult {
         self.finished = true;
-        // What a program leaves is looked through once, whatever fuel it had.
+        // The result and memory of a program are walked once, regardless of its fuel.
         let _uncounted = effort::UncountedScope::begin();
         let succeeded = result.is_ok() && self.signal != Some(Signal::Fail);
         let memory = if succeeded {
@@ -382,12 +385,12 @@ impl Machine {
     }
 }
 
-/// Whether a program has been stopped from outside.
+/// Returns whether the host stopped a program.
 fn is_stopped(finished: &ProgramResult) -> bool {
     finished.result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Stopped)
 }
 
-/// Starts as many branches as may run at once.
+/// Starts as many branches as may run concurrently.
 fn start_branches(fork: &mut Fork, fibers: &mut Vec<Option<Fiber>>, most: usize) {
     while fork.running.len() < most.max(1) {
         let Some((place, mut fiber)) = fork.waiting.pop_front() else { return };

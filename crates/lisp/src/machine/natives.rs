@@ -1,4 +1,4 @@
-//! Calls of library functions from frames, where the arguments do not lie on the stack.
+//! Calls of library functions from frames, whose arguments are not on the stack.
 
 use super::execute::{context, unrealised};
 use super::work::{Host, Step, Work};
@@ -32,7 +32,8 @@ pub(super) fn call(native: &'static Native, mut arguments: Vec<Value>, host: &mu
     }
 }
 
-/// Calls what needs no frame: data as a function, or a leaf whose arguments lie ready. Nothing if it does need one.
+/// Calls a function that needs no frame: data, or a leaf whose arguments are realised. `None` if it does need
+/// one.
 #[inline]
 pub(super) fn call_in_place(
     function: &Value,
@@ -73,7 +74,7 @@ pub(super) fn call_in_place(
     }
 }
 
-/// A call whose arguments have to be realised first, or that has to be repeated.
+/// A call whose arguments must be realised first, or that must be repeated.
 struct CallNative {
     native: &'static Native,
     arguments: Vec<Value>,
@@ -81,7 +82,7 @@ struct CallNative {
 
 impl Work for CallNative {
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
-        // A frame that the function pushed has given its result.
+        // A frame that the function pushed has returned its result.
         if let Some(value) = incoming {
             return Ok(Step::Return(value));
         }

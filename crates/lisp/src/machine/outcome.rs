@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! The outcome of a run.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,33 +10,34 @@ use crate::error::Error;
 use crate::memory::{Definition, Memory};
 use crate::value::{Cursor, CursorStep, Value};
 
-/// Why a machine stopped.
+/// The reason why a machine stopped.
 pub enum MachineOutcome {
-    /// The program is done.
+    /// The program is finished.
     Finished(Box<ProgramResult>),
     /// Every branch of the program waits for the host. The requests may be answered in any order.
     Suspended(Vec<Request>),
 }
 
-/// What a program leaves.
+/// The result and side effects of a finished program.
 pub struct ProgramResult {
-    /// Its value, or why it failed. What `return` and `fail` were given is a value.
+    /// The value, or the error. The argument of `return` or `fail` is a value.
     pub result: Result<Value, Error>,
-    /// How it ended itself, if it did.
+    /// The signal if the program ended itself with `return` or `fail`.
     pub signal: Option<Signal>,
-    /// What it printed, one entry for each call.
+    /// The prints, one entry for each call.
     pub prints: Vec<String>,
-    /// The memory after it: what it was before if the program failed.
+    /// The memory after the program. If the program failed, it is the memory before it.
     pub memory: Memory,
-    /// The names that it defined, each once, in the order of their first definitions; none if the program failed.
+    /// The names that it defined, each once, in the order of their first definitions; empty if the program
+    /// failed.
     pub defined: Vec<Arc<str>>,
-    /// Fuel used.
+    /// The total fuel, including that of all branches.
     pub fuel_used: u64,
-    /// Tools called.
+    /// The number of tool calls.
     pub tool_calls: usize,
 }
 
-/// The names of definitions by their numbers, each once, in the order of their first definitions.
+/// Returns the names of definitions by their numbers, each once, in the order of their first definitions.
 pub(super) fn names_of(numbers: &[u32], memory: &Memory) -> Vec<Arc<str>> {
     let slots = numbers.iter().filter_map(|number| memory.slots.get(*number as usize));
     let mut definitions: Vec<&Definition> = slots.flatten().collect();
@@ -45,7 +46,7 @@ pub(super) fn names_of(numbers: &[u32], memory: &Memory) -> Vec<Arc<str>> {
     definitions.into_iter().map(|definition| definition.name.clone()).collect()
 }
 
-/// Writes down of each function that was called what it returned last.
+/// Records the type of each function's last result.
 pub(super) fn note_returned(memory: &mut Memory) {
     let told: Vec<(usize, &'static str)> = memory
         .slots
@@ -71,7 +72,7 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
         return;
     }
     let mut kept = HashSet::new();
-    // What is shared is looked at once: unfolded it may be more than anybody can walk.
+    // Shared parts are visited once: unfolded they may be too many to walk.
     let mut seen = HashSet::new();
     let mut pending: Vec<Value> =
         memory.slots.iter().flatten().map(|definition| definition.value.clone()).collect();
@@ -94,7 +95,8 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
             }
             Value::Reduced(inner) => pending.push((**inner).clone()),
             Value::String(_) => {}
-            // The entries that a cursor gives are made for it, and what is not kept cannot be told from what comes after it.
+            // The entries that a cursor returns are temporary, so their addresses may be reused by later
+            // values.
             Value::Map(map) => {
                 let parts = map.iter().flat_map(|(key, value)| [key, value]);
                 pending.extend(parts.filter(|part| may_lead_to_atoms(part)).cloned());

@@ -1,4 +1,4 @@
-//! The random source of a program: seeded by the host, so the same seed gives the same numbers.
+//! The random source of a program. The host seeds it, so the same seed gives the same numbers.
 
 /// SplitMix64: small, fast, and good enough for `shuffle`. Not for secrets.
 #[derive(Clone)]
@@ -9,14 +9,14 @@ impl Random {
         Self(seed)
     }
 
-    /// A random source for a branch, which does not depend on what other branches draw.
+    /// Creates a random source for a branch, independent of the other branches.
     pub(crate) fn branch(&self, index: u64) -> Random {
         let mut random = Random(self.0 ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         random.next();
         random
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -25,12 +25,12 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// A double from 0 up to 1, exclusive.
+    /// Returns a double from 0 up to 1, exclusive.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// An integer from 0 up to `bound`, exclusive.
+    /// Returns an integer from 0 up to `bound`, exclusive.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound.max(1))) >> 64) as u64
     }

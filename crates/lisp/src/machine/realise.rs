@@ -1,7 +1,7 @@
-//! Realising lazy cells, before somebody looks at them.
+//! Realising lazy cells before they are read.
 //!
-//! A frame per cell runs the thunk; other frames walk a sequence or a whole value and have each pending cell realised.
-//! All of them can be suspended, because the function of a cell may call a tool.
+//! One frame per cell runs the thunk; other frames walk a sequence or a whole value and realise each pending
+//! cell. All of them can be suspended, because the function of a cell may call a tool.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::library::Realise;
 use crate::value::{Cursor, CursorStep, LazyCell, Value};
 
-/// The frame that realises a cell.
+/// Returns the frame that realises a cell.
 pub(super) fn start(
     cell: Arc<LazyCell>,
     strand: &mut Strand,
     _shared: &mut SharedState,
 ) -> Result<Box<dyn Work>> {
-    // The effects of a cell that was made outside of this branch would happen in whichever branch comes first.
+    // The effects of a cell from outside of this branch would happen in whichever branch comes first.
     let foreign = strand.ancestors.contains(&cell.creator());
     match cell.take_thunk() {
         Some(thunk) => {
@@ -43,7 +43,8 @@ impl Work for NoopFrame {
     fn each(&self, _: &mut dyn FnMut(&Value)) {}
 }
 
-/// The frame that realises values so far, or nothing if they are. With `keys_only` only every other value counts.
+/// Returns the frame that realises values to the required extent, or `None` if they already are. With
+/// `keys_only` only every other value counts.
 pub(super) fn pending(
     values: &[Value],
     wanted: Realise,
@@ -57,7 +58,7 @@ pub(super) fn pending(
         }
         match (wanted, value) {
             (Realise::Not | Realise::Element | Realise::Elements, _) => {}
-            // A range that ends has nothing to realise, and its length is known.
+            // A finite range has nothing to realise, and its length is known.
             (Realise::Spine | Realise::Deep, Value::Sequence(sequence)) if sequence.is_finite_range() => {
                 shared.limits.check_collection(sequence.count().unwrap_or(usize::MAX))?;
             }
@@ -105,10 +106,10 @@ struct SpineWalk {
 }
 
 impl SpineWalk {
-    /// Goes on to the next pending cell, if there is one.
+    /// Advances to the next pending cell, if there is one.
     fn advance(&mut self, shared: &mut SharedState) -> Result<Option<Arc<LazyCell>>> {
         loop {
-            // Items that lie ready need not be looked at one by one.
+            // Ready items need not be visited one by one.
             if let Cursor::Items(items, at, _) = &mut self.cursor {
                 let left = items.len().saturating_sub(*at);
                 if self.count + left <= shared.limits.collection_size {
@@ -140,7 +141,7 @@ impl Work for SpineWalk {
     }
 }
 
-/// Whether a walk looks into what functions have captured.
+/// Selects if a walk visits the captured values of functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Functions {
     Opaque,
@@ -151,7 +152,7 @@ pub(super) enum Functions {
 pub(super) struct DeepWalk {
     stack: Vec<Cursor>,
     functions: Functions,
-    /// Items seen of the outermost sequence.
+    /// Visited items of the outermost sequence.
     count: usize,
 }
 
@@ -179,7 +180,7 @@ impl DeepWalk {
         }
     }
 
-    /// Goes on to the next pending cell, if there is one.
+    /// Advances to the next pending cell, if there is one.
     pub(super) fn advance(&mut self, shared: &mut SharedState) -> Result<Option<Arc<LazyCell>>> {
         loop {
             let depth = self.stack.len();
@@ -192,7 +193,8 @@ impl DeepWalk {
                         shared.limits.check_collection(self.count)?;
                     }
                     if item.may_hold_lazy() {
-                        // The entry of a map is a level of the walk and none of the value, so there are two for one.
+                        // The entry of a map is a level of the walk but not of the value, so two levels count
+                        // as one.
                         shared.limits.check_depth(u32::try_from(depth / 2).unwrap_or(u32::MAX))?;
                         self.enter(&item);
                     }

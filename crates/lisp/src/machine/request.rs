@@ -1,16 +1,17 @@
-//! What a program asks of its host, and under which name.
+//! Requests of a program to its host, and their paths.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::value::Value;
 
-/// The name of a request: the branches of `pmap` and `pcalls` it was made in, then its number within the innermost.
+/// The path of a request: the branches of `pmap` and `pcalls` around it, then its number within the
+/// innermost.
 ///
-/// The same program with the same inputs and answers makes the same requests under the same names.
+/// The same program with the same inputs and answers makes the same requests under the same paths.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CallPath {
-    /// For each fork around the request, outermost first: the number of the fork in its branch, then the branch.
+    /// For each enclosing fork, outermost first: the number of the fork in its branch, then the branch.
     pub branches: Arc<[(u32, u32)]>,
     /// The number of the request in its branch, counted from 0.
     pub count: u32,
@@ -43,36 +44,36 @@ impl std::str::FromStr for CallPath {
 /// A call of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
-    /// The name of the call.
+    /// Identifies the call in [`Machine::resume`](super::Machine::resume).
     pub path: CallPath,
-    /// The tool.
+    /// The name as the host declared it.
     pub name: Arc<str>,
-    /// Its arguments: a map with the tool's parameter names, as strings, for keys. Everything in it is realised.
+    /// The arguments: a map from the tool's parameter names, as strings. Everything in it is realised.
     pub arguments: Value,
 }
 
-/// A task that has been done and is to be remembered under its id before the program goes on.
+/// A finished task to record under its id before the program continues.
 #[derive(Clone, Debug)]
 pub struct TaskRecord {
-    /// The name of the request.
+    /// Identifies the request in [`Machine::resume`](super::Machine::resume).
     pub path: CallPath,
-    /// The id of the task.
+    /// The first argument of `task`.
     pub id: Value,
-    /// Its value.
+    /// The realised value of the task.
     pub value: Value,
 }
 
-/// Something a program waits for.
+/// A pending request of a program.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The result of a tool.
+    /// Waits for the result of a tool.
     Tool(ToolCall),
-    /// That the value of a task has been recorded. Any answer will do.
+    /// Waits until the value of a task is recorded. Any answer will do.
     Record(TaskRecord),
 }
 
 impl Request {
-    /// The name of the request.
+    /// Returns the path of the request.
     pub fn path(&self) -> &CallPath {
         match self {
             Request::Tool(call) => &call.path,

@@ -1,4 +1,4 @@
-//! Going from frame to frame: what happens when a function calls, returns, fails or has to wait.
+//! Transitions between frames: calls, returns, failures and waits.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use super::shared::SharedState;
 use super::work::Host;
 use crate::value::Value;
 
-/// How the execution of code goes on.
+/// The continuation after a run of code.
 pub(super) enum Flow {
-    /// With something other than the next instruction.
+    /// An action other than the next instruction.
     Pending(FiberState),
     Exit(Exit),
 }
 
 impl Fiber {
-    /// Executes instructions until control goes elsewhere.
+    /// Executes instructions until control leaves the code frames.
     pub(super) fn run_code(&mut self, mut frame: CodeFrame, shared: &mut SharedState) -> Flow {
         loop {
             match self.run_frame(&mut frame, shared) {
@@ -51,7 +51,7 @@ impl Fiber {
                             if let Some(exit) = self.step_work(work, floor, Some(value), shared) {
                                 return Flow::Exit(exit);
                             }
-                            // Mostly the frame calls the next function, which is run right here.
+                            // Usually the frame calls the next function, which runs right here.
                             match (&self.pending, self.frames.pop()) {
                                 (FiberState::Run, Some(Frame::Code(next))) => frame = next,
                                 (_, top) => {
@@ -102,9 +102,9 @@ impl Fiber {
         }
     }
 
-    /// Has the frame written in Rust below, whose function has just returned, call it again with the next arguments. This
-    /// is what a loop over a long sequence does nearly always, and here it moves no frames about. Where anything else is
-    /// to be done, it gives false and leaves the result where it is.
+    /// Lets the frame written in Rust below, whose function has just returned, call it again with the next
+    /// arguments. A loop over a long sequence does this nearly always, and here it moves no frames. If any
+    /// other action is required, returns false and leaves the result in place.
     #[inline]
     fn call_again(&mut self, frame: &mut CodeFrame, result: &mut Value, shared: &mut SharedState) -> bool {
         let Some(Frame::Native(work, _)) = self.frames.last_mut() else { return false };

@@ -1,4 +1,4 @@
-//! What all branches of a program share: inputs, memory, meter.
+//! The state that all branches of a program share: inputs, memory, meter.
 
 use std::sync::{Arc, Weak};
 
@@ -11,20 +11,19 @@ use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::value::{LazyCell, Map, Symbol, Thunk, Value};
 
-/// The state that branches of one program have in common.
 pub(crate) struct SharedState {
     pub(crate) engine: Arc<EngineInner>,
     pub(crate) limits: Limits,
     pub(crate) meter: Meter,
-    /// The memory as it was given.
+    /// The memory before the program.
     pub(crate) given: Memory,
     pub(crate) memory: Memory,
     /// Numbers of the definitions that this program made.
     pub(crate) defined: Vec<u32>,
-    /// Atoms that this program made or changed.
+    /// Atoms that this program created or changed.
     pub(crate) touched: Vec<u64>,
     pub(crate) data: Map,
-    /// Data items by their number, once they have been asked for.
+    /// Data items by number, filled on first use.
     pub(crate) data_values: Vec<Option<Value>>,
     pub(crate) tools: Tools,
     pub(crate) history: Vec<Value>,
@@ -35,12 +34,12 @@ pub(crate) struct SharedState {
     pub(crate) print_characters: usize,
     /// Cells whose function might read a definition or an atom that leads back to the cell.
     pub(crate) suspects: Vec<Weak<LazyCell>>,
-    /// How many suspects there may be before those that are gone are forgotten.
+    /// The number of suspects at which dropped ones are removed from the list.
     pub(crate) most_suspects: usize,
 }
 
 impl SharedState {
-    /// A new lazy sequence.
+    /// Creates a lazy sequence.
     pub(crate) fn cell(&mut self, thunk: Thunk, creator: u32) -> Value {
         self.meter.note(LazyCell::BYTES);
         let suspect = thunk.function().is_some_and(|function| !super::thunks::is_pure(function));
@@ -79,8 +78,8 @@ impl SharedState {
         self.history.len().checked_sub(back).and_then(|at| self.history.get(at)).cloned().unwrap_or_default()
     }
 
-    /// The value of a bare name that is defined somewhere, by the number of the definition. As long as it is not, the name
-    /// means what it would mean if it were defined nowhere.
+    /// Returns the value of a bare name with a definition, by its number. Until it is defined, the name has
+    /// the meaning that it would have without the definition.
     #[inline]
     pub(crate) fn global(&self, number: u32) -> Result<Value> {
         match self.memory.slots.get(number as usize) {
@@ -89,7 +88,7 @@ impl SharedState {
         }
     }
 
-    /// The value of a definition by its number: of a name that is written with `user/`.
+    /// Returns the value of a definition by its number, for names written with `user/`.
     pub(crate) fn definition(&self, number: u32) -> Result<Value> {
         match self.memory.slots.get(number as usize) {
             Some(Some(definition)) => Ok(definition.value.clone()),
@@ -97,7 +96,7 @@ impl SharedState {
         }
     }
 
-    /// Whether there is a definition of this number.
+    /// Returns whether the definition with this number exists.
     pub(crate) fn is_defined(&self, number: u32) -> bool {
         self.memory.slots.get(number as usize).is_some_and(Option::is_some)
     }
@@ -120,7 +119,7 @@ impl SharedState {
         self.memory.names.globals.name(number).cloned().unwrap_or_else(|| "".into())
     }
 
-    /// The value of a definition by its name: for vars.
+    /// Returns the value of a definition by name, for vars.
     pub(crate) fn global_named(&self, name: &str) -> Result<Value> {
         match self.memory.names.globals.number(name) {
             Some(number) => self.definition(number),
@@ -141,7 +140,7 @@ impl SharedState {
         Ok(())
     }
 
-    /// Takes over the names a program was compiled with.
+    /// Adopts the names that a program was compiled with.
     pub(crate) fn adopt(&mut self, names: Names) {
         self.memory.names = names;
     }
@@ -156,7 +155,7 @@ fn undefined(name: &str) -> Error {
 }
 
 impl Drop for SharedState {
-    /// The program is over: nothing it leaves is lazy any more, so its cells may be emptied, which opens the cycles.
+    /// Breaks cycles: nothing the finished program leaves is lazy, so its cells may be emptied.
     fn drop(&mut self) {
         for cell in self.suspects.drain(..).filter_map(|cell| cell.upgrade()) {
             cell.empty();

@@ -1,4 +1,4 @@
-//! Calling tools: arguments are laid out as the tool's schema says and realised, then the host is asked.
+//! Tool calls: the arguments are matched with the tool's schema and realised, then the host is asked.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::inputs::Tools;
 use crate::value::{Map, Value};
 
-/// A call of a tool.
 pub(super) struct CallTool {
     name: Arc<str>,
     arguments: Value,
@@ -58,7 +57,8 @@ impl Work for CallTool {
     }
 }
 
-/// One map, keywords and values in turn, or values in the order of the schema.
+/// Converts arguments to a map: from one map, alternating keywords and values, or values in the order of the
+/// schema.
 fn lay_out(tools: &Tools, name: &str, given: Vec<Value>) -> Result<Map> {
     let parameters = tools.parameters(name).unwrap_or(&[]);
     let mut arguments = Map::new();
@@ -102,7 +102,8 @@ fn misplaced(parameters: &[String], name: &str) -> Error {
     ))
 }
 
-/// The name of a parameter: as the schema has it, with `_` for `-` only if that is what the schema has.
+/// Returns the name of a parameter as the schema has it. `_` replaces `-` only if the schema has that
+/// spelling.
 fn parameter(parameters: &[String], key: &Value) -> Value {
     let name = match key {
         Value::Keyword(name) => name.full(),

@@ -1,4 +1,4 @@
-//! Errors on their way out: to a handler, to a frame that knows what to do, or out of the fiber.
+//! Error propagation: to a handler, to a frame that handles errors, or out of the fiber.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use super::fiber::{Fiber, FiberState, Frame, ThrownError};
 use crate::error::{Error, ErrorKind};
 use crate::value::{Exception, Value};
 
-/// Whether a program may catch an error. What ran into a limit ends the program: it has used up what it was given.
+/// Returns whether a program may catch an error. Exceeding a limit ends the program: its resources are used
+/// up.
 pub(super) fn is_catchable(error: &Error) -> bool {
     !matches!(
         error.kind(),
@@ -20,7 +21,7 @@ pub(super) fn is_catchable(error: &Error) -> bool {
     )
 }
 
-/// A thrown value on its way out.
+/// Creates a propagating error from a thrown value.
 pub(super) fn raise(value: Value) -> ThrownError {
     let error = match &value {
         Value::Exception(exception) => match exception.error() {
@@ -40,12 +41,12 @@ pub(super) fn raise(value: Value) -> ThrownError {
 }
 
 impl Fiber {
-    /// Finds who handles an error. Gives whether anybody does; else the fiber is done.
+    /// Finds the handler of an error. Returns whether there is one; otherwise the fiber is finished.
     pub(super) fn unwind(&mut self, mut raised: ThrownError) -> bool {
         let catchable = is_catchable(&raised.error);
         while let Some(top) = self.frames.len().checked_sub(1) {
             if let Frame::Code(frame) = &mut self.frames[top] {
-                // The innermost code that a person wrote is where the error is.
+                // The location of the error is the innermost code of the program itself.
                 let body = frame.closure.body(frame.arity);
                 if raised.error.location().is_none()
                     && let Some(source) = &body.source
@@ -97,7 +98,7 @@ impl Fiber {
     }
 }
 
-/// What `catch` binds.
+/// Returns the value that `catch` binds.
 pub(super) fn exception(raised: ThrownError) -> Value {
     match raised.thrown {
         Some(value) => value,
@@ -108,7 +109,7 @@ pub(super) fn exception(raised: ThrownError) -> Value {
     }
 }
 
-/// The Java class a kind of error is taken for.
+/// Returns the Java class that corresponds to a kind of error.
 fn class_of(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Arithmetic => "java.lang.ArithmeticException",
@@ -126,7 +127,7 @@ fn class_of(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// Whether an exception is of a class, as `catch` and `instance?` see it.
+/// Returns whether an exception is of a class, for `catch` and `instance?`.
 pub(crate) fn is_instance(exception: &Value, class: &str) -> bool {
     let Value::Exception(exception) = exception else { return false };
     let wanted = class.rsplit('.').next().unwrap_or(class);
@@ -142,7 +143,7 @@ pub(crate) fn is_instance(exception: &Value, class: &str) -> bool {
         "IllegalArgumentException" => {
             matches!(own, "ArityException" | "NumberFormatException" | "PatternSyntaxException")
         }
-        // An argument of a type that is not taken is one of several classes in Clojure, nil mostly another.
+        // In Clojure a wrong argument type is one of several classes, mostly another one for nil.
         "NullPointerException" | "UnsupportedOperationException" => own == "ClassCastException",
         "StringIndexOutOfBoundsException" | "ArrayIndexOutOfBoundsException" => {
             own == "IndexOutOfBoundsException"

@@ -1,4 +1,4 @@
-//! Frames written in Rust: what library functions that call functions do between the calls.
+//! Frames written in Rust: the state of library functions between the calls that they make.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::shared::SharedState;
 use crate::error::{Error, Result};
 use crate::value::{LazyCell, Value};
 
-/// What a frame may use while it takes a step.
+/// The resources of a frame during a step.
 pub(crate) struct Host<'a> {
     pub(crate) shared: &'a mut SharedState,
     pub(crate) strand: &'a mut Strand,
@@ -16,8 +16,8 @@ pub(crate) struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// Makes room for the function below the arguments that are pushed next. Arguments go straight to the stack,
-    /// because moving values about is what a short call spends its time with.
+    /// Makes room for the function below the arguments that are pushed next. Arguments are pushed directly on
+    /// the stack, because moving values dominates the cost of a short call.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.stack.push(Value::Nil);
@@ -35,36 +35,35 @@ impl Host<'_> {
 /// Enters a library function with its arguments, which are realised as far as it declares.
 pub(crate) type Enter = fn(&mut Host<'_>, Vec<Value>) -> Result<Step>;
 
-/// What is to be done next.
+/// The next action of a frame.
 pub(crate) enum Step {
-    /// The frame is done and gives this value.
+    /// The frame returns this value.
     Return(Value),
-    /// Calls a function; the frame goes on with its result.
+    /// Calls a function; the frame continues with its result.
     Call(Value, Vec<Value>),
-    /// Calls [`Work::function`] with so many arguments, which [`Host::begin_call`] and pushes have put on the stack.
-    /// This is cheap if the function has just returned.
+    /// Calls [`Work::function`] with this many arguments, which [`Host::begin_call`] and pushes have put on
+    /// the stack. This is cheap if the function has just returned.
     Repeat(usize),
     /// Calls a function in place of the frame.
     Become(Value, Vec<Value>),
-    /// Realises a cell; the frame goes on without a value.
+    /// Realises a cell; the frame continues without a value.
     Realise(Arc<LazyCell>),
-    /// Runs another frame; this one goes on with its result.
+    /// Runs another frame; this one continues with its result.
     Push(Box<dyn Work>),
-    /// The frame goes on at once, after the meter has been looked at.
+    /// The frame continues at once, after a check of the meter.
     Pause,
-    /// The frame is done without a value: whoever waited for it tries again.
+    /// The frame ends without a value: the frame that waits for it retries.
     Retry,
-    /// Throws.
     Throw(Value),
-    /// Asks the host for something; the frame goes on with the answer.
+    /// Sends a request to the host; the frame continues with the answer.
     Ask(Box<Request>),
-    /// Runs calls side by side; the frame goes on with the vector of their results.
+    /// Runs calls concurrently; the frame continues with the vector of their results.
     Fork(Vec<(Value, Vec<Value>)>),
     /// Ends the program.
     End(Signal, Value),
 }
 
-/// How a program ended itself.
+/// The form with which a program ended itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
     /// `(return value)`
@@ -75,31 +74,31 @@ pub enum Signal {
 
 /// A frame written in Rust.
 pub(crate) trait Work: Send + Sync {
-    /// Goes on, with the value that was waited for, if any.
+    /// Continues with the awaited value, if any.
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step>;
 
-    /// Told that an error passes through. A step makes the error stop here.
+    /// Handles a propagating error. Returning a step stops the propagation here.
     fn failed(&mut self, _error: &Error) -> Option<Step> {
         None
     }
 
-    /// Whether the frame has counted itself among those that realise cells of outer fibers.
+    /// Returns whether the frame counts in the number of foreign realisations of its fiber.
     fn leaves_foreign(&self) -> bool {
         false
     }
 
-    /// Takes the result of [`Work::function`] and puts the arguments of its next call on the stack, if that is all there is to
-    /// do and there are as many arguments as `wanted`. Gives whether it has. If not, nothing has changed, and the result is given
-    /// to [`Work::step`]. What is charged is what a step would have charged.
+    /// Takes the result of [`Work::function`] and pushes the arguments of its next call, if nothing else is
+    /// required and the number of arguments is `wanted`. Returns whether it did. If not, nothing has changed,
+    /// and the result is passed to [`Work::step`]. It charges the same as a step.
     fn again(&mut self, _host: &mut Host<'_>, _result: &mut Value, _wanted: usize) -> bool {
         false
     }
 
-    /// The function the frame calls over and over.
+    /// Returns the function that the frame calls repeatedly.
     fn function(&self) -> Option<&Value> {
         None
     }
 
-    /// Every value the frame holds, for walks over everything that is alive.
+    /// Visits every value that the frame refers to, for walks over live memory.
     fn each(&self, look: &mut dyn FnMut(&Value));
 }

@@ -1,24 +1,24 @@
-//! Values in full: `pr-str`, `print-str` and `str`.
+//! Printing values in full: `pr-str`, `print-str` and `str`.
 
 use super::scalar::{print_scalar, print_str_scalar};
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Cursor, CursorStep, Exception, Value};
 
-/// In which of Clojure's manners a value is written.
+/// The style of printing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Style {
     /// `pr`: strings in quotes, characters with a backslash.
     Readable,
-    /// `print`: strings and characters as they are, however deep they stand.
+    /// `print`: strings and characters as they are, at any depth.
     Raw,
-    /// `str`: the value itself as `toString` gives it, `nil` as nothing; what stands inside as `pr` writes it.
+    /// `str`: the value itself as by `toString`, `nil` as nothing; nested values as by `pr`.
     Str,
 }
 
 /// Appends a value. Fails once `out` is longer than `most` bytes, having written little more than that.
 ///
-/// A lazy sequence should have been realised; one that is not ends in `...` where the realised part does.
+/// A lazy sequence should be realised; a pending rest is printed as `...`.
 pub(crate) fn print(value: &Value, style: Style, most: usize, out: &mut String) -> Result<()> {
     if effort::touch(effort::ITEM) {
         return Err(effort::given_up());
@@ -125,7 +125,7 @@ fn print_sequence(value: &Value, style: Style, most: usize, out: &mut String) ->
     check(out, most)
 }
 
-/// What `toString` of an exception gives: its class, its message and, for `ex-info`, its data.
+/// Writes the `toString` of an exception: its class, its message and, for `ex-info`, its data.
 fn print_exception_text(exception: &Exception, most: usize, out: &mut String) -> Result<()> {
     out.push_str(exception.class());
     if let Some(message) = exception.message() {

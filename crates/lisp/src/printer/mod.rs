@@ -1,13 +1,13 @@
 //! Values as text.
 //!
-//! There are two printers. [`print`] writes a value in full, in one of the three manners of Clojure ([`Style`]); what
-//! `pr-str` writes reads back as an equal value, but for functions, atoms and exceptions, which have no notation.
-//! [`to_clojure`] writes a sample: a few items of each collection and a few characters of each string, marking what
-//! it leaves out. It looks at nothing it does not show, so a sample of a huge value costs no more than one of a small
-//! value, and a lazy sequence is shown as far as it has been realised.
+//! There are two printers. [`print`] writes a value in full, in one of Clojure's three styles ([`Style`]);
+//! the output of `pr-str` reads back as an equal value, except for functions, atoms and exceptions, which
+//! have no notation. [`to_clojure`] writes a sample: a few items of each collection and a few characters of
+//! each string, with marks for omitted parts. It reads only what it shows, so a sample of a huge value costs
+//! no more than one of a small value, and a lazy sequence is shown as far as it has been realised.
 //!
-//! Both refuse to grow without bounds: the first fails at a number of bytes that the caller gives, the second shows
-//! ever less once its text is long.
+//! Both bound their output: the first fails at a number of bytes that the caller sets, the second shows less
+//! and less as its text grows.
 
 mod full;
 mod number;
@@ -23,18 +23,18 @@ pub(crate) use temporal::temporal_text;
 use crate::error::Result;
 use crate::value::Value;
 
-/// The value in full, as `pr-str` writes it. It is the text that reads back as an equal value.
+/// Prints a value in full, as `pr-str` does. The text reads back as an equal value.
 ///
-/// A few values that share their parts may be written as more text than there is room for. What a program has made is
-/// better written with [`to_edn_within`].
+/// A few values that share their parts may print as more text than fits in memory. Use [`to_edn_within`] for
+/// values of a program.
 pub fn to_edn(value: &Value) -> String {
     let mut text = String::new();
-    // Without a bound there is nothing to fail at.
+    // Printing fails only at a bound, and here is none.
     let _ = print(value, Style::Readable, usize::MAX, &mut text);
     text
 }
 
-/// The value in full, as [`to_edn`] writes it, or an error if that takes more than so many bytes.
+/// Prints a value in full, as [`to_edn`] does, or fails if that takes more than `most` bytes.
 pub fn to_edn_within(value: &Value, most: usize) -> Result<String> {
     let mut text = String::new();
     print(value, Style::Readable, most, &mut text)?;

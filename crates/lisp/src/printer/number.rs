@@ -1,9 +1,9 @@
-//! Numbers as Java writes them.
+//! Numbers in Java's notation.
 
 use std::fmt::Write as _;
 
-/// A double as `Double.toString` writes it: the shortest digits that read back the same, plain from a thousandth up to
-/// ten million, with an exponent beyond. `Infinity`, `-Infinity` and `NaN` are words.
+/// Formats a double as `Double.toString` does: the shortest digits that read back the same, plain from a
+/// thousandth up to ten million, otherwise with an exponent. `Infinity`, `-Infinity` and `NaN` are words.
 pub(crate) fn double_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -21,7 +21,8 @@ pub(crate) fn double_text(value: f64) -> String {
         return format!("{sign}{magnitude:?}");
     }
     let mut scientific = format!("{magnitude:e}");
-    // Java takes two digits at least, which differ from one digit and a zero where doubles are that far apart.
+    // Java writes at least two digits. They differ from one digit and a zero where doubles are that far
+    // apart.
     if magnitude < 1e-320 && !scientific.contains('.') {
         scientific = format!("{magnitude:.1e}");
     }

@@ -1,42 +1,44 @@
-//! Samples: a value shown in part, for people and models to recognise it by.
+//! Samples: a part of a value by which people and models recognise it.
 //!
-//! Each collection shows its first items and then says how many there are, if that is known without walking it:
-//! `[1 2 3 ...] (5 items, showing first 3)`. Each string shows its first characters and then `...`. The strings in a
-//! map share the characters between them. Lengths are counted in Unicode scalars.
+//! Each collection shows its first items and then their total, if that is known without a walk: `[1 2 3 ...]
+//! (5 items, showing first 3)`. Each string shows its first characters and then `...`. The strings in a map
+//! share one budget of characters. Lengths are counted in Unicode scalars.
 
 use super::full::Style;
 use super::scalar::{escape_string, print_scalar};
 use crate::value::{Cursor, CursorStep, Map, Value};
 
-/// How much of a value a sample shows.
+/// The limits of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Truncation {
-    /// Items of each collection.
+    /// The most items of each collection.
     pub items: usize,
-    /// Characters of each string.
+    /// The most characters of each string.
     pub characters: usize,
 }
 
 impl Truncation {
-    /// Samples of data and definitions.
+    /// The limits for data and definitions.
     pub const SAMPLE: Truncation = Truncation { items: 3, characters: 80 };
-    /// Arguments of tool calls.
+    /// The limits for arguments of tool calls.
     pub const ARGUMENTS: Truncation = Truncation { items: 3, characters: 60 };
 }
 
-/// A sample of a value: at most `limit` items of each collection, at most `printable_limit` characters of each string.
+/// Prints a sample of a value: at most `limit` items of each collection, at most `printable_limit` characters
+/// of each string.
 ///
-/// Nesting multiplies, so once the text is twenty times as long as a string may be, collections show nothing more.
+/// Nesting multiplies, so once the text is twenty times as long as the limit of a string, collections show no
+/// more items.
 pub fn to_clojure(value: &Value, limit: usize, printable_limit: usize) -> String {
     sample(value, Truncation { items: limit, characters: printable_limit }, HiddenKeys::Shown)
 }
 
-/// A sample of a value, as [`to_clojure`] makes it, without the entries of maps whose keys begin with `_`.
+/// Prints a sample of a value, as [`to_clojure`] does, without the entries of maps whose keys begin with `_`.
 pub fn to_clojure_without_hidden(value: &Value, truncation: Truncation) -> String {
     sample(value, truncation, HiddenKeys::Left)
 }
 
-/// What becomes of entries whose keys begin with `_`.
+/// The treatment of entries whose keys begin with `_`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HiddenKeys {
     Shown,
@@ -51,7 +53,7 @@ fn sample(value: &Value, truncation: Truncation, hidden: HiddenKeys) -> String {
     sampler.out
 }
 
-/// How many items there are and how many are shown, for a collection of which not all are.
+/// The total and the number of shown items, for a collection that is shown in part.
 struct SampleCount {
     shown: usize,
     total: Option<usize>,
@@ -60,12 +62,12 @@ struct SampleCount {
 struct Sampler {
     out: String,
     items: usize,
-    /// From this many bytes on, collections are left empty.
+    /// From this many bytes on, collections are printed empty.
     enough: usize,
     hidden: HiddenKeys,
 }
 
-/// The hidden entries of a map are counted up to this many; nobody hides more among them.
+/// The most hidden entries of a map that are counted. Maps with more are not expected.
 const COUNTED: usize = 64;
 
 fn is_hidden(key: &Value) -> bool {
@@ -120,7 +122,7 @@ impl Sampler {
         }
     }
 
-    /// Numbers, names and patterns have no inside to show less of, so a long one is cut like a string.
+    /// Prints a number, name or pattern. It has no parts to omit, so a long one is cut like a string.
     fn scalar(&mut self, value: &Value, characters: usize) {
         let start = self.out.len();
         if !print_scalar(value, Style::Readable, &mut self.out) {
@@ -160,7 +162,7 @@ impl Sampler {
                 break false;
             }
             if shown >= self.items || self.out.len() >= self.enough {
-                // With an unknown total, one look tells whether there is more; it realises nothing.
+                // With an unknown total, one more step shows if there are more items; it realises nothing.
                 break total.is_some() || !matches!(next(), CursorStep::End);
             }
             match next() {
@@ -214,7 +216,7 @@ impl Sampler {
     }
 }
 
-/// The values of a map share the characters, ten of which go to each key; a value gets ten at least.
+/// Divides the characters among the values of a map: ten go to each key, and a value gets at least ten.
 fn characters_of_each(characters: usize, entries: usize) -> usize {
     if characters == usize::MAX || entries == 0 {
         return characters;
@@ -222,9 +224,9 @@ fn characters_of_each(characters: usize, entries: usize) -> usize {
     (characters.saturating_sub(10 * entries) / entries).max(10).min(characters)
 }
 
-/// Where to cut a text that is longer than so many characters.
+/// Returns the byte at which to cut a text that has more than `characters` characters.
 fn cut(text: &str, characters: usize) -> Option<usize> {
-    // A byte is at most one character, so nearly every text is seen to be short enough at once.
+    // A character has at least one byte, so most texts are known to be short enough at once.
     if text.len() <= characters {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Values that hold no others.
+//! Printing values that hold no others.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::reader::NAMED_CHARACTERS;
 use crate::value::integers::count_digits;
 use crate::value::{Closure, Value};
 
-/// Writes a string with the quotes around it and the escapes of Clojure in it.
+/// Writes a string with quotes and Clojure's escapes.
 pub(super) fn escape_string(text: &str, out: &mut String) {
     out.push('"');
     let mut plain_from = 0;
@@ -40,7 +40,7 @@ fn character(character: char, out: &mut String) {
     }
 }
 
-/// Writes a value that holds no others. Gives `false`, having written nothing, for one that does.
+/// Prints a scalar. Returns `false`, having written nothing, for a value that holds others.
 pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> bool {
     let readable = style != Style::Raw;
     match value {
@@ -107,7 +107,7 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
     true
 }
 
-/// A scalar as `str` gives it, or nothing if `str` writes it as everybody else does.
+/// Prints a scalar as `str` does. Returns `false` if `str` prints it as the other styles do.
 pub(super) fn print_str_scalar(value: &Value, out: &mut String) -> bool {
     match value {
         Value::Nil => {}
@@ -122,7 +122,7 @@ pub(super) fn print_str_scalar(value: &Value, out: &mut String) -> bool {
     true
 }
 
-/// A function with the parameters of its arities: `#fn[x y]`, `#fn[x | x & more]`.
+/// Prints a function with the parameters of its arities: `#fn[x y]`, `#fn[x | x & more]`.
 fn function(closure: &Closure, out: &mut String) {
     out.push_str("#fn[");
     for (at, parameters) in closure.parameters().enumerate() {
@@ -134,7 +134,7 @@ fn function(closure: &Closure, out: &mut String) {
     out.push(']');
 }
 
-/// A pattern made of a string may hold a quote that no literal could.
+/// Escapes the quotes of a pattern: one made of a string may hold a quote that no literal could.
 fn regex_text(source: &str, out: &mut String) {
     let mut escaped = false;
     for character in source.chars() {

@@ -1,4 +1,4 @@
-//! Dates, instants and durations as Java writes them.
+//! Dates, instants and durations in Java's notation.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::reader::Tag;
 use crate::value::Temporal;
 
-/// The text of `toString`, which `str` gives.
+/// Returns the text of `toString`, which `str` returns.
 pub(crate) fn temporal_text(temporal: &Temporal) -> String {
     match temporal {
         Temporal::LocalDate(date) => date.to_string(),
@@ -22,7 +22,7 @@ pub(crate) fn temporal_text(temporal: &Temporal) -> String {
     }
 }
 
-/// The tag and the text of a literal that reads back as the same value.
+/// Returns the tag and the text of a literal that reads back as the same value.
 pub(super) fn tagged_text(temporal: &Temporal) -> (Tag, String) {
     match temporal {
         Temporal::LocalDate(_) => (Tag::LocalDate, temporal_text(temporal)),

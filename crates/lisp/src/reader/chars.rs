@@ -1,11 +1,12 @@
-//! Which bytes mean what to the reader, and which texts may be names.
+//! Character classes of the reader, and the rules for names.
 
-/// Separates tokens and means nothing: space, tab, newline, carriage return, form feed, vertical tab and comma.
+/// Returns whether a byte separates tokens: space, tab, newline, carriage return, form feed, vertical tab or
+/// comma.
 pub(super) fn is_space(byte: u8) -> bool {
     CLASSES[byte as usize] & SPACE != 0
 }
 
-/// Ends a token that is being read. As in Clojure, `#`, `'` and `%` do not.
+/// Returns whether a byte ends a token. As in Clojure, `#`, `'` and `%` do not.
 pub(super) fn ends_token(byte: u8) -> bool {
     CLASSES[byte as usize] & (SPACE | TERMINATING) != 0
 }
@@ -36,7 +37,7 @@ static CLASSES: [u8; 256] = {
     classes
 };
 
-/// Why a text is not a name.
+/// The reason why a text is not a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NameFault {
     Empty,
@@ -45,8 +46,8 @@ pub(super) enum NameFault {
     Character(char),
 }
 
-/// Checks a text that would be a symbol, or a keyword without its colon. A leading digit is not looked at: it is
-/// fine in a keyword, and a token that begins with one is read as a number long before.
+/// Checks a text that would be a symbol, or a keyword without its colon. A leading digit is not checked: it
+/// is allowed in a keyword, and a token that begins with one has already been read as a number.
 pub(super) fn check_name(text: &str) -> Result<(), NameFault> {
     if text.is_empty() {
         return Err(NameFault::Empty);
@@ -57,7 +58,7 @@ pub(super) fn check_name(text: &str) -> Result<(), NameFault> {
         match byte {
             b'/' => slashes += 1,
             b':' if last == b':' || last == 0 || last == b'/' => return Err(NameFault::Colon),
-            // What is not ASCII, and bytes that cannot stand in a token, are looked at as characters.
+            // Text beyond ASCII, and bytes that cannot be part of a token, are checked as characters.
             0x80.. => return check_wide_name(text),
             0..0x20 | 0x7f => return check_wide_name(text),
             _ if ends_token(byte) => return Err(NameFault::Character(byte as char)),
@@ -110,19 +111,19 @@ fn check_wide_name(text: &str) -> Result<(), NameFault> {
     check_slashes(text, slashes)
 }
 
-/// Characters that leave no trace on a screen: two names that differ by one of them could not be told apart.
+/// Returns whether a character is invisible: two names that differ by one of them look the same.
 pub(super) fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Whether the text, with a colon before it, reads as a keyword.
+/// Returns whether the text, with a colon before it, reads as a keyword.
 pub fn is_keyword_name(text: &str) -> bool {
     check_name(text).is_ok()
 }
 
-/// Whether the text reads as a symbol.
+/// Returns whether the text reads as a symbol.
 pub fn is_symbol_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let signed = bytes.next().is_some_and(|byte| byte == b'+' || byte == b'-');

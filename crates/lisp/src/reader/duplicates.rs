@@ -1,8 +1,8 @@
-//! Finds keys of a map literal, and items of a set literal, that are written twice.
+//! Finds duplicate keys of a map literal and duplicate items of a set literal.
 //!
-//! Clojure refuses these while reading, by the equality of what was read: `#{1 1N}` and `#{[1] (1)}` hold duplicates,
-//! `#{1 1.0}` and `#{#"a" #"a"}` do not. Small literals of plain keys are compared one by one; anything else is
-//! compared by a 128 bit fingerprint, which keeps large and nested literals linear.
+//! Clojure refuses these while reading, by the equality of the values: `#{1 1N}` and `#{[1] (1)}` hold
+//! duplicates, `#{1 1.0}` and `#{#"a" #"a"}` do not. Small literals of plain keys are compared one by one;
+//! all others are compared by a 128 bit fingerprint, which keeps large and nested literals linear.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,10 +11,10 @@ use num_bigint::BigInt;
 
 use super::form::{Form, FormKind, Name};
 
-/// Up to this many keys, comparing each with each is faster than hashing.
+/// The most keys that are compared pairwise, which is faster than hashing up to here.
 const FEW: usize = 16;
 
-/// The second of two equal forms among every `step`-th of `items`, starting with the first.
+/// Returns the second of two equal forms among every `step`-th of `items`, starting with the first.
 pub(super) fn find(items: &[Form], step: usize) -> Option<&Form> {
     let count = items.len() / step;
     if count < 2 {
@@ -50,12 +50,12 @@ fn same_plain(one: &Form, other: &Form) -> bool {
 }
 
 fn same_name(a: &Name, b: &Name) -> bool {
-    // Names of one text are shared, so the pointers decide nearly always.
+    // Equal names of one text share storage, so the pointers nearly always decide.
     std::ptr::eq(a.full(), b.full()) || a == b
 }
 
-/// A number that equal forms share and others, but for a chance of 2^-128, do not. Nothing for what equals nothing,
-/// not even itself.
+/// Returns a number that equal forms share and others do not, with a collision probability of 2^-128. `None`
+/// for a form that does not equal itself.
 fn fingerprint(form: &Form) -> Option<u128> {
     let print = match &form.kind {
         FormKind::Nil => digest("nil", ()),

@@ -1,7 +1,7 @@
-//! What the reader gives: forms, each with the place in the text it came from.
+//! The output of the reader: forms, each with its span in the text.
 //!
-//! A form is syntax, not a value: numbers keep the kind they were written in, maps keep the order of their entries
-//! and nothing has been looked up. Short notations are written out while reading, so whoever compiles forms meets
+//! A form is syntax, not a value: numbers keep the kind they were written in, maps keep the order of their
+//! entries and nothing has been looked up. Short notations are expanded while reading, so the compiler meets
 //! only these lists:
 //!
 //! | text | form |
@@ -11,8 +11,8 @@
 //! | `@x` | `(clojure.core/deref x)` |
 //! | `#(f % %2 %&)` | `(fn* [%1 %2 & %&] (f %1 %2 %&))` |
 //!
-//! Cloning a form is cheap, because children are shared. Dropping one never recurses, however deep it is nested,
-//! so that forms built by expanding others need no limit of their own to be safe to drop.
+//! Cloning a form is cheap, because children are shared. Dropping one never recurses, at any depth, so that
+//! forms built by expansion need no limit of their own to be safe to drop.
 
 use std::fmt;
 use std::ops::Deref;
@@ -27,27 +27,27 @@ use crate::error::Span;
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// A name as it is written, `namespace/name` or `name`.
+    /// Creates a name from its written form, `namespace/name` or `name`.
     pub fn new(full: impl Into<Arc<str>>) -> Self {
         Self(full.into())
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn full(&self) -> &str {
         &self.0
     }
 
-    /// The whole text, shared.
+    /// Returns the whole text as a shared string.
     pub fn shared(&self) -> Arc<str> {
         self.0.clone()
     }
 
-    /// What stands before the slash. The name `/` has no namespace.
+    /// Returns the part before the slash. The name `/` has no namespace.
     pub fn namespace(&self) -> Option<&str> {
         self.slash().map(|at| &self.0[..at])
     }
 
-    /// What stands after the slash, or everything.
+    /// Returns the part after the slash, or the whole name.
     pub fn name(&self) -> &str {
         self.slash().map_or(&*self.0, |at| &self.0[at + 1..])
     }
@@ -69,37 +69,37 @@ impl fmt::Display for Name {
     }
 }
 
-/// One form and where it stands.
+/// A form with its span.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Form {
-    /// What it is.
+    /// The syntax of the form.
     pub kind: FormKind,
-    /// Where it was read. A form made by an expansion carries the place of the text it came from.
+    /// The span in the text. A form made by an expansion has the span of the form that was expanded.
     pub span: Span,
 }
 
 impl Form {
-    /// A form at a place.
+    /// Creates a form with a span.
     pub fn new(kind: FormKind, span: Span) -> Self {
         Self { kind, span }
     }
 
-    /// The symbol of this name.
+    /// Creates a symbol.
     pub fn symbol(name: &str, span: Span) -> Self {
         Self::new(FormKind::Symbol(Name::new(name)), span)
     }
 
-    /// The list of these forms.
+    /// Creates a list.
     pub fn list(items: impl Into<Forms>, span: Span) -> Self {
         Self::new(FormKind::List(items.into()), span)
     }
 
-    /// The vector of these forms.
+    /// Creates a vector.
     pub fn vector(items: impl Into<Forms>, span: Span) -> Self {
         Self::new(FormKind::Vector(items.into()), span)
     }
 
-    /// The whole name, if this is a symbol.
+    /// Returns the whole name if this is a symbol.
     pub fn as_symbol(&self) -> Option<&Name> {
         match &self.kind {
             FormKind::Symbol(name) => Some(name),
@@ -107,12 +107,12 @@ impl Form {
         }
     }
 
-    /// Whether this is the symbol `name`, written exactly so.
+    /// Returns whether this is exactly the symbol `name`.
     pub fn is_symbol(&self, name: &str) -> bool {
         self.as_symbol().is_some_and(|symbol| symbol.full() == name)
     }
 
-    /// The items, if this is a list.
+    /// Returns the items if this is a list.
     pub fn as_list(&self) -> Option<&[Form]> {
         match &self.kind {
             FormKind::List(items) => Some(items),
@@ -120,7 +120,7 @@ impl Form {
         }
     }
 
-    /// The items, if this is a vector.
+    /// Returns the items if this is a vector.
     pub fn as_vector(&self) -> Option<&[Form]> {
         match &self.kind {
             FormKind::Vector(items) => Some(items),
@@ -129,14 +129,14 @@ impl Form {
     }
 }
 
-/// The kinds of form there are.
+/// The kinds of form.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FormKind {
     /// `nil`
     Nil,
     /// `true`, `false`
     Boolean(bool),
-    /// `12`, `0x1f`, `017`, `2r101`: whatever fits 64 bits and has no suffix.
+    /// `12`, `0x1f`, `017`, `2r101`: any integer that fits 64 bits and has no suffix.
     Integer(i64),
     /// An integer beyond 64 bits, or any with the suffix `N`.
     BigInteger(Arc<BigInt>),
@@ -158,16 +158,16 @@ pub enum FormKind {
     List(Forms),
     /// `[a b]`
     Vector(Forms),
-    /// `{k v}`: keys and values in turn, so always an even number. Keys that are written alike are refused.
+    /// `{k v}`: alternating keys and values, always an even number. Duplicate keys are refused.
     Map(Forms),
-    /// `#{a b}`. Items that are written alike are refused.
+    /// `#{a b}`. Duplicate items are refused.
     Set(Forms),
-    /// `#inst "..."`: a tag the reader knows and the one form behind it, which is always a string.
+    /// `#inst "..."`: a known tag and its form, which is always a string.
     Tagged(Tag, Arc<str>),
 }
 
 impl FormKind {
-    /// What stands inside, if this is a collection.
+    /// Returns the nested forms if this is a collection.
     pub fn children(&self) -> Option<&Forms> {
         match self {
             FormKind::List(items) | FormKind::Vector(items) | FormKind::Map(items) | FormKind::Set(items) => {
@@ -187,7 +187,7 @@ impl FormKind {
     }
 }
 
-/// The tags of tagged literals. Whether the text behind one is valid is checked when a value is made of it.
+/// The tags of tagged literals. The text is validated when it is converted to a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Tag {
     /// `#inst "2026-01-02T03:04:05.000Z"`: a `java.util.Date`.
@@ -206,7 +206,7 @@ impl Tag {
     /// All tags.
     pub const ALL: [Tag; 5] = [Tag::Inst, Tag::Uuid, Tag::LocalDate, Tag::Instant, Tag::Duration];
 
-    /// The tag as it is written, without the hash.
+    /// Returns the tag as it is written, without the hash.
     pub const fn name(self) -> &'static str {
         match self {
             Tag::Inst => "inst",
@@ -217,7 +217,7 @@ impl Tag {
         }
     }
 
-    /// The tag that is written so.
+    /// Returns the tag with this name.
     pub fn from_name(name: &str) -> Option<Tag> {
         Tag::ALL.into_iter().find(|tag| tag.name() == name)
     }
@@ -254,13 +254,13 @@ impl FromIterator<Form> for Forms {
 }
 
 impl Forms {
-    /// Takes what `items` holds from `start` on, with one allocation of the right size.
+    /// Moves the items from `start` on out of `items`, with one allocation of the right size.
     pub(super) fn split_off(items: &mut Vec<Form>, start: usize) -> Self {
         // The empty collection allocates nothing.
         if items.len() <= start { Forms(None) } else { Forms(Some(items.drain(start..).collect())) }
     }
 
-    /// Whether dropping these forms would drop others that hold forms themselves.
+    /// Returns whether dropping these forms would drop others that contain forms.
     fn is_nested(&self) -> bool {
         self.iter().any(|form| form.kind.children().is_some_and(|children| children.0.is_some()))
     }
@@ -271,11 +271,11 @@ impl Drop for Forms {
         if !self.is_nested() {
             return;
         }
-        // What would be the call stack of a recursive drop is this vector.
+        // This vector replaces the call stack of a recursive drop.
         let mut pending = vec![self.0.take()];
         while let Some(taken) = pending.pop() {
             let Some(mut shared) = taken else { continue };
-            // Only the last owner tears a list down; for any other this is just a count going down.
+            // Only the last owner drops the items; for any other this only decrements the count.
             let Some(items) = Arc::get_mut(&mut shared) else { continue };
             for item in items {
                 if let Some(children) = item.kind.children_mut()

@@ -1,36 +1,36 @@
-//! How much text the reader takes.
+//! The limits of the reader.
 
-/// Limits of reading. Each gives a typed error when it is passed.
+/// The limits of reading. Exceeding one is a typed error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReadLimits {
-    /// Bytes of text.
+    /// Length of the text in bytes.
     pub bytes: usize,
-    /// Forms inside forms. Values beyond [`ReadLimits::DEEPEST`] count as that.
+    /// The deepest nesting of forms. Higher values than [`ReadLimits::DEEPEST`] count as that.
     pub depth: usize,
-    /// Characters of a number.
+    /// The most characters of a number.
     pub number_digits: usize,
 }
 
 impl ReadLimits {
-    /// The deepest nesting that can be asked for, so that whoever walks forms by recursion stays within a small stack.
+    /// The highest possible depth limit, so that recursion over forms fits in a small stack.
     pub const DEEPEST: usize = 1_000;
 
-    /// The same limits with another number of bytes.
+    /// Sets the limit of bytes.
     #[must_use]
     pub fn with_bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// The same limits with another depth.
+    /// Sets the limit of depth.
     #[must_use]
     pub fn with_depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// The same limits with another number of digits.
+    /// Sets the limit of digits.
     #[must_use]
     pub fn with_number_digits(mut self, digits: usize) -> Self {
         self.number_digits = digits;

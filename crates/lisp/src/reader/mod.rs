@@ -1,14 +1,14 @@
 //! From text to forms.
 //!
-//! [`read_all`] reads a program, [`Reader`] one form after the other, and [`repair`] mends text as models write it
-//! before either. Every form knows its place. Reading evaluates nothing, resolves nothing and never panics, whatever
-//! the bytes; text beyond the [`ReadLimits`] is refused with a typed error.
+//! [`read_all`] reads a program, [`Reader`] one form after the other, and [`repair`] first corrects text as
+//! models write it. Every form has a span. Reading evaluates nothing, resolves nothing and never panics on
+//! any input; text beyond the [`ReadLimits`] is refused with a typed error.
 //!
-//! What Clojure's reader has and this one refuses, each with a hint: syntax quote, reader conditionals, `#=`,
-//! namespaced maps, `::` keywords, decimals, unknown tags. Metadata that says nothing to this language (type hints,
-//! flags, and a map before the name that is being defined) is read and dropped.
+//! Some notations of Clojure's reader are refused, each with a hint: syntax quote, reader conditionals, `#=`,
+//! namespaced maps, `::` keywords, decimals, unknown tags. Metadata without a meaning in this language (type
+//! hints, flags, and a map before the name that is being defined) is read and dropped.
 //!
-//! For a prompt that takes several lines, [`completeness`] tells text that could go on from text that is wrong.
+//! For a prompt that takes several lines, [`completeness`] distinguishes incomplete text from invalid text.
 
 mod chars;
 mod duplicates;
@@ -47,34 +47,34 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the beginning of a text.
+    /// Creates a reader at the beginning of a text.
     pub fn new(source: &'a str, limits: &ReadLimits) -> Result<Self> {
         Ok(Self { parser: Parser::new(source, *limits)? })
     }
 
-    /// The next form, or nothing at the end of the text. After an error nothing more should be read.
+    /// Returns the next form, or `None` at the end of the text. Do not continue after an error.
     pub fn next_form(&mut self) -> Result<Option<Form>> {
         self.parser.next_form()
     }
 
-    /// How many bytes have been read: after a form, where it ended.
+    /// Returns the number of bytes read: after a form, its end.
     pub fn offset(&self) -> usize {
         self.parser.offset()
     }
 }
 
-/// Whether a text can be run as it stands.
+/// The completeness of a text at a prompt.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Completeness {
     /// Every form is closed.
     Complete,
-    /// The last form is open: another line may close it. Carries the error that reading would give now.
+    /// The last form is open: another line may close it. Carries the error that reading would return now.
     Incomplete(Error),
-    /// No further text could mend it.
+    /// No further text could correct it.
     Invalid(Error),
 }
 
-/// Tells text that could go on from text that is wrong, for a prompt that asks for another line.
+/// Distinguishes incomplete text from invalid text, for a prompt that asks for another line.
 pub fn completeness(source: &str, limits: &ReadLimits) -> Completeness {
     match read_all(source, limits) {
         Ok(_) => Completeness::Complete,

@@ -12,7 +12,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The name of this text, with the storage of the first one that was equal.
+    /// Returns the name with this text. Equal names share the storage of the first one.
     pub(super) fn share(&mut self, text: &str) -> Name {
         if let Some(known) = self.known.get(text) {
             return Name::new(known.clone());

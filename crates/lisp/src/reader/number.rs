@@ -1,8 +1,8 @@
-//! Number literals, as Clojure writes them.
+//! Number literals in Clojure's notation.
 //!
-//! Longs in decimal, `0x` hexadecimal, `0` octal and `2r`..`36r`; integers that do not fit are big integers, as is any
-//! with the suffix `N`; ratios; doubles. Clojure's decimals (`1.5M`) are refused with a hint, because this language has
-//! no decimal type and reading one as a double would be a silent change of meaning.
+//! Longs in decimal, `0x` hexadecimal, `0` octal and `2r`..`36r`; integers that do not fit are big integers,
+//! as is any with the suffix `N`; ratios; doubles. Clojure's decimals (`1.5M`) are refused with a hint,
+//! because this language has no decimal type and reading one as a double would silently change its meaning.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(super) fn read_number(token: &str, max_digits: usize) -> Result<FormKind> {
     Err(refusal(token, digits))
 }
 
-/// Decimal digits without a leading zero that surely fit 64 bits: nearly every number there is.
+/// Reads decimal digits without a leading zero that certainly fit 64 bits: nearly every number.
 fn read_small(digits: &str) -> Option<i64> {
     let bytes = digits.as_bytes();
     if bytes.len() > 18 || (bytes.len() > 1 && bytes[0] == b'0') {
@@ -118,7 +118,7 @@ fn read_ratio(numerator: &str, denominator: &str, negative: bool) -> Result<Form
 fn read_double(digits: &str) -> Option<f64> {
     let bytes = digits.as_bytes();
     let mut at = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // Without a point or an exponent these are digits that were no integer, such as `08`.
+    // Without a point or an exponent these are digits that are not an integer, such as `08`.
     if at == 0 || at == bytes.len() {
         return None;
     }

@@ -1,17 +1,18 @@
-//! Mends text as models write it, before it is read.
+//! Corrects text as models write it, before it is read.
 //!
-//! Three things go wrong in a model's answer that are not its meaning: the program stands in a code fence, typography
-//! got in (curly quotes, spaces of other kinds, invisible characters), or lines end as on another system. [`repair`]
-//! undoes these and nothing else. The inside of a string is content: there only the line ends change. A string that
-//! was opened with a curly quote is closed by the next double quote of any kind.
+//! A model's answer may have three faults that do not affect its meaning: the program is in a code fence, it
+//! contains typography (curly quotes, other kinds of spaces, invisible characters), or its line ends are
+//! those of another system. [`repair`] corrects these and nothing else. The inside of a string is content:
+//! there only the line ends change. A string that was opened with a curly quote is closed by the next double
+//! quote of any kind.
 //!
-//! Places in errors refer to the mended text, so that text is the source to keep.
+//! Spans in errors refer to the repaired text, so that text is the source to keep.
 
 use std::borrow::Cow;
 
 use super::chars::is_invisible;
 
-/// The program in a model's answer, ready to be read. Text that needs no mending is given back as it is.
+/// Returns the program in a model's answer, ready to be read. Text without faults is returned unchanged.
 pub fn repair(text: &str) -> Cow<'_, str> {
     let program = unfence(text);
     if !needs_mending(&program) {
@@ -25,8 +26,8 @@ fn needs_mending(text: &str) -> bool {
     !text.is_ascii() || text.contains('\r')
 }
 
-/// The code inside of the fences: all blocks that name a Lisp, else all blocks. Text without a fence is taken whole,
-/// and so is a program in which the fence is a line of a string.
+/// Returns the code inside of the fences: all blocks that name a Lisp, otherwise all blocks. Text without a
+/// fence is returned whole, and so is a program in which the fence is a line of a string.
 fn unfence(text: &str) -> Cow<'_, str> {
     let Some(first) = first_fence(text) else { return Cow::Borrowed(text) };
     let blocks = fenced_blocks(text);
@@ -34,7 +35,7 @@ fn unfence(text: &str) -> Cow<'_, str> {
         if Mender::place_after(&text[..first]) != RepairState::Code {
             return Cow::Borrowed(text);
         }
-        // A program whose opening fence was lost still has the closing one.
+        // A program whose opening fence is missing still has the closing one.
         if blocks.len() == 1 && blocks[0].is_blank(text) {
             return Cow::Borrowed(&text[..first]);
         }
@@ -85,7 +86,7 @@ impl Block {
 
 fn fenced_blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    // The fence that is open: its marker and how long it is.
+    // The open fence: its marker and its length.
     let mut open: Option<(char, usize)> = None;
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
@@ -108,7 +109,7 @@ fn fenced_blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// The marker, length and language of a line that is a fence.
+/// Returns the marker, length and language of a line that is a fence.
 fn fence(line: &str) -> Option<(char, usize, &str)> {
     let line = line.trim_matches(|c: char| c.is_whitespace() || is_invisible(c));
     let marker = line.chars().next().filter(|&c| c == '`' || c == '~')?;
@@ -123,7 +124,7 @@ fn is_lisp(language: &str) -> bool {
     matches!(name.as_str(), "clojure" | "clj" | "cljs" | "cljc" | "edn" | "lisp" | "scheme" | "backstitch")
 }
 
-/// Where in a program the mender is.
+/// The lexical state of the repair.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum RepairState {
     #[default]
@@ -138,12 +139,12 @@ enum RepairState {
 #[derive(Default)]
 struct Mender {
     place: RepairState,
-    /// The character before was a backslash that has not been used up.
+    /// True after a backslash that has not been consumed.
     escaped: bool,
 }
 
 impl Mender {
-    /// Where in a program one is after this part of it.
+    /// Returns the lexical state after a part of a program.
     fn place_after(text: &str) -> RepairState {
         let mut mender = Mender::default();
         mender.mend(text);
@@ -177,7 +178,7 @@ impl Mender {
         mended
     }
 
-    /// What follows a backslash outside of strings is one character, whatever it is.
+    /// Copies the character after a backslash outside of strings unchanged.
     fn character_literal(&mut self, character: char, mended: &mut String) {
         mended.push(character);
     }
@@ -215,7 +216,7 @@ impl Mender {
             _ => character == '"',
         };
         if escaped {
-            // An escaped curly quote stands for the quote it would have been.
+            // An escaped curly quote stands for the quote that it replaced.
             mended.push(if self.place == RepairState::CurlyString && closes { '"' } else { character });
         } else if closes {
             self.place = RepairState::Code;

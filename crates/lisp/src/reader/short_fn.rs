@@ -1,23 +1,23 @@
-//! `#(...)`: which arguments its body names, and the function it stands for.
+//! `#(...)`: finds the arguments that its body names, and expands it to a function.
 
 use super::form::{Form, FormKind};
 use super::names::Names;
 use crate::error::{Error, ErrorKind, Result, Span};
 
-/// As many arguments as a function of Clojure takes.
+/// The most arguments of a function in Clojure.
 const MOST: usize = 20;
 
-/// The arguments met while reading the body.
+/// The arguments found while reading the body.
 #[derive(Default)]
 pub(super) struct ShortFn {
     /// The highest `%n`.
     highest: usize,
-    /// Whether `%&` occurs.
+    /// True if `%&` occurs.
     rest: bool,
 }
 
 impl ShortFn {
-    /// Notes an argument, given without its `%`. Says what it is called in the function if that is another name.
+    /// Registers an argument, given without its `%`. Returns its name in the function if that differs.
     pub(super) fn note(&mut self, place: &str) -> Result<Option<String>> {
         match place {
             "" => {
@@ -33,7 +33,7 @@ impl ShortFn {
                     if (1..=MOST).contains(&number) && place.bytes().all(|byte| byte.is_ascii_digit()) =>
                 {
                     self.highest = self.highest.max(number);
-                    // `%01` is the argument `%1` too.
+                    // `%01` is the argument `%1`.
                     Ok(Some(format!("%{number}")))
                 }
                 _ => Err(Error::new(ErrorKind::Parse, format!("`%{place}` is no argument of `#()`"))
@@ -42,7 +42,7 @@ impl ShortFn {
         }
     }
 
-    /// The function with this body.
+    /// Returns the function with this body.
     pub(super) fn write_out(self, body: Form, names: &mut Names) -> Form {
         let span = body.span;
         let opener = Span::new(span.start, span.start + 2);

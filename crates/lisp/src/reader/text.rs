@@ -1,10 +1,10 @@
-//! Strings and characters: their escapes, resolved.
+//! Strings and characters with resolved escapes.
 
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result, Span};
 
-/// Resolves the escapes in the inside of a string literal, whose first byte stands at `offset` in the source.
+/// Resolves the escapes inside a string literal, whose first byte is at `offset` in the source.
 pub(super) fn unescape(inside: &str, offset: usize) -> Result<Arc<str>> {
     let mut text = String::with_capacity(inside.len());
     let mut rest = inside;
@@ -29,7 +29,7 @@ fn escape_length(escape: &str) -> usize {
     escape.chars().next().map_or(0, char::len_utf8)
 }
 
-/// Reads one escape, without its backslash, and says how many bytes it took.
+/// Reads one escape, without its backslash. Also returns its length in bytes.
 fn read_escape(escape: &str) -> Result<(char, usize)> {
     let bytes = escape.as_bytes();
     let simple = match bytes.first() {
@@ -60,7 +60,7 @@ fn read_octal(bytes: &[u8]) -> Result<(char, usize)> {
     }
 }
 
-/// `uXXXX`; two of them may be the halves of one character, as Java writes those beyond the first plane.
+/// Reads `uXXXX`; two of them may be a surrogate pair, as Java writes characters beyond the first plane.
 fn read_unicode(escape: &str) -> Result<(char, usize)> {
     let unit = hex_unit(escape)
         .ok_or_else(|| Error::new(ErrorKind::Parse, "`\\u` needs four hexadecimal digits"))?;
@@ -84,7 +84,7 @@ fn hex_unit(escape: &str) -> Option<u32> {
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
-/// Reads what follows the backslash of a character literal.
+/// Reads the part after the backslash of a character literal.
 pub(super) fn read_character(token: &str) -> Result<char> {
     let mut characters = token.chars();
     if let (Some(character), None) = (characters.next(), characters.next()) {
@@ -111,7 +111,7 @@ pub(super) fn read_character(token: &str) -> Result<char> {
     Err(refused().hint(format!("a text of several characters is a string: \"{token}\"")))
 }
 
-/// The characters with a name.
+/// The named characters.
 pub(crate) const NAMED_CHARACTERS: [(char, &str); 6] = [
     ('\n', "newline"),
     (' ', "space"),

@@ -1,7 +1,7 @@
-//! Cells: what stands in a table of stored values in the place of a value.
+//! Cells: the entries of a table of stored values.
 //!
-//! `null`, booleans, integers and strings stand for themselves; other scalars are small arrays that begin with a letter;
-//! `["r", 7]` is the compound value number 7.
+//! `null`, booleans, integers and strings stand for themselves; other scalars are small arrays that begin
+//! with a letter; `["r", 7]` is the compound value number 7.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::printer::to_edn;
 use crate::reader::Tag;
 use crate::value::{Pattern, Symbol, Temporal, Value};
 
-/// The cell of a scalar, or nothing for a compound value.
+/// Returns the cell of a scalar, or `None` for a compound value.
 pub(super) fn scalar_cell(value: &Value) -> Option<Json> {
     Some(match value {
         Value::Nil => Json::Null,
@@ -41,13 +41,13 @@ pub(super) fn scalar_cell(value: &Value) -> Option<Json> {
 
 fn temporal_cell(temporal: &Arc<Temporal>) -> Json {
     match &**temporal {
-        // Milliseconds are exact beyond the years that have a text.
+        // Milliseconds stay exact beyond the years that have a text.
         Temporal::Date(milliseconds) => json!(["date", milliseconds]),
         _ => json!(["t", to_edn(&Value::Temporal(temporal.clone()))]),
     }
 }
 
-/// The scalar of a cell that is an array, by its letter. Nothing for letters that are not about scalars.
+/// Returns the scalar of an array cell with this letter; `None` for letters of compound values.
 pub(super) fn scalar_of(letter: &str, parts: &[Json], limits: &Limits) -> Result<Option<Value>> {
     let text = |at: usize| parts.get(at).and_then(Json::as_str).ok_or_else(|| damaged("a text is missing"));
     Ok(Some(match letter {
@@ -82,7 +82,7 @@ pub(super) fn scalar_of(letter: &str, parts: &[Json], limits: &Limits) -> Result
 }
 
 fn big(text: &str, limits: &Limits) -> Result<num_bigint::BigInt> {
-    // Three bits are less than a decimal digit holds.
+    // A decimal digit holds more than three bits.
     limits.check_number(text.len() as u64 * 3)?;
     text.parse().map_err(|_| damaged("not an integer"))
 }
@@ -95,7 +95,7 @@ fn integer(text: &str, limits: &Limits) -> Result<Value> {
     Ok(Value::BigInteger(Arc::new(big(text, limits)?)))
 }
 
-/// Dates are stored as the literals they are printed as.
+/// Reads a date, which is stored as its literal.
 fn tagged(text: &str, limits: &Limits) -> Result<Value> {
     match read_edn(text, limits) {
         Ok(value @ Value::Temporal(_)) => Ok(value),

@@ -1,8 +1,8 @@
-//! What a program left: the changes that it made to a memory, and values beside them.
+//! The changes of a program to a memory, with additional values.
 //!
-//! A memory after many programs is the first one and the changes of each, one after the other. A document of changes holds
-//! what a program defined or set, however much was there before. Functions in it find the definitions that they mention by
-//! name, in the memory that the changes are applied to.
+//! A memory after many programs is the first one plus the changes of each program in order. A document of
+//! changes contains only what a program defined or set, whatever the size of the memory. Functions in it
+//! refer to definitions by name, in the memory that the changes are applied to.
 
 use serde_json::{Value as Json, json};
 
@@ -15,7 +15,8 @@ use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::value::{Stamp, Value, identical};
 
-/// What differs between a memory and the one that it came from, with some values more, as a JSON document.
+/// Stores the difference between a memory and the one that it came from, with additional values, as a JSON
+/// document.
 pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: &Limits) -> Result<Json> {
     let mut writer = writer(limits);
     let changes = after.changes_since(before);
@@ -38,7 +39,7 @@ pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: 
     let dropped: Vec<u64> =
         before.atoms.keys().copied().filter(|number| !after.atoms.contains_key(number)).collect();
     let values: Vec<Json> = values.iter().map(|value| writer.cell(value)).collect::<Result<_>>()?;
-    // Names are only ever added, so those that are new come last.
+    // Names are only ever added, so the new ones are last.
     let names: Vec<&str> =
         after.names.globals.iter().skip(before.names.globals.iter().count()).map(|name| &**name).collect();
     let data: Vec<&str> =
@@ -59,11 +60,11 @@ pub fn store_changes(before: &Memory, after: &Memory, values: &[Value], limits: 
     Ok(document)
 }
 
-/// Applies the changes of a document to the memory of the inputs, and gives the values that were stored beside them.
+/// Applies the changes of a document to the memory of the inputs, and returns the additional values.
 pub fn restore_changes(document: &Json, engine: &Engine, inputs: &mut Inputs) -> Result<Vec<Value>> {
     check_version(document)?;
     let mut memory = inputs.memory.clone();
-    // Names first: functions refer to definitions that come after them.
+    // Names come first: functions refer to definitions that come after them.
     for name in texts(document, "names")? {
         memory.names.globals.number_or_add(name);
     }

@@ -1,4 +1,4 @@
-//! Functions: their text and what they captured.
+//! Stored functions: their text and their captured values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::memory::Memory;
 use crate::reader::{Form, FormKind, ReadLimits, read_all};
 use crate::value::{Closure, Map, Stamp, Value};
 
-/// The node of a function whose captured values are in the table already.
+/// Returns the node of a function whose captured values are already in the table.
 pub(super) fn function_node(closure: &Closure, captured: Vec<Json>) -> Result<Json> {
     let code = closure.code();
     let names: Vec<&str> = code.captured_names().collect();
@@ -31,7 +31,8 @@ pub(super) fn function_node(closure: &Closure, captured: Vec<Json>) -> Result<Js
     Ok(Json::Array(node))
 }
 
-/// The text that compiles to this code again: the form of a function, or a `letfn` of all that know each other.
+/// Returns the text that compiles to this code again: a function form, or a `letfn` of functions that refer
+/// to each other.
 fn text_of(code: &Code, source: &str) -> Result<String> {
     let mut texts = Vec::with_capacity(code.functions.len());
     for function in &code.functions {
@@ -44,7 +45,7 @@ fn text_of(code: &Code, source: &str) -> Result<String> {
     }
 }
 
-/// Whether the text of a function is that of a `letfn`, `(name [x] ...)`, which is no form by itself.
+/// Returns whether the text of a function is a `letfn` spec, `(name [x] ...)`, which is not a form by itself.
 fn is_spec(code: &Code, text: &str) -> bool {
     let name = code.functions.first().and_then(|function| function.name.as_ref());
     let head = read_all(text, &ReadLimits::default()).ok().and_then(|forms| {
@@ -57,7 +58,7 @@ fn is_spec(code: &Code, text: &str) -> bool {
     }
 }
 
-/// What a function of the library is recognised by when the library has changed.
+/// Returns the signature by which a library function is recognised when the library has changed.
 fn about(code: &Code) -> String {
     let mut text = String::new();
     for function in &code.functions {
@@ -130,7 +131,8 @@ impl FunctionReader<'_> {
         Ok(code)
     }
 
-    /// A function of the library at its place, or where the library has changed since, the only one like it.
+    /// Returns a library function by its index or, if the library has changed since, the only one with the
+    /// same signature.
     fn of_library(&self, place: u64, like: Option<&str>, names: &[Box<str>]) -> Result<Arc<Code>> {
         let fits = |code: &Arc<Code>| {
             Some(&*about(code)) == like && code.captured_names().eq(names.iter().map(|name| &**name))
@@ -150,7 +152,7 @@ impl FunctionReader<'_> {
     }
 }
 
-/// The forms that make a function and do nothing else.
+/// Returns whether a form creates a function and does nothing else.
 fn is_function_form(form: &Form) -> bool {
     let FormKind::List(items) = &form.kind else { return false };
     let head = items.first().and_then(Form::as_symbol).map(|name| name.name());

@@ -1,4 +1,4 @@
-//! Documents: a value by itself, or a whole memory.
+//! Documents: a single value, or a whole memory.
 
 use std::collections::HashMap;
 
@@ -15,22 +15,22 @@ use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::value::{Stamp, Value};
 
-/// A value takes this many bytes at least, so memory bounds the parts a document may have.
+/// The minimum size of a value, so the memory limit bounds the parts of a document.
 const BYTES_OF_CELL: usize = 16;
 
 pub(super) fn writer(limits: &Limits) -> Writer {
     Writer::new(limits.memory_bytes / BYTES_OF_CELL)
 }
 
-/// A value as a JSON document.
+/// Stores a value as a JSON document.
 pub fn store_value(value: &Value, limits: &Limits) -> Result<Json> {
     let mut writer = writer(limits);
     let root = writer.cell(value)?;
     Ok(json!({"version": VERSION, "nodes": writer.into_nodes(), "root": root}))
 }
 
-/// The value of a document. Functions in it are compiled against the inputs; names they mention are added to the
-/// memory of the inputs, as are the atoms.
+/// Restores the value of a document. Functions in it are compiled against the inputs; the names they mention
+/// and the atoms are added to the memory of the inputs.
 pub fn restore_value(document: &Json, engine: &Engine, inputs: &mut Inputs) -> Result<Value> {
     check_version(document)?;
     let mut memory = inputs.memory.clone();
@@ -41,7 +41,8 @@ pub fn restore_value(document: &Json, engine: &Engine, inputs: &mut Inputs) -> R
     Ok(value)
 }
 
-/// A memory as a JSON document: definitions with their docstrings and order, atoms, and the numbering of names.
+/// Stores a memory as a JSON document: definitions with their docstrings and order, atoms, and the numbers of
+/// names.
 pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
     let mut writer = writer(limits);
     let mut definitions = Vec::new();
@@ -72,7 +73,7 @@ pub fn store_memory(memory: &Memory, limits: &Limits) -> Result<Json> {
     Ok(document)
 }
 
-/// Adds what names stand for other names.
+/// Adds the aliases to a document.
 pub(super) fn known_names(document: &mut Json, memory: &Memory) {
     for (field, known) in [("aliases", &memory.names.aliases), ("referred", &memory.names.referred)] {
         if !known.is_empty() {
@@ -81,7 +82,7 @@ pub(super) fn known_names(document: &mut Json, memory: &Memory) {
     }
 }
 
-/// Reads what names stand for other names.
+/// Reads the aliases of a document.
 pub(super) fn read_names(document: &Json, memory: &mut Memory) -> Result<()> {
     let names = &mut memory.names;
     for (field, known) in [("aliases", &mut names.aliases), ("referred", &mut names.referred)] {
@@ -93,11 +94,11 @@ pub(super) fn read_names(document: &Json, memory: &mut Memory) -> Result<()> {
     Ok(())
 }
 
-/// The memory of a document. Functions in it are compiled against the data and tools of the inputs.
+/// Restores the memory of a document. Functions in it are compiled against the data and tools of the inputs.
 pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Result<Memory> {
     check_version(document)?;
     let mut memory = Memory::new();
-    // Names first: functions refer to definitions that come after them.
+    // Names come first: functions refer to definitions that come after them.
     for name in texts(document, "names")? {
         memory.names.globals.number_or_add(name);
     }
@@ -136,7 +137,7 @@ pub fn restore_memory(document: &Json, engine: &Engine, inputs: &Inputs) -> Resu
 }
 
 impl Memory {
-    /// Defines a name with what was stored of its definition.
+    /// Defines a name from its stored definition.
     pub(super) fn define_as_stored(&mut self, definition: &Json, name: &str, value: Value) {
         let text = |key: &str| definition.get(key).and_then(Json::as_str);
         self.define(name, value, text("doc"));

@@ -1,14 +1,14 @@
 //! Values, functions and memories as JSON, to outlive the process.
 //!
-//! A stored document is a flat table of compound values that refer to each other by index, children before parents. So
-//! what was shared stays shared, a value that holds itself twice at every level takes no more room than it does in
-//! memory, and the JSON is never nested deeper than a handful of levels. A function is stored as the text it was
-//! compiled from and the values it captured, and is compiled again when it comes back; a function of the library as its
-//! place there. Every document carries the version of this format.
+//! A stored document is a flat table of compound values that refer to each other by index, children before
+//! parents. So shared parts stay shared, a value that contains itself twice at every level takes no more
+//! space than in memory, and the JSON has only a few levels of nesting. A function is stored as its source
+//! text and its captured values, and is compiled again when it is restored; a library function is stored as
+//! its index. Every document has the version of this format.
 //!
-//! What cannot be stored: a lazy sequence that has not been realised (a program realises what it leaves behind). What
-//! comes in is not trusted: an index that does not point back, a size or depth beyond the limits, a text that does not
-//! compile, a version from the future, each is an error and never a panic.
+//! A lazy sequence that has not been realised cannot be stored (a program realises its result and memory at
+//! its end). Input is not trusted: an index that does not point back, a size or depth beyond the limits, a
+//! text that does not compile, or a newer version is an error and never a panic.
 
 mod cells;
 mod changes;
@@ -22,7 +22,7 @@ pub use memory::{restore_memory, restore_value, store_memory, store_value};
 
 use crate::error::{Error, ErrorKind};
 
-/// The version of the format. A change of the format gets a new number and keeps reading the old ones.
+/// The version of the format. A change of the format raises it, and older versions stay readable.
 pub(crate) const VERSION: u64 = 1;
 
 fn damaged(what: &str) -> Error {

@@ -1,4 +1,4 @@
-//! From a table to values.
+//! Reads a table of stored values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         Self { limits, memory, functions, natives, values: Vec::new() }
     }
 
-    /// Reads the table. Each value refers only to those before it, so there is no cycle and no recursion.
+    /// Reads the table. Each value refers only to earlier ones, so there is no cycle and no recursion.
     pub(super) fn table(&mut self, nodes: &Json) -> Result<()> {
         let nodes = nodes.as_array().ok_or_else(|| damaged("there is no table"))?;
         for node in nodes {
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The value of a cell.
+    /// Returns the value of a cell.
     pub(super) fn cell(&mut self, cell: &Json) -> Result<Value> {
         match cell {
             Json::Null => Ok(Value::Nil),
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
 
 const INFO: &str = "clojure.lang.ExceptionInfo";
 
-/// The classes an exception may be stored with; any other comes back as a plain exception.
+/// Returns the class of a stored exception; an unknown class becomes a plain exception.
 fn class_name(stored: &str) -> &'static str {
     const CLASSES: [&str; 16] = [
         INFO,
@@ -174,7 +174,7 @@ fn class_name(stored: &str) -> &'static str {
     CLASSES.into_iter().find(|known| *known == stored).unwrap_or("java.lang.Exception")
 }
 
-/// The letter and the rest of an array.
+/// Returns the letter and the rest of an array.
 fn split(parts: &[Json]) -> Result<(&str, &[Json])> {
     match parts {
         [Json::String(letter), rest @ ..] => Ok((letter, rest)),

@@ -1,4 +1,4 @@
-//! From values to a table.
+//! Writes values to a table.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ use super::functions::function_node;
 use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Closure, Cursor, CursorStep, Exception, Value};
 
-/// Values nested deeper than this are refused rather than walked.
+/// Values nested deeper than this are refused before a walk.
 const DEEPEST: u32 = 1_000;
 
 /// Collects the compound values of a document.
 pub(super) struct Writer {
     nodes: Vec<Json>,
-    /// Where a compound value has been put, by its kind and address.
+    /// The index of a compound value in the table, by its kind and address.
     known: HashMap<(u8, u64), usize>,
     cells: usize,
     most_cells: usize,
-    /// Values whose addresses are keys of `known` are kept alive, so that no address is used twice.
+    /// Keeps values alive whose addresses are keys of `known`, so that no address is reused.
     kept: Vec<Value>,
 }
 
 impl Writer {
-    /// A writer of at most so many cells.
+    /// Creates a writer for at most `most_cells` cells.
     pub(super) fn new(most_cells: usize) -> Self {
         Self { nodes: Vec::new(), known: HashMap::new(), cells: 0, most_cells, kept: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Writer {
         self.nodes
     }
 
-    /// The cell of a value, after putting what it holds into the table.
+    /// Returns the cell of a value, after adding its parts to the table.
     pub(super) fn cell(&mut self, value: &Value) -> Result<Json> {
         self.cells += 1;
         if self.cells > self.most_cells {
@@ -129,8 +129,8 @@ impl Writer {
     }
 }
 
-/// What makes a compound value the same one: its kind and address, or the stamp of a function. Nothing for values that
-/// are made anew wherever they are looked at.
+/// Returns the identity of a compound value: its kind and address, or the stamp of a function. `None` for
+/// values that are created on each access.
 fn identity(value: &Value) -> Option<(u8, u64)> {
     let (kind, address) = match value {
         Value::Vector(items) => (0, items.address() as u64),

@@ -1,7 +1,7 @@
 //! Atoms: references to cells of the memory.
 //!
-//! An atom does not hold its value. The value lies in a numbered cell that belongs to the memory, which is why an
-//! atom may hold itself without leaking and why a program that fails rolls its atoms back by dropping the cells.
+//! An atom does not hold its value. The value is in a numbered cell that belongs to the memory. So an atom
+//! may contain itself without a leak, and a program that fails rolls back its atoms by dropping the cells.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 pub struct AtomRef(Arc<u64>);
 
 impl AtomRef {
-    /// The atom of this number.
     pub(crate) fn new(number: u64) -> Self {
         Self(Arc::new(number))
     }
 
-    /// The number of its cell.
+    /// Returns the number of its cell.
     pub fn number(&self) -> u64 {
         *self.0
     }
 
-    /// How many handles there are. The table of cells keeps one, so a count of one means that nobody else has any.
+    /// Returns the number of handles. The table of cells has one, so a count of one means that the atom is
+    /// unreachable.
     pub(crate) fn handles(&self) -> usize {
         Arc::strong_count(&self.0)
     }

@@ -1,4 +1,4 @@
-//! `compare` of Clojure: the order of `sort`, which refuses what does not compare.
+//! Clojure's `compare`: the order of `sort`, which refuses values that do not compare.
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,8 @@ use super::{Value, number};
 use crate::effort::touch_items;
 use crate::error::{Error, ErrorKind};
 
-/// Compares as `compare` does: `nil` first, numbers by value, texts, keywords, symbols and characters in their own
-/// order, vectors by length and then by item. Anything else, and any mixture, is an error.
+/// Compares two values: `nil` first, numbers by value, texts, keywords, symbols and characters in their own
+/// order, vectors by length and then by item. Other types, and mixed types, are an error.
 pub fn compare(a: &Value, b: &Value) -> Result<Ordering, Error> {
     Ok(match (a, b) {
         (Value::Nil, Value::Nil) => Ordering::Equal,

@@ -1,7 +1,7 @@
-//! Walking anything that has items, one at a time, stopping where a lazy cell has yet to be realised.
+//! Iteration over anything that has items, one at a time, stopping at a pending lazy cell.
 //!
-//! This is how every loop of the machine and the library reads a collection. A cursor holds what is left, never the
-//! beginning, so that a long sequence may be dropped behind it.
+//! Every loop of the machine and the library reads collections this way. A cursor refers only to the
+//! remaining items, so that the part of a long sequence behind it may be dropped.
 
 use std::sync::Arc;
 
@@ -12,30 +12,31 @@ use crate::effort;
 /// A position in a collection.
 #[derive(Clone)]
 pub enum Cursor {
-    /// Nothing is left.
+    /// No items are left.
     End,
-    /// The items of a vector from an index on, then what a value holds.
+    /// The items of a vector from an index on, then those of a value.
     Items(Vector, usize, Value),
-    /// A range of integers: next, step, how many are left.
+    /// A range of integers: next, step, and the number of remaining items.
     Range(i64, i64, u64),
     /// A list cell or the empty list.
     List(List),
-    /// A lazy cell that has not been looked at yet.
+    /// A lazy cell that has not been read yet.
     Lazy(Arc<LazyCell>),
 }
 
-/// What a cursor finds.
+/// The result of a step of a cursor.
 pub enum CursorStep {
     /// The next item.
     Item(Value),
-    /// There are no more.
+    /// There are no more items.
     End,
     /// The next item is inside this cell, which has to be realised first.
     Blocked(Arc<LazyCell>),
 }
 
 impl Cursor {
-    /// A cursor at the beginning of a collection, a string, a sequence or `nil`. Nothing for other values.
+    /// Creates a cursor at the beginning of a collection, a string, a sequence or `nil`. `None` for other
+    /// values.
     pub fn new(value: &Value) -> Option<Cursor> {
         Some(match value {
             Value::Nil => Cursor::End,
@@ -67,7 +68,7 @@ impl Cursor {
         }
     }
 
-    /// The next item, and moves behind it. A blocked cursor does not move.
+    /// Returns the next item and advances. A blocked cursor does not advance.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
@@ -111,7 +112,7 @@ impl Cursor {
         }
     }
 
-    /// The item before this place, if the cursor can go back to it.
+    /// Returns the item before the cursor, if the cursor can step back to it.
     #[inline]
     pub(crate) fn before(&self) -> Option<&Value> {
         match self {
@@ -120,14 +121,14 @@ impl Cursor {
         }
     }
 
-    /// Goes back to what [`Cursor::before`] gives.
+    /// Steps back to the item that [`Cursor::before`] returns.
     pub(crate) fn step_back(&mut self) {
         if let Cursor::Items(_, at, _) = self {
             *at = at.saturating_sub(1);
         }
     }
 
-    /// How many items are left, if that is known without walking.
+    /// Returns the number of remaining items, if it is known without a walk.
     pub fn left(&self) -> Option<usize> {
         match self {
             Cursor::End => Some(0),
@@ -139,7 +140,7 @@ impl Cursor {
         }
     }
 
-    /// What is left, as a sequence: possibly empty, possibly lazy.
+    /// Returns the remaining items as a sequence: possibly empty, possibly lazy.
     pub fn into_value(self) -> Value {
         match self {
             Cursor::End => Value::Nil,

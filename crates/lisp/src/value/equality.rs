@@ -1,12 +1,12 @@
-//! `=` of Clojure.
+//! Clojure's `=`.
 //!
-//! Sequences of every kind are equal item by item, numbers only within their kind (`(= 1 1.0)` is false), functions
-//! and atoms by identity, and NaN equals nothing. The values must be realised.
+//! Sequences of every kind are equal item by item, numbers only within their kind (`(= 1 1.0)` is false),
+//! functions and atoms by identity, and NaN equals nothing. The values must be realised.
 
 use super::{Cursor, CursorStep, Map, Value, number};
 use crate::effort::{ITEM, touch, touch_items};
 
-/// Whether two values are equal. Both must be realised.
+/// Returns whether two values are equal. Both must be realised.
 pub fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Keyword(a), Value::Keyword(b)) => a == b,
@@ -39,7 +39,8 @@ pub fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// How many items are looked at to find each of so many in a collection of so many.
+/// Returns the number of items that are compared to find each of `length` items in a collection of that
+/// length.
 fn searches(length: usize) -> usize {
     length.saturating_mul((usize::BITS - length.leading_zeros()) as usize)
 }
@@ -77,7 +78,8 @@ fn equal_sequences(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether two values are one: the same collection in memory, or an equal scalar. It looks into no collection.
+/// Returns whether two values are identical: the same collection in memory, or an equal scalar. It reads no
+/// collection.
 pub(crate) fn identical(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Vector(a), Value::Vector(b)) => a.address() == b.address() || a.is_empty() && b.is_empty(),

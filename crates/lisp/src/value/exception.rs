@@ -1,9 +1,9 @@
-//! Exceptions: what `ex-info` makes, `throw` throws and `catch` binds.
+//! Exceptions: created by `ex-info`, thrown by `throw` and bound by `catch`.
 
 use super::{Shape, Text, Value};
 use crate::error::{Error, ErrorKind};
 
-/// An exception.
+/// An exception of the language, with the Java class that `catch` sees.
 pub struct Exception {
     kind: ErrorKind,
     class: &'static str,
@@ -15,20 +15,20 @@ pub struct Exception {
 }
 
 impl Exception {
-    /// What `ex-info` makes.
+    /// Creates the exception of `ex-info`.
     pub fn info(message: Option<Text>, data: Value, cause: Value) -> Self {
         let shape = Shape::EMPTY.with(&data).with(&cause);
         let class = "clojure.lang.ExceptionInfo";
         Self { kind: ErrorKind::Thrown, class, message, data, cause, shape, error: None }
     }
 
-    /// What `(Exception. "text")` makes.
+    /// Creates the exception of `(Exception. "text")`.
     pub fn plain(class: &'static str, message: Option<Text>, cause: Value) -> Self {
         let shape = Shape::EMPTY.with(&cause);
         Self { kind: ErrorKind::Thrown, class, message, data: Value::Nil, cause, shape, error: None }
     }
 
-    /// An error of the language, caught.
+    /// Creates an exception from a caught error of the language.
     pub(crate) fn caught(error: Error, class: &'static str) -> Self {
         Self {
             kind: error.kind(),
@@ -41,32 +41,32 @@ impl Exception {
         }
     }
 
-    /// Which kind of error it is; what a program throws itself is [`ErrorKind::Thrown`].
+    /// Returns the kind of error; [`ErrorKind::Thrown`] if the program created the exception.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The Java class that `catch` and `instance?` take it for.
+    /// Returns the Java class for `catch` and `instance?`.
     pub fn class(&self) -> &'static str {
         self.class
     }
 
-    /// What `ex-message` gives.
+    /// Returns the result of `ex-message`.
     pub fn message(&self) -> Option<&Text> {
         self.message.as_ref()
     }
 
-    /// What `ex-data` gives.
+    /// Returns the result of `ex-data`.
     pub fn data(&self) -> &Value {
         &self.data
     }
 
-    /// What `ex-cause` gives.
+    /// Returns the result of `ex-cause`.
     pub fn cause(&self) -> &Value {
         &self.cause
     }
 
-    /// The error this was made of, if the program did not make it itself.
+    /// Returns the original error, unless the program created the exception.
     pub(crate) fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }

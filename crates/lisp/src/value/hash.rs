@@ -1,21 +1,22 @@
-//! `hash` of Clojure: equal values have equal hashes, on every machine and in every run.
+//! Clojure's `hash`: equal values have equal hashes, on every machine and in every run.
 //!
-//! The hash follows the value and not how it is held: an integer hashes alike in either size, and a sequence of any kind
-//! like a vector of the same items. Maps and sets are hashed in their order, which is the same for all that are equal.
+//! The hash follows the value and not its representation: an integer hashes alike in either size, and a
+//! sequence of any kind like a vector of the same items. Maps and sets are hashed in their order, which is
+//! the same for all equal ones.
 
 use num_traits::ToPrimitive as _;
 
 use super::{Cursor, CursorStep, Temporal, Value};
 use crate::effort::{ITEM, touch, touch_bytes};
 
-/// The hash of a value, which must be realised.
+/// Returns the hash of a value, which must be realised.
 pub(crate) fn hash(value: &Value) -> i32 {
     let mut hasher = Hasher(0xcbf2_9ce4_8422_2325);
     hasher.value(value);
     (hasher.0 ^ (hasher.0 >> 32)) as u32 as i32
 }
 
-/// FNV-1a over what a value is made of, each part after a byte that says what kind of part it is.
+/// FNV-1a over the parts of a value, each after a byte that tags the kind of part.
 struct Hasher(u64);
 
 impl Hasher {
@@ -27,7 +28,7 @@ impl Hasher {
         touch_bytes(bytes.len());
         self.byte(kind);
         bytes.iter().for_each(|byte| self.byte(*byte));
-        // An end that no UTF-8 has, so that two texts and one longer text differ.
+        // A terminator that no UTF-8 has, so that two texts and one longer text differ.
         self.byte(0xff);
     }
 
@@ -44,7 +45,7 @@ impl Hasher {
                 self.bytes(4, &ratio.numerator.to_signed_bytes_le());
                 self.bytes(4, &ratio.denominator.to_signed_bytes_le());
             }
-            // The two zeros are equal. NaN equals nothing, but a set that holds it equals another that does.
+            // The two zeros are equal. NaN equals nothing, but two sets that contain it may be equal.
             Value::Float(value) => {
                 let value = match value {
                     _ if *value == 0.0 => 0.0,
@@ -68,7 +69,7 @@ impl Hasher {
             Value::Atom(atom) => self.bytes(17, &atom.number().to_le_bytes()),
             Value::Regex(pattern) => self.bytes(18, pattern.source.as_bytes()),
             Value::Temporal(temporal) => self.temporal(temporal),
-            // Two that are not one may still be one key of a set.
+            // Two different exceptions may be equal as keys of a set.
             Value::Exception(exception) => self.bytes(20, exception.class().as_bytes()),
             Value::Reduced(inner) => {
                 self.byte(21);

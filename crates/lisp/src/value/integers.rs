@@ -1,25 +1,27 @@
-//! Work with large integers: what an operation costs, and the greatest common divisor.
+//! Operations on large integers: their costs, and the greatest common divisor.
 //!
-//! The costs are those of the schoolbook methods, in words of 64 bits; the methods in use are no slower. Each operation
-//! counts its cost before it begins, so that one which the fuel is not enough for is not begun: see [`crate::effort`].
+//! The costs are those of the schoolbook methods, in words of 64 bits; the actual methods are no slower. Each
+//! operation counts its cost before it begins, so that it is not begun if the fuel does not suffice: see
+//! [`crate::effort`].
 
 use num_bigint::{BigInt, BigUint};
 use num_traits::{ToPrimitive, Zero};
 
 use crate::effort::{LIMB, touch};
 
-/// How many words a number has, one at least.
+/// Returns the number of words of a number, at least one.
 fn limbs(bits: u64) -> usize {
     usize::try_from(bits / 64).unwrap_or(usize::MAX).saturating_add(1)
 }
 
-/// Counts an operation that touches each word of two numbers once, such as a sum. Gives whether it should not be done.
+/// Counts an operation that reads each word of two numbers once, such as a sum. Returns true if it must not
+/// be done.
 pub(crate) fn count_sum(a: &BigInt, b: &BigInt) -> bool {
     let longer = limbs(a.bits()).max(limbs(b.bits()));
     longer > 1 && touch(longer.saturating_mul(LIMB))
 }
 
-/// Counts a product. Gives whether it should not be done.
+/// Counts a product. Returns true if it must not be done.
 pub(crate) fn count_product(a: &BigInt, b: &BigInt) -> bool {
     count_product_of_bits(a.bits(), b.bits())
 }
@@ -28,33 +30,33 @@ fn count_product_of_bits(a: u64, b: u64) -> bool {
     touch(limbs(a).saturating_mul(limbs(b)).saturating_mul(LIMB))
 }
 
-/// Counts a division. Gives whether it should not be done.
+/// Counts a division. Returns true if it must not be done.
 pub(crate) fn count_quotient(a: &BigInt, b: &BigInt) -> bool {
     let (above, below) = (limbs(a.bits()), limbs(b.bits()));
     let steps = above.saturating_sub(below).saturating_add(1);
     touch(steps.saturating_mul(below).saturating_add(above).saturating_mul(2 * LIMB))
 }
 
-/// Counts writing a number in decimal digits or reading it. Gives whether it should not be done.
+/// Counts writing a number in decimal digits or reading it. Returns true if it must not be done.
 pub(crate) fn count_digits(bits: u64) -> bool {
     let words = limbs(bits);
     touch(words.saturating_mul(words).saturating_mul(2 * LIMB))
 }
 
-/// Counts reading a number of so many decimal digits. Gives whether it should not be done.
+/// Counts reading a number of `digits` decimal digits. Returns true if it must not be done.
 pub(crate) fn count_reading(digits: usize) -> bool {
     count_digits((digits as u64).saturating_mul(10) / 3)
 }
 
-/// The greatest common divisor of two numbers that are not both zero. Lehmer's method: quotients are found from the leading
-/// words, and the long numbers are multiplied only once for each thirty bits or so.
+/// Returns the greatest common divisor of two numbers that are not both zero. Lehmer's method: quotients are
+/// found from the leading words, and the long numbers are multiplied only once for each thirty bits or so.
 pub(crate) fn greatest_common_divisor(a: &BigUint, b: &BigUint) -> BigUint {
     let (mut a, mut b) = if a >= b { (a.clone(), b.clone()) } else { (b.clone(), a.clone()) };
     if !b.is_zero() && a.bits() > b.bits() {
         let next = remainder(&a, &b);
         (a, b) = (b, next);
     }
-    // Each round takes both numbers through four products with a word, and shortens them by half a word.
+    // Each round multiplies both numbers by words, four products in all, and shortens them by half a word.
     let words = limbs(b.bits());
     if words > 1 && touch(words.saturating_mul(words).saturating_mul(12 * LIMB)) {
         return a;
@@ -86,14 +88,15 @@ fn remainder(a: &BigUint, b: &BigUint) -> BigUint {
     a % b
 }
 
-/// The steps of Euclid's method that the leading 62 bits of two numbers are enough for, as factors of both.
+/// Returns the steps of Euclid's method that the leading 62 bits of two numbers determine, as factors of
+/// both.
 fn leading_steps(a: &BigUint, b: &BigUint) -> Option<[[i64; 2]; 2]> {
     let shift = a.bits().saturating_sub(62);
     let mut x = i128::from((a >> shift).to_i64()?);
     let mut y = i128::from((b >> shift).to_i64()?);
     let (mut first, mut second) = ([1i128, 0i128], [0i128, 1i128]);
     while y + second[0] != 0 && y + second[1] != 0 {
-        // Both ends of what the quotient may be have to agree.
+        // Both bounds of the quotient must agree.
         let quotient = (x + first[0]) / (y + second[0]);
         if quotient != (x + first[1]) / (y + second[1]) {
             break;
@@ -113,7 +116,7 @@ fn leading_steps(a: &BigUint, b: &BigUint) -> Option<[[i64; 2]; 2]> {
     Some([[word(first[0])?, word(first[1])?], [word(second[0])?, word(second[1])?]])
 }
 
-/// `a * of_a + b * of_b`, which is known not to be negative. One of the factors is not positive.
+/// Returns `a * of_a + b * of_b`, which is known not to be negative. One of the factors is not positive.
 fn combined(a: &BigUint, of_a: i64, b: &BigUint, of_b: i64) -> BigUint {
     let (left, right) = (a * of_a.unsigned_abs(), b * of_b.unsigned_abs());
     if of_a < 0 {

@@ -1,10 +1,10 @@
-//! Lazy cells: sequences whose contents are computed when somebody looks.
+//! Lazy cells: sequences whose contents are computed on first use.
 //!
 //! A cell is pending, then being realised by a frame of the machine, then realised for good. Only the machine
-//! realises cells; everybody else can merely ask what is there already.
+//! realises cells; all other code only reads realised contents.
 //!
-//! A cell is the one thing that can come to hold itself: its function may read a definition that the cell is part of.
-//! The machine therefore keeps track of the cells whose function might, and empties them when the program is over.
+//! Only a cell can come to contain itself: its function may read a definition that the cell is part of. The
+//! machine therefore tracks the cells whose function might, and empties them at the end of the program.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use super::{Cursor, Shape, Value};
 /// A lazy sequence: a cell that is or will become a sequence.
 pub struct LazyCell {
     state: Mutex<LazyState>,
-    /// The fiber that made it: a branch of `pmap` may not run the effects of a cell from outside.
+    /// The fiber that created it: a branch of `pmap` may not run the effects of a cell from outside.
     creator: u32,
 }
 
@@ -25,9 +25,9 @@ enum LazyState {
     Realised(Value),
 }
 
-/// How a cell gets its contents. Each of these is run by the frame of the same name.
+/// The computation of a cell's contents. Each variant is run by the frame of the same name.
 pub(crate) enum Thunk {
-    /// Calls a function of no arguments, which gives a sequence.
+    /// Calls a function of no arguments, which returns a sequence.
     Call(Value),
     /// Applies a function to the items of one sequence.
     Map { function: Value, source: Cursor },
@@ -35,11 +35,11 @@ pub(crate) enum Thunk {
     MapMany { function: Value, sources: Vec<Cursor> },
     /// Applies a function to the index and the item.
     MapIndexed { function: Value, index: i64, source: Cursor },
-    /// Keeps the items for which the predicate gives what is `wanted`.
+    /// Keeps the items for which the truth of the predicate equals `wanted`.
     Filter { predicate: Value, wanted: bool, source: Cursor },
     /// Keeps the results that are not `nil`.
     Keep { function: Value, source: Cursor },
-    /// Joins sequences: the rest of one, then those that a source gives.
+    /// Joins sequences: the rest of one, then those of a source.
     Concat { current: Cursor, sources: Cursor },
     /// The first items.
     Take { count: u64, source: Cursor },
@@ -47,14 +47,14 @@ pub(crate) enum Thunk {
     TakeWhile { predicate: Value, source: Cursor },
     /// A value, then the function applied to it, and so on.
     Iterate { function: Value, value: Value },
-    /// One value over and over, `u64::MAX` times meaning for ever.
+    /// One value repeated `count` times; `u64::MAX` means without end.
     Repeat { value: Value, count: u64 },
-    /// The items of a collection over and over.
+    /// The items of a collection, repeated without end.
     Cycle { all: Value, source: Cursor },
 }
 
 impl LazyCell {
-    /// The bytes a cell takes, with its thunk.
+    /// The size of a cell in bytes, with its thunk.
     pub(crate) const BYTES: usize = 160;
 
     pub(crate) fn new(thunk: Thunk, creator: u32) -> Arc<Self> {
@@ -65,7 +65,8 @@ impl LazyCell {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the cell has become: `nil`, a list or a sequence, never another lazy cell. Nothing while it is pending.
+    /// Returns the contents: `nil`, a list or a sequence, never another lazy cell. `None` while the cell is
+    /// pending.
     pub fn realised(&self) -> Option<Value> {
         match &*self.state() {
             LazyState::Realised(value) => Some(value.clone()),
@@ -73,12 +74,12 @@ impl LazyCell {
         }
     }
 
-    /// Whether the cell has become something.
+    /// Returns whether the cell is realised.
     pub fn is_realised(&self) -> bool {
         matches!(&*self.state(), LazyState::Realised(_))
     }
 
-    /// Takes the thunk out, to run it. Nothing if it is taken already: then the cell depends on itself.
+    /// Takes the thunk out to run it. `None` if it is already taken: then the cell depends on itself.
     pub(crate) fn take_thunk(&self) -> Option<Box<Thunk>> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, LazyState::Taken) {
@@ -90,25 +91,25 @@ impl LazyCell {
         }
     }
 
-    /// Puts a thunk back whose run has failed.
+    /// Restores a thunk whose run has failed.
     pub(crate) fn restore_thunk(&self, thunk: Box<Thunk>) {
         *self.state() = LazyState::Pending(thunk);
     }
 
-    /// Looks at the thunk, for walks over everything that is alive.
+    /// Visits the thunk, for walks over live memory.
     pub(crate) fn inspect(&self, look: &mut dyn FnMut(&Thunk)) {
         if let LazyState::Pending(thunk) = &*self.state() {
             look(thunk);
         }
     }
 
-    /// Sets what the cell has become.
+    /// Sets the contents of the cell.
     pub(crate) fn realise(&self, value: Value) {
         debug_assert!(!matches!(value, Value::Lazy(_)));
         *self.state() = LazyState::Realised(value);
     }
 
-    /// Takes everything out. Only for cells nobody will look at again.
+    /// Clears the cell. Only for cells that will not be read again.
     pub(crate) fn empty(&self) {
         let state = std::mem::replace(&mut *self.state(), LazyState::Taken);
         state.release();
@@ -124,7 +125,7 @@ impl LazyCell {
 }
 
 impl LazyState {
-    /// Hands everything to the queue of things to drop.
+    /// Moves the contents to the queue of values to drop.
     fn release(self) {
         match self {
             LazyState::Pending(thunk) => thunk.release(),
@@ -142,7 +143,7 @@ impl Drop for LazyCell {
 }
 
 impl Thunk {
-    /// Hands everything the thunk holds to the queue, because thunks hold cells that hold thunks.
+    /// Moves the contents of the thunk to the queue, because thunks refer to cells that refer to thunks.
     fn release(self) {
         match self {
             Thunk::Call(function) => reclaim(function),
@@ -175,7 +176,7 @@ impl Thunk {
         }
     }
 
-    /// The function the thunk calls, if it calls one.
+    /// Returns the function that the thunk calls, if any.
     pub(crate) fn function(&self) -> Option<&Value> {
         match self {
             Thunk::Call(function)
@@ -190,7 +191,7 @@ impl Thunk {
         }
     }
 
-    /// Every value the thunk holds.
+    /// Visits every value that the thunk refers to.
     pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
         match self {
             Thunk::Call(function) => look(function),

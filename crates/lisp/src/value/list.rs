@@ -1,4 +1,4 @@
-//! Linked lists, and values put before another sequence.
+//! Linked lists, and values prepended to another sequence.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::{Shape, Value};
 #[derive(Clone, Default)]
 pub struct List(Option<Arc<ListNode>>);
 
-/// A first value and what follows it.
+/// A first value and a rest.
 pub struct ListNode {
     first: Value,
     rest: Value,
-    /// The length, if this is a list through and through; 0 if the rest is another kind of sequence.
+    /// The length, if every cell is a list cell; 0 if the rest is another kind of sequence.
     count: usize,
     shape: Shape,
 }
@@ -22,13 +22,13 @@ impl List {
     /// The empty list.
     pub const EMPTY: List = List(None);
 
-    /// A value before a sequence. The rest is `nil` or any sequence.
+    /// Prepends a value to a sequence. The rest is `nil` or any sequence.
     pub fn cons(first: Value, rest: Value) -> List {
         let shape = Shape::EMPTY.with(&first).chained(&rest);
         Self(Some(Arc::new(ListNode { first, rest, count: 0, shape })))
     }
 
-    /// A value before a list, which stays a list.
+    /// Prepends a value to a list; the result stays a list.
     pub fn push(&self, first: Value) -> List {
         let count = match &self.0 {
             None => 1,
@@ -40,22 +40,22 @@ impl List {
         Self(Some(Arc::new(ListNode { first, rest, count, shape })))
     }
 
-    /// The first cell, unless the list is empty.
+    /// Returns the first cell, unless the list is empty.
     pub fn node(&self) -> Option<&ListNode> {
         self.0.as_deref()
     }
 
-    /// Whether there is no first value.
+    /// Returns whether there is no first value.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether this is what `list?` calls a list, rather than a value put before another sequence.
+    /// Returns whether `list?` holds: not for a value prepended to another sequence.
     pub fn is_proper(&self) -> bool {
         self.0.as_ref().is_none_or(|node| node.count > 0)
     }
 
-    /// The length, if it is known without walking another sequence.
+    /// Returns the length, if it is known without walking another sequence.
     pub fn count(&self) -> Option<usize> {
         match &self.0 {
             None => Some(0),
@@ -79,15 +79,15 @@ impl From<Vec<Value>> for List {
 }
 
 impl ListNode {
-    /// The bytes a cell takes.
+    /// The size of a cell in bytes.
     pub(crate) const BYTES: usize = 80;
 
-    /// The first value.
+    /// Returns the first value.
     pub fn first(&self) -> &Value {
         &self.first
     }
 
-    /// What follows: a list, another sequence, or `nil`.
+    /// Returns the rest: a list, another sequence, or `nil`.
     pub fn rest(&self) -> &Value {
         &self.rest
     }

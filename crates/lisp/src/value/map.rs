@@ -1,7 +1,7 @@
 //! Maps: entries in the total order of their keys.
 //!
-//! A small map is one sorted block of entries; a large one a persistent B+tree. A map made of a JSON object also
-//! answers to the other spelling of a key, keyword or string, and so do the maps made by changing it.
+//! A small map is one sorted block of entries; a large one is a persistent B+tree. A map made from a JSON
+//! object also accepts the other spelling of a key, keyword or string, and so do the maps derived from it.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use imbl::OrdMap;
 use super::{Shape, Value, Vector};
 use crate::effort;
 
-/// Up to how many entries a map is one block.
+/// The most entries of a map that is one block.
 const SMALL: usize = 16;
 
-/// A map.
+/// A persistent map, ordered by its keys.
 #[derive(Clone)]
 pub struct Map(Arc<TrieNode>);
 
@@ -47,24 +47,24 @@ impl FromIterator<(Value, Value)> for Map {
 }
 
 impl Map {
-    /// The empty map.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same map, whose lookups accept the keyword or the string, as those of JSON objects do.
+    /// Returns the same map with lookups that accept the keyword or the string, as for JSON objects.
     #[must_use]
     pub fn flexible(mut self) -> Self {
         Arc::make_mut(&mut self.0).flexible = true;
         self
     }
 
-    /// Whether lookups accept the keyword or the string.
+    /// Returns whether lookups accept the keyword or the string.
     pub fn is_flexible(&self) -> bool {
         self.0.flexible
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         match &self.0.entries {
             Entries::Flat(entries) => entries.len(),
@@ -72,12 +72,12 @@ impl Map {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a key.
+    /// Returns the value of a key. A flexible map also accepts its other spelling.
     pub fn get(&self, key: &Value) -> Option<&Value> {
         match self.get_exact(key) {
             None if self.0.flexible => self.get_exact(&other_spelling(key)?),
@@ -85,11 +85,11 @@ impl Map {
         }
     }
 
-    /// The value of exactly this key.
+    /// Returns the value of exactly this key.
     pub fn get_exact(&self, key: &Value) -> Option<&Value> {
         match &self.0.entries {
             Entries::Flat(entries) => {
-                // Keywords are nearly every key there is, and a scan for one needs no order.
+                // Nearly all keys are keywords, and a scan for one needs no order.
                 if let Value::Keyword(wanted) = key {
                     return entries.iter().find_map(|(key, value)| match key {
                         Value::Keyword(name) if name == wanted => Some(value),
@@ -102,7 +102,7 @@ impl Map {
         }
     }
 
-    /// The key as it stands in the map and its value.
+    /// Returns the key as it is in the map, and its value.
     pub fn get_entry(&self, key: &Value) -> Option<(&Value, &Value)> {
         let exact = |key: &Value| match &self.0.entries {
             Entries::Flat(entries) => {
@@ -117,7 +117,7 @@ impl Map {
         }
     }
 
-    /// The value of exactly this key, to be replaced by one that is no deeper or to be set again.
+    /// Returns the value of exactly this key, to be replaced by one that is no deeper or to be set again.
     pub(crate) fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
         match &mut Arc::make_mut(&mut self.0).entries {
             Entries::Flat(entries) => {
@@ -128,16 +128,17 @@ impl Map {
         }
     }
 
-    /// Whether there is such a key.
+    /// Returns whether there is such a key.
     pub fn contains_key(&self, key: &Value) -> bool {
         self.get(key).is_some()
     }
 
-    /// Sets the value of a key. The key of an entry that exists stays as it is, in a flexible map its spelling too.
+    /// Sets the value of a key. An existing key is kept as it is; in a flexible map, also its spelling.
     pub fn insert(&mut self, key: Value, value: Value) {
-        let key = match self.0.flexible && self.get_exact(&key).is_none() {
-            true => other_spelling(&key).filter(|other| self.get_exact(other).is_some()).unwrap_or(key),
-            false => key,
+        let key = if self.0.flexible && self.get_exact(&key).is_none() {
+            other_spelling(&key).filter(|other| self.get_exact(other).is_some()).unwrap_or(key)
+        } else {
+            key
         };
         let node = Arc::make_mut(&mut self.0);
         let before = node.shape;
@@ -169,7 +170,7 @@ impl Map {
         }
     }
 
-    /// Takes the entry of a key out.
+    /// Removes the entry of a key and returns its value.
     pub fn remove(&mut self, key: &Value) -> Option<Value> {
         if self.get_exact(key).is_none() {
             let other =
@@ -189,7 +190,7 @@ impl Map {
         Some(value)
     }
 
-    /// The entries in the order of their keys.
+    /// Iterates over the entries in the order of their keys.
     pub fn iter(&self) -> Iter<'_> {
         match &self.0.entries {
             Entries::Flat(entries) => Iter::Flat(entries.iter()),
@@ -197,23 +198,23 @@ impl Map {
         }
     }
 
-    /// The keys in order.
+    /// Iterates over the keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &Value> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The values in the order of their keys.
+    /// Iterates over the values in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The entries as vectors of two.
+    /// Returns the entries as vectors of two.
     pub fn entries(&self) -> Vec<Value> {
         effort::touch(self.len().saturating_mul(effort::ALLOCATED));
         self.iter().map(|(key, value)| Value::Vector(Vector::entry(key.clone(), value.clone()))).collect()
     }
 
-    /// How many bytes a change of one entry allocates at most.
+    /// Returns the most bytes that a change of one entry allocates.
     pub(crate) fn change_cost(&self) -> usize {
         match &self.0.entries {
             Entries::Flat(entries) if Arc::strong_count(&self.0) == 1 && entries.len() < SMALL => 128,
@@ -224,7 +225,7 @@ impl Map {
         }
     }
 
-    /// How many bytes the map itself takes, without what its entries hold.
+    /// Returns the size of the map itself in bytes, without its keys and values.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0.entries {
             Entries::Flat(entries) => 64 + 32 * entries.capacity(),
@@ -256,7 +257,7 @@ impl TrieNode {
     }
 }
 
-/// The entries of a map in the order of their keys.
+/// An iterator over the entries of a map in the order of their keys.
 pub enum Iter<'a> {
     #[doc(hidden)]
     Flat(std::slice::Iter<'a, (Value, Value)>),
@@ -284,7 +285,7 @@ impl<'a> IntoIterator for &'a Map {
     }
 }
 
-/// The other spelling of a key, since maps made of JSON answer to the keyword and to the string; nothing for other keys.
+/// Returns the other spelling of a key, keyword or string; `None` for other keys.
 fn other_spelling(key: &Value) -> Option<Value> {
     match key {
         Value::Keyword(name) => Some(Value::string(name.full())),

@@ -1,11 +1,12 @@
-//! The values a program computes with.
+//! The values of programs.
 //!
-//! A [`Value`] is sixteen bytes and cheap to clone: anything larger is shared. Values are immutable, except that a lazy
-//! cell is realised in place, which no program can see. There are no cycles between values: an atom is the number of
-//! a cell of the memory, a function that calls itself finds itself through its frame, and a global through its slot.
+//! A [`Value`] is sixteen bytes and cheap to clone: larger contents are shared. Values are immutable, except
+//! that a lazy cell is realised in place, which no program can observe. There are no cycles between values:
+//! an atom is the number of a cell of the memory, a function that calls itself finds itself through its
+//! frame, and a global through its slot.
 //!
-//! What every collection guarantees: it knows a bound on its nesting depth, so recursion over values is bounded by
-//! the limit that was checked when they were built, and dropping one never overflows the stack (see [`Shape`] and
+//! Every collection stores a bound on its nesting depth, so recursion over values is bounded by the limit
+//! that was checked when they were built, and dropping one never overflows the stack (see [`Shape`] and
 //! `reclaim`).
 
 mod atom;
@@ -55,7 +56,7 @@ pub use vector::Vector;
 
 use crate::library::Native;
 
-/// A regular expression: the text it was made of, and what it was compiled to.
+/// A regular expression: its source and its compiled form.
 #[derive(Debug)]
 pub struct Pattern {
     /// The pattern as it was written.
@@ -79,7 +80,7 @@ pub enum Value {
     Float(f64),
     /// A character.
     Character(char),
-    /// An integer of any size. It may be small: `1N` stays what it is.
+    /// An integer of any size. It may be small: `1N` stays big.
     BigInteger(Arc<BigInt>),
     /// An exact fraction in lowest terms, the denominator at least 2.
     Ratio(Arc<Ratio>),
@@ -89,7 +90,7 @@ pub enum Value {
     Keyword(Keyword),
     /// A symbol.
     Symbol(Symbol),
-    /// A linked list, or a value put before another sequence by `cons`. The empty list too.
+    /// A linked list, or a value prepended to another sequence by `cons`. The empty list too.
     List(List),
     /// A view into a vector or a range of integers, possibly continued by another sequence.
     Sequence(Sequence),
@@ -115,49 +116,50 @@ pub enum Value {
     Regex(Arc<Pattern>),
     /// A date, an instant or a duration.
     Temporal(Arc<Temporal>),
-    /// An exception: what `ex-info` makes and `catch` binds.
+    /// An exception: created by `ex-info` and bound by `catch`.
     Exception(Arc<Exception>),
-    /// A value that ends a reduction: what `reduced` makes.
+    /// A value that ends a reduction, created by `reduced`.
     Reduced(Arc<Value>),
 }
 
 impl Value {
-    /// A string.
+    /// Creates a string.
     pub fn string(text: impl Into<Box<str>>) -> Value {
         Value::String(Text::new(text))
     }
 
-    /// A keyword, its name given without the colon.
+    /// Creates a keyword from its name without the colon.
     pub fn keyword(name: impl Into<Box<str>>) -> Value {
         Value::Keyword(Keyword::new(name))
     }
 
-    /// A symbol.
+    /// Creates a symbol.
     pub fn symbol(name: impl Into<Box<str>>) -> Value {
         Value::Symbol(Symbol::new(name))
     }
 
-    /// A vector of these values.
+    /// Creates a vector.
     pub fn vector(items: Vec<Value>) -> Value {
         Value::Vector(Vector::from(items))
     }
 
-    /// A list of these values.
+    /// Creates a list.
     pub fn list(items: Vec<Value>) -> Value {
         Value::List(List::from(items))
     }
 
-    /// Everything but `nil` and `false`.
+    /// Returns whether the value counts as true: everything but `nil` and `false` does.
     pub fn is_truthy(&self) -> bool {
         !matches!(self, Value::Nil | Value::Boolean(false))
     }
 
-    /// Whether this is `nil`.
+    /// Returns whether this is `nil`.
     pub fn is_nil(&self) -> bool {
         matches!(self, Value::Nil)
     }
 
-    /// How many collections a path from here to the innermost value crosses. 0 for what is no collection.
+    /// Returns the nesting depth: the number of collections on the longest path to an innermost value. 0 for
+    /// other values.
     #[inline]
     pub fn depth(&self) -> u32 {
         match self {
@@ -166,7 +168,7 @@ impl Value {
         }
     }
 
-    /// Whether this is or may hold a lazy cell.
+    /// Returns whether this is or may contain a lazy cell.
     #[inline]
     pub fn may_hold_lazy(&self) -> bool {
         match self {
@@ -175,7 +177,7 @@ impl Value {
         }
     }
 
-    /// What this is called in messages: `integer`, `string`, `vector`, `function` and so on.
+    /// Returns the name of the type in messages: `integer`, `string`, `vector`, `function` and so on.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Nil => "nil",

@@ -1,8 +1,9 @@
 //! The numeric tower: 64 bit integers, big integers, ratios and doubles, combined as Clojure combines them.
 //!
-//! A double with anything is a double; a ratio with an integer a ratio or the integer it equals; a big integer with
-//! an integer stays big. `+ - *` of two 64 bit integers overflow with an error, their primed forms promote.
-//! Functions here refuse anything that is no number; the size of big numbers is checked by the caller, who has limits.
+//! A double with anything is a double; a ratio with an integer is a ratio or the integer it equals; a big
+//! integer with an integer stays big. `+ - *` of two 64 bit integers overflow with an error, their primed
+//! forms promote. Functions here refuse operands that are not numbers; the caller checks the size of big
+//! numbers, because it has the limits.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::{Ratio, Value};
 use crate::effort::given_up;
 use crate::error::{Error, ErrorKind, Result};
 
-/// What two operands are brought to before they are combined.
+/// Two operands converted to a common kind.
 enum Pair<'a> {
     Integers(i64, i64),
     Big(AnyInteger<'a>, AnyInteger<'a>),
@@ -41,29 +42,28 @@ impl std::ops::Deref for AnyInteger<'_> {
     }
 }
 
-/// Whether this is a number.
 pub(crate) fn is_number(value: &Value) -> bool {
     matches!(value, Value::Integer(_) | Value::Float(_) | Value::BigInteger(_) | Value::Ratio(_))
 }
 
-/// The double nearest to a number.
+/// Returns the double nearest to a number.
 pub(crate) fn to_f64(value: &Value) -> Option<f64> {
     Some(match value {
         Value::Integer(value) => *value as f64,
         Value::Float(value) => *value,
-        // The leading bits are enough.
+        // The leading bits are sufficient.
         Value::BigInteger(value) => value.to_f64().unwrap_or(f64::NAN),
         Value::Ratio(value) => value.to_f64(),
         _ => return None,
     })
 }
 
-/// An integer as Clojure keeps the results of big arithmetic: it stays big.
+/// Creates an integer that stays big, as Clojure keeps the results of big arithmetic.
 pub(crate) fn big(value: BigInt) -> Value {
     Value::BigInteger(Arc::new(value))
 }
 
-/// An integer in its smallest form.
+/// Creates an integer in its smallest form.
 pub(crate) fn integer(value: BigInt) -> Value {
     value.to_i64().map_or_else(|| big(value), Value::Integer)
 }
@@ -116,7 +116,7 @@ fn not_numbers(name: &str, a: &Value, b: &Value) -> Error {
     error
 }
 
-/// The error for an operand that is no number.
+/// The error for an operand that is not a number.
 #[cold]
 pub(crate) fn not_a_number(name: &str, value: &Value) -> Error {
     Error::new(ErrorKind::Type, format!("{name}: expected a number, got {}", value.type_name()))
@@ -138,7 +138,7 @@ pub(crate) fn divide_by_zero(name: &str) -> Error {
     Error::new(ErrorKind::Arithmetic, format!("{name}: divide by zero"))
 }
 
-/// What to do when two 64 bit integers overflow.
+/// The treatment of overflow of two 64 bit integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
     Fail,
@@ -195,7 +195,7 @@ pub(crate) fn divide(a: &Value, b: &Value) -> Result<Value> {
     Ok(match pair("/", a, b)? {
         Pair::Integers(_, 0) => return Err(divide_by_zero("/")),
         Pair::Integers(a, b) => match () {
-            // The one quotient of two 64 bit integers that is none.
+            // The only quotient of two 64 bit integers that does not fit.
             _ if a == i64::MIN && b == -1 => big(-BigInt::from(a)),
             _ if a % b == 0 => Value::Integer(a / b),
             _ => match ratio(BigInt::from(a), BigInt::from(b)) {
@@ -203,7 +203,7 @@ pub(crate) fn divide(a: &Value, b: &Value) -> Result<Value> {
                 other => other,
             },
         },
-        // A double is divided by an exact zero with an error, and by 0.0 without.
+        // Dividing a double by an exact zero is an error, by 0.0 it is not.
         Pair::Floats(..) if matches!(b, Value::Integer(0)) => return Err(divide_by_zero("/")),
         Pair::Floats(a, b) => Value::Float(a / b),
         Pair::Big(_, b) if b.is_zero() => return Err(divide_by_zero("/")),
@@ -218,7 +218,7 @@ pub(crate) fn divide(a: &Value, b: &Value) -> Result<Value> {
     })
 }
 
-/// Which part of a division is wanted.
+/// The requested part of a division.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Division {
     Quotient,
@@ -256,7 +256,7 @@ pub(crate) fn divide_whole(a: &Value, b: &Value, wanted: Division) -> Result<Val
             if b == 0.0 {
                 return Err(divide_by_zero(name));
             }
-            // Zero has no sign here: Clojure goes by way of an integer.
+            // Zero has no sign here: Clojure converts to an integer first.
             let quotient = (a / b).trunc() + 0.0;
             if !quotient.is_finite() {
                 return Err(Error::new(ErrorKind::Arithmetic, format!("{name}: infinite or NaN")));
@@ -318,7 +318,7 @@ pub(crate) fn negate(value: &Value, overflows: Overflow) -> Result<Value> {
     }
 }
 
-/// -1, 0 or 1; NaN has no sign.
+/// Returns -1, 0 or 1; `None` for NaN.
 pub(crate) fn sign(value: &Value) -> Option<i8> {
     let sign = |negative: bool, zero: bool| {
         if zero {
@@ -339,7 +339,7 @@ pub(crate) fn sign(value: &Value) -> Option<i8> {
     })
 }
 
-/// `<`, `>` and `==`: by value. Nothing if one of them is NaN.
+/// `<`, `>` and `==`: by value. `None` if one of them is NaN.
 pub(crate) fn numeric_order(a: &Value, b: &Value) -> Option<Ordering> {
     match pair("", a, b).ok()? {
         Pair::Integers(a, b) => Some(a.cmp(&b)),
@@ -352,7 +352,7 @@ pub(crate) fn numeric_order(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-/// `<`, `>`, `<=`, `>=` as a function of this name.
+/// `<`, `>`, `<=` or `>=`, according to the name.
 pub(crate) fn compare_numbers(name: &str, a: &Value, b: &Value) -> Result<Option<Ordering>> {
     if let (Value::Integer(a), Value::Integer(b)) = (a, b) {
         return Ok(Some(a.cmp(b)));
@@ -390,7 +390,8 @@ pub(super) fn total_order(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// The order of a double and an exact number, without rounding the exact one; equal values put the double behind.
+/// Compares a double with an exact number, without rounding the exact one. Of equal values the double is
+/// last.
 fn order_of_float(float: f64, exact: &Value) -> Ordering {
     if float.is_nan() || float == f64::INFINITY {
         return Ordering::Greater;
@@ -405,7 +406,7 @@ fn order_of_float(float: f64, exact: &Value) -> Ordering {
     numeric_order(&float, exact).unwrap_or(Ordering::Equal).then(Ordering::Greater)
 }
 
-/// A finite double as the exact fraction or integer it is.
+/// Returns a finite double as its exact fraction or integer.
 pub(crate) fn num_rational(float: f64) -> Result<Ratio, BigInt> {
     let bits = float.to_bits();
     let exponent = i32::try_from((bits >> 52) & 0x7ff).unwrap_or(0);
@@ -420,7 +421,7 @@ pub(crate) fn num_rational(float: f64) -> Result<Ratio, BigInt> {
     if exponent >= 0 { Err(mantissa << shift) } else { Ratio::reduce(mantissa, BigInt::from(1) << shift) }
 }
 
-/// How many bits a number has, for the limit on number size. 0 for the kinds that have a fixed size.
+/// Returns the number of bits of a number, for the limit on number size. 0 for the kinds of fixed size.
 pub(crate) fn bits(value: &Value) -> u64 {
     match value {
         Value::BigInteger(value) => value.bits(),

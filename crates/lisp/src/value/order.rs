@@ -1,11 +1,10 @@
-//! The total order over all values, in which maps and sets keep and show their contents.
+//! The total order over all values, which maps and sets use for their contents.
 //!
 //! nil, booleans, numbers (by value; an integer before a ratio before a double of the same value; NaN last),
-//! characters, strings, keywords, symbols, sequences of every kind (item by item, then the shorter first), maps
-//! (entry by entry), sets, dates, regular expressions, vars, atoms, exceptions, functions by creation.
+//! characters, strings, keywords, symbols, sequences of every kind (item by item, then the shorter first),
+//! maps (entry by entry), sets, dates, regular expressions, vars, atoms, exceptions, functions by creation.
 //!
-//! Lazy sequences are compared by what has been realised of them; whoever puts a value into a map has it realised
-//! before.
+//! Lazy sequences are compared by their realised part; code that adds a value to a map realises it first.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -109,7 +108,7 @@ impl Ord for Value {
     }
 }
 
-/// One collection in two places. It is counted as if it were two: fuel does not depend on who shares what.
+/// Compares a collection with itself. It is charged as if it were two: fuel does not depend on sharing.
 fn same(shape: Shape) -> Ordering {
     touch_items(usize::try_from(shape.weight()).unwrap_or(usize::MAX));
     Ordering::Equal

@@ -18,20 +18,21 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The fraction in lowest terms, or the integer it is. The denominator must not be zero.
+    /// Reduces a fraction to lowest terms, or to an integer. The denominator must not be zero.
     pub fn reduce(numerator: BigInt, denominator: BigInt) -> Result<Ratio, BigInt> {
         let divisor = common(&numerator, &denominator);
         Self::signed(divided(numerator, &divisor), divided(denominator, &divisor))
     }
 
-    /// The fraction of two numbers that have no common divisor, or the integer it is.
+    /// Creates a fraction of two numbers without a common divisor, or the integer that it equals.
     fn signed(numerator: BigInt, denominator: BigInt) -> Result<Ratio, BigInt> {
         let (numerator, denominator) =
             if denominator.is_negative() { (-numerator, -denominator) } else { (numerator, denominator) };
         if denominator.is_one() { Err(numerator) } else { Ok(Ratio { numerator, denominator }) }
     }
 
-    /// The sum. Where the denominators have little in common, which is nearly always, no long divisor has to be found.
+    /// Returns the sum. If the denominators have little in common, which is nearly always, no long divisor
+    /// has to be found.
     pub(crate) fn plus(&self, other: &Ratio) -> Result<Ratio, BigInt> {
         let divisor = common(&self.denominator, &other.denominator);
         let (left, right) =
@@ -41,7 +42,6 @@ impl Ratio {
         Self::signed(divided(above, &rest), times(&left, &divided(other.denominator.clone(), &rest)))
     }
 
-    /// The product.
     pub(crate) fn times(&self, other: &Ratio) -> Result<Ratio, BigInt> {
         let (one, two) =
             (common(&self.numerator, &other.denominator), common(&other.numerator, &self.denominator));
@@ -51,20 +51,20 @@ impl Ratio {
         Self::signed(above, below)
     }
 
-    /// The negative.
     pub(crate) fn negated(&self) -> Ratio {
         Ratio { numerator: -&self.numerator, denominator: self.denominator.clone() }
     }
 
-    /// One divided by it. The numerator must not be zero.
+    /// Returns the reciprocal. The numerator must not be zero.
     pub(crate) fn inverted(&self) -> Ratio {
-        match self.numerator.is_negative() {
-            true => Ratio { numerator: -&self.denominator, denominator: -&self.numerator },
-            false => Ratio { numerator: self.denominator.clone(), denominator: self.numerator.clone() },
+        if self.numerator.is_negative() {
+            Ratio { numerator: -&self.denominator, denominator: -&self.numerator }
+        } else {
+            Ratio { numerator: self.denominator.clone(), denominator: self.numerator.clone() }
         }
     }
 
-    /// The order by value.
+    /// Compares by value.
     pub(crate) fn order(&self, other: &Ratio) -> Ordering {
         let size = |ratio: &Ratio| ratio.numerator.bits() as i64 - ratio.denominator.bits() as i64;
         let by_sign = self.numerator.sign().cmp(&other.numerator.sign());
@@ -84,8 +84,8 @@ impl Ratio {
         (&self.numerator * &other.denominator).cmp(&(&other.numerator * &self.denominator))
     }
 
-    /// The double that Clojure makes of it: the quotient is rounded to 16 decimal digits, half to even, and what that
-    /// says to the nearest double. It may be next to the nearest double of the fraction itself.
+    /// Converts to a double as Clojure does: the quotient is rounded to 16 decimal digits, half to even, and
+    /// the result to the nearest double. It may be next to the nearest double of the fraction itself.
     pub fn to_f64(&self) -> f64 {
         let bits = |number: &BigInt| number.bits() as f64;
         let magnitude = (bits(&self.numerator) - bits(&self.denominator)) * std::f64::consts::LOG10_2;
@@ -123,7 +123,7 @@ impl Ratio {
         format!("{sign}{digits}e{}", -scale).parse().unwrap_or(f64::NAN)
     }
 
-    /// The integer nearest to zero on the way from the fraction, as `long` gives it.
+    /// Rounds towards zero, as `long` does.
     pub fn truncate(&self) -> BigInt {
         if count_quotient(&self.numerator, &self.denominator) {
             return BigInt::ZERO;
@@ -132,7 +132,7 @@ impl Ratio {
     }
 }
 
-/// The greatest common divisor, which is not negative.
+/// Returns the greatest common divisor, which is not negative.
 fn common(a: &BigInt, b: &BigInt) -> BigInt {
     if a.magnitude().is_one() || b.magnitude().is_one() {
         return BigInt::one();
@@ -144,7 +144,7 @@ fn common(a: &BigInt, b: &BigInt) -> BigInt {
     }
 }
 
-/// The exact quotient by a positive divisor.
+/// Returns the exact quotient by a positive divisor.
 fn divided(number: BigInt, divisor: &BigInt) -> BigInt {
     if divisor.is_one() || count_quotient(&number, divisor) { number } else { number / divisor }
 }

@@ -1,8 +1,8 @@
 //! Dropping long chains without recursion.
 //!
-//! Lists, sequences and lazy cells form chains of any length, and lazy cells nest without a bound. When one of them
-//! is dropped it hands its contents to a queue of the thread; the outermost drop empties the queue in a loop. What
-//! would be the call stack of a recursive drop is that queue.
+//! Lists, sequences and lazy cells form chains of any length, and lazy cells nest without a bound. When one
+//! of them is dropped it moves its contents to a queue of the thread; the outermost drop empties the queue in
+//! a loop. The queue replaces the call stack of a recursive drop.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,12 +13,12 @@ thread_local! {
     static DRAINING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Drops a value soon: at once if nothing is being dropped, else when the drop that is under way gets to it.
+/// Drops a value soon: at once if no drop is in progress, otherwise when the current drop reaches it.
 pub(super) fn reclaim(value: Value) {
     if !is_chain(&value) {
         return;
     }
-    // A thread that is ending has no queue any more. Then the value is dropped the plain way.
+    // A thread that is ending has no queue any more. Then the value is dropped directly.
     let queued = PENDING.try_with(|pending| pending.borrow_mut().push(value));
     if queued.is_err() || DRAINING.replace(true) {
         return;
@@ -31,7 +31,8 @@ pub(super) fn reclaim(value: Value) {
     DRAINING.set(false);
 }
 
-/// Whether dropping the value may drop another chain. Collections are dropped by recursion that their depth bounds.
+/// Returns whether dropping the value may drop another chain. Collections are dropped by recursion, which
+/// their depth bounds.
 fn is_chain(value: &Value) -> bool {
     match value {
         Value::List(list) => !list.is_empty(),

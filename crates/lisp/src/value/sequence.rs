@@ -1,36 +1,37 @@
 //! Sequences that are views: the rest of a vector, a realised chunk with a rest, a range of integers.
 //!
-//! A sequence is never empty: what has no items is `nil` or the empty list.
+//! A sequence is never empty: without items it would be `nil` or the empty list.
 
 use std::sync::Arc;
 
 use super::reclaim::reclaim;
 use super::{Shape, Value, Vector};
 
-/// A sequence over items that lie ready.
+/// A sequence over items that are already realised.
 #[derive(Clone)]
 pub struct Sequence(Arc<View>);
 
-/// What a sequence looks at.
+/// The source of a sequence.
 pub(crate) enum View {
     /// The items of a vector from an index on, then another sequence.
     Items { items: Vector, from: usize, rest: Value, shape: Shape },
-    /// `start`, `start + step`, ...: `count` integers, none of which overflows. A count of `u64::MAX` never ends.
+    /// `start`, `start + step`, ...: `count` integers, none of which overflows. A count of `u64::MAX` means
+    /// without end.
     Range { start: i64, step: i64, count: u64 },
 }
 
 impl Sequence {
-    /// The items of a vector from an index on, or nothing if there are none.
+    /// Returns the items of a vector from an index on, or `None` if there are none.
     pub fn of(items: Vector, from: usize) -> Option<Sequence> {
         Self::chunk(items, from, Value::Nil)
     }
 
-    /// The items of a vector as a sequence: the empty list if there are none.
+    /// Returns items as a sequence: the empty list if there are none.
     pub fn realised(items: Vec<Value>) -> Value {
         Self::of(Vector::from(items), 0).map_or(Value::List(super::List::EMPTY), Value::Sequence)
     }
 
-    /// The items of a vector from an index on and then `rest`, or nothing if there are no items.
+    /// Returns the items of a vector from an index on and then `rest`, or `None` if there are no items.
     pub(crate) fn chunk(items: Vector, from: usize, rest: Value) -> Option<Sequence> {
         if from >= items.len() {
             return None;
@@ -39,7 +40,7 @@ impl Sequence {
         Some(Self(Arc::new(View::Items { items, from, rest, shape })))
     }
 
-    /// A range of integers. `count` must be positive and the last integer must not overflow.
+    /// Returns a range of integers. `count` must be positive and the last integer must not overflow.
     pub(crate) fn range(start: i64, step: i64, count: u64) -> Option<Sequence> {
         (count > 0).then(|| Self(Arc::new(View::Range { start, step, count })))
     }
@@ -48,7 +49,7 @@ impl Sequence {
         &self.0
     }
 
-    /// The first item.
+    /// Returns the first item.
     pub fn first(&self) -> Value {
         match &*self.0 {
             View::Items { items, from, .. } => items.get(*from).cloned().unwrap_or_default(),
@@ -56,7 +57,7 @@ impl Sequence {
         }
     }
 
-    /// What follows the first item: a sequence, a lazy sequence or `nil`.
+    /// Returns the items after the first: a sequence, a lazy sequence or `nil`.
     pub fn rest(&self) -> Value {
         match &*self.0 {
             View::Items { items, from, rest, .. } => match Self::chunk(items.clone(), from + 1, rest.clone())
@@ -71,7 +72,7 @@ impl Sequence {
         }
     }
 
-    /// The length, if nothing follows the view and it ends.
+    /// Returns the length, if the view is finite and has no rest.
     pub fn count(&self) -> Option<usize> {
         match &*self.0 {
             View::Items { items, from, rest: Value::Nil, .. } => Some(items.len() - from),
@@ -84,12 +85,12 @@ impl Sequence {
     pub(crate) fn shape(&self) -> Shape {
         match &*self.0 {
             View::Items { shape, .. } => *shape,
-            // A range lies ready, but it may be longer than anything that may be realised.
+            // A range needs no realisation, but it may be longer than any realised sequence.
             View::Range { count, .. } => Shape::unrealised(*count),
         }
     }
 
-    /// Whether this is a range of integers that ends.
+    /// Returns whether this is a finite range of integers.
     pub(crate) fn is_finite_range(&self) -> bool {
         matches!(&*self.0, View::Range { count, .. } if *count != u64::MAX)
     }
@@ -98,7 +99,7 @@ impl Sequence {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The bytes a view takes, without the vector it looks at.
+    /// The size of a view in bytes, without its vector.
     pub(crate) const BYTES: usize = 80;
 }
 
@@ -111,7 +112,7 @@ impl Drop for View {
 }
 
 impl Sequence {
-    /// Every value the view holds.
+    /// Visits every value that the view refers to.
     pub(crate) fn each(&self, look: &mut dyn FnMut(&Value)) {
         if let View::Items { items, rest, .. } = &*self.0 {
             look(&Value::Vector(items.clone()));

@@ -7,10 +7,10 @@ use imbl::OrdSet;
 use super::{Shape, Value};
 use crate::effort;
 
-/// Up to how many values a set is one block.
+/// The most values of a set that is one block.
 const SMALL: usize = 16;
 
-/// A set.
+/// A persistent set, ordered by its values.
 #[derive(Clone)]
 pub struct Set(Arc<TrieNode>);
 
@@ -43,12 +43,12 @@ impl FromIterator<Value> for Set {
 }
 
 impl Set {
-    /// The empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         match &self.0.items {
             Items::Flat(items) => items.len(),
@@ -56,12 +56,12 @@ impl Set {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value as it stands in the set.
+    /// Returns the equal value in the set.
     pub fn get(&self, value: &Value) -> Option<&Value> {
         match &self.0.items {
             Items::Flat(items) => items.binary_search(value).ok().map(|at| &items[at]),
@@ -69,12 +69,12 @@ impl Set {
         }
     }
 
-    /// Whether the value is in the set.
+    /// Returns whether the value is in the set.
     pub fn contains(&self, value: &Value) -> bool {
         self.get(value).is_some()
     }
 
-    /// Puts a value in, unless it is there. Gives whether the set has changed.
+    /// Adds a value, unless it is in the set. Returns whether the set has changed.
     pub fn insert(&mut self, value: Value) -> bool {
         if self.contains(&value) {
             return false;
@@ -98,7 +98,7 @@ impl Set {
         true
     }
 
-    /// Takes a value out. Gives whether it was there.
+    /// Removes a value. Returns whether it was in the set.
     pub fn remove(&mut self, value: &Value) -> bool {
         if !self.contains(value) {
             return false;
@@ -124,7 +124,7 @@ impl Set {
         true
     }
 
-    /// The values in order.
+    /// Iterates over the values in order.
     pub fn iter(&self) -> Iter<'_> {
         match &self.0.items {
             Items::Flat(items) => Iter::Flat(items.iter()),
@@ -132,7 +132,7 @@ impl Set {
         }
     }
 
-    /// How many bytes a change of one value allocates at most.
+    /// Returns the most bytes that a change of one value allocates.
     pub(crate) fn change_cost(&self) -> usize {
         match &self.0.items {
             Items::Flat(items) if items.len() < SMALL => 96 + 16 * (items.len() + 1),
@@ -142,7 +142,7 @@ impl Set {
         }
     }
 
-    /// How many bytes the set itself takes, without what its values hold.
+    /// Returns the size of the set itself in bytes, without its values.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0.items {
             Items::Flat(items) => 64 + 16 * items.capacity(),
@@ -159,7 +159,7 @@ impl Set {
     }
 }
 
-/// The values of a set in order.
+/// An iterator over the values of a set in order.
 pub enum Iter<'a> {
     #[doc(hidden)]
     Flat(std::slice::Iter<'a, Value>),

@@ -1,13 +1,14 @@
-//! What a collection remembers about its contents: how deep they are nested, how many there are, and whether a lazy
-//! cell may be among them.
+//! Bounds that a collection stores about its contents: their nesting depth, their number, and the presence of
+//! lazy cells.
 //!
-//! All are upper bounds kept when a collection is built, so that asking is free. Depth is what makes recursion over
-//! values safe; the weight is what comparing or printing costs, known before it is begun, even where a few shared
-//! pieces unfold into billions; the lazy flag is what lets `=` or `str` skip the search for cells to realise.
+//! All are upper bounds computed when a collection is built, so reading them is free. The depth makes
+//! recursion over values safe; the weight is the cost of comparing or printing, known in advance, even if a
+//! few shared parts unfold into billions; the lazy flag lets `=` or `str` skip the search for cells to
+//! realise.
 
 use super::Value;
 
-/// The bounds kept in each collection.
+/// The bounds stored in each collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     weight: u64,
@@ -15,37 +16,37 @@ pub(crate) struct Shape {
     lazy: bool,
 }
 
-/// The weight at which counting stops. Nothing of this weight can be walked.
+/// The weight at which counting stops. A value of this weight cannot be walked.
 const HEAVIEST: u64 = 1 << 48;
 
 impl Shape {
     /// The shape of a collection without contents.
     pub(crate) const EMPTY: Shape = Shape { weight: 1, depth: 1, lazy: false };
 
-    /// The shape of a lazy cell, about whose contents nothing is known.
+    /// The shape of a lazy cell, whose contents are unknown.
     pub(crate) const LAZY: Shape = Shape { weight: 1, depth: 1, lazy: true };
 
-    /// The shape of a sequence of so many plain values that does not hold them.
+    /// Returns the shape of a sequence of `count` plain values that it does not hold.
     pub(crate) fn unrealised(count: u64) -> Shape {
         Shape { weight: count.clamp(1, HEAVIEST), depth: 1, lazy: true }
     }
 
-    /// How many collections a path from here to the innermost value crosses, this one included.
+    /// Returns the number of collections on the longest path to an innermost value, including this one.
     pub(crate) fn depth(self) -> u32 {
         self.depth
     }
 
-    /// How many values there are inside, each counted as often as it is reached.
+    /// Returns the number of values inside, each counted as often as it is reached.
     pub(crate) fn weight(self) -> u64 {
         self.weight
     }
 
-    /// Whether something inside may be a lazy cell.
+    /// Returns whether the contents may include a lazy cell.
     pub(crate) fn may_hold_lazy(self) -> bool {
         self.lazy
     }
 
-    /// The shape of this collection with one more value in it.
+    /// Returns the shape of this collection with one more value.
     #[must_use]
     #[inline]
     pub(crate) fn with(self, inside: &Value) -> Shape {
@@ -68,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// The shape of a chain: a first value and a rest that is no deeper for being longer.
+    /// Returns the shape of a chain: a first value and a rest. A longer chain is not deeper.
     #[must_use]
     pub(crate) fn chained(self, rest: &Value) -> Shape {
         let inner = rest.shape();
@@ -79,30 +80,30 @@ impl Shape {
         }
     }
 
-    /// The shape of a collection of these values.
+    /// Returns the shape of a collection of these values.
     pub(crate) fn of<'a>(items: impl IntoIterator<Item = &'a Value>) -> Shape {
         items.into_iter().fold(Shape::EMPTY, Shape::with)
     }
 
-    /// The shape after `removed` has been taken out. The depth stays a bound.
+    /// Returns the shape without `removed`. The depth stays a bound.
     #[must_use]
     pub(crate) fn without(self, removed: &Value) -> Shape {
-        // Once counting has stopped nobody knows what is left.
+        // Once counting has stopped, the remaining weight is unknown.
         if self.weight >= HEAVIEST {
             return self;
         }
         Shape { weight: self.weight.saturating_sub(removed.shape().weight).max(1), ..self }
     }
 
-    /// Whether taking `removed` out may make the collection shallower, so that a new bound is worth a scan. Shallow
-    /// collections are never scanned: their bound costs nobody anything.
+    /// Returns whether removing `removed` may reduce the depth, so that a scan for a new bound is worthwhile.
+    /// Shallow collections are never scanned: their bound costs nothing.
     pub(crate) fn depends_on(self, removed: &Value) -> bool {
         self.depth > 8 && removed.depth().saturating_add(1) >= self.depth
     }
 }
 
 impl Value {
-    /// Depth, weight and laziness of a value; what is no collection has depth 0 and weight 1.
+    /// Returns depth, weight and laziness of a value; a scalar has depth 0 and weight 1.
     pub(crate) fn shape(&self) -> Shape {
         match self {
             Value::List(list) => list.shape(),

@@ -1,8 +1,8 @@
-//! Dates, instants and durations, as far as the language knows them.
+//! The dates, instants and durations of the language.
 
 use std::cmp::Ordering;
 
-/// A value of time.
+/// A date, an instant, a duration or a UUID.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Temporal {
     /// A `java.time.LocalDate`: a day without a place.
@@ -18,7 +18,7 @@ pub enum Temporal {
 }
 
 impl Temporal {
-    /// What this is called in messages and types.
+    /// Returns the name of the type in messages and types.
     pub fn type_name(&self) -> &'static str {
         match self {
             Temporal::LocalDate(_) | Temporal::Date(_) => "date",

@@ -1,7 +1,7 @@
 //! Strings, and the names of keywords and symbols.
 //!
-//! A string is immutable UTF-8. Its length and its indices, as seen by a program, are those of Java: UTF-16 code
-//! units. The length is counted once, and where it equals the number of bytes the text is ASCII and indexing is free.
+//! A string is immutable UTF-8. A program sees Java's length and indices: UTF-16 code units. The length is
+//! counted once; if it equals the number of bytes, the text is ASCII and indexing is free.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::effort;
 
-/// How many code units lie between two marks.
+/// The number of code units between two marks.
 const UNITS_PER_MARK: usize = 256;
 
 /// An immutable string.
@@ -20,18 +20,19 @@ pub struct Text(Arc<TextData>);
 struct TextData {
     text: Box<str>,
     units: usize,
-    /// Where every [`UNITS_PER_MARK`]th code unit begins, counted when a text that is not ASCII is first indexed.
+    /// The position of every [`UNITS_PER_MARK`]th code unit, computed when a text that is not ASCII is first
+    /// indexed.
     marks: OnceLock<Box<[Mark]>>,
 }
 
-/// A place in a text: the first character that begins at or behind a certain code unit.
+/// A position in a text: the first character that begins at or after a certain code unit.
 struct Mark {
     byte: usize,
     unit: usize,
 }
 
 impl Text {
-    /// A string of this text.
+    /// Creates a string.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         let text = text.into();
         effort::touch_bytes(text.len());
@@ -39,22 +40,22 @@ impl Text {
         Self(Arc::new(TextData { text, units, marks: OnceLock::new() }))
     }
 
-    /// The text.
+    /// Returns the text as UTF-8.
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// The length as Java counts it: UTF-16 code units.
+    /// Returns the length in UTF-16 code units, as Java counts it.
     pub fn units(&self) -> usize {
         self.0.units
     }
 
-    /// Whether every character is one byte and one code unit.
+    /// Returns whether every character is one byte and one code unit.
     pub fn is_ascii(&self) -> bool {
         self.0.units == self.0.text.len()
     }
 
-    /// The place at or before which a code unit begins: its byte and its unit.
+    /// Returns the last mark before a position: its byte and its code unit.
     fn mark_before(&self, is_before: impl Fn(&Mark) -> bool) -> (usize, usize) {
         let marks = self.0.marks.get_or_init(|| {
             let mut marks = Vec::with_capacity(self.0.units / UNITS_PER_MARK + 1);
@@ -71,8 +72,8 @@ impl Text {
         after.checked_sub(1).and_then(|at| marks.get(at)).map_or((0, 0), |mark| (mark.byte, mark.unit))
     }
 
-    /// The byte at which the character begins that a code unit belongs to, and the first unit of that character. The end of the
-    /// text is a place too.
+    /// Returns the byte at which the character of a code unit begins, and the first unit of that character.
+    /// The end of the text is a valid position.
     pub(crate) fn place_of_unit(&self, unit: usize) -> Option<(usize, usize)> {
         if unit > self.units() {
             return None;
@@ -90,7 +91,7 @@ impl Text {
         Some((self.as_str().len(), at))
     }
 
-    /// The code unit that begins at a byte, which must be one at which a character begins.
+    /// Returns the code unit at a byte, which must be the start of a character.
     pub(crate) fn unit_at(&self, byte: usize) -> usize {
         if self.is_ascii() {
             return byte;
@@ -99,16 +100,16 @@ impl Text {
         unit + self.as_str()[start..byte].chars().map(char::len_utf16).sum::<usize>()
     }
 
-    /// Where the string is stored; equal for two handles to one string.
+    /// Returns the address of the string, equal for two handles to one string.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The order of Java: by UTF-16 code units.
+    /// Compares by UTF-16 code units, as Java does.
     pub fn order(&self, other: &Text) -> Ordering {
         effort::touch_bytes(self.len().min(other.len()));
         if self.is_ascii() || other.is_ascii() {
-            // Where one side is ASCII, bytes and code units order alike.
+            // If one side is ASCII, bytes and code units have the same order.
             return self.as_str().cmp(other.as_str());
         }
         self.as_str().encode_utf16().cmp(other.as_str().encode_utf16())
@@ -128,7 +129,7 @@ impl PartialEq for Text {
         if self.len() != other.len() {
             return false;
         }
-        // Counted also where it is one text: fuel does not depend on who shares what.
+        // Also charged if it is the same text: fuel does not depend on sharing.
         effort::touch_bytes(self.len());
         Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
     }
@@ -149,27 +150,27 @@ macro_rules! identifiers {
         pub struct $name(Arc<Identifier>);
 
         impl $name {
-            /// The name as it is written, `namespace/name` or `name`, without a colon.
+            /// Creates a name from its written form, `namespace/name` or `name`, without a colon.
             pub fn new(full: impl Into<Box<str>>) -> Self {
                 Self(Arc::new(Identifier::new(full.into())))
             }
 
-            /// The whole text, without a colon.
+            /// Returns the whole text, without a colon.
             pub fn full(&self) -> &str {
                 &self.0.full
             }
 
-            /// What stands before the slash.
+            /// Returns the part before the slash.
             pub fn namespace(&self) -> Option<&str> {
                 self.0.slash.map(|at| &self.0.full[..at as usize])
             }
 
-            /// What stands after the slash, or everything.
+            /// Returns the part after the slash, or the whole name.
             pub fn name(&self) -> &str {
                 self.0.slash.map_or(&*self.0.full, |at| &self.0.full[at as usize + 1..])
             }
 
-            /// Where the name is stored; equal for two handles to one name.
+            /// Returns the address of the name, equal for two handles to one name.
             pub(crate) fn address(&self) -> usize {
                 Arc::as_ptr(&self.0).addr()
             }
@@ -193,7 +194,7 @@ macro_rules! identifiers {
         }
 
         impl Ord for $name {
-            /// Names without a namespace first, then by namespace, then by name, as Clojure does.
+            /// Orders names without a namespace first, then by namespace, then by name, as Clojure does.
             fn cmp(&self, other: &Self) -> Ordering {
                 if Arc::ptr_eq(&self.0, &other.0) {
                     return Ordering::Equal;

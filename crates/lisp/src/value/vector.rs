@@ -1,18 +1,18 @@
 //! Vectors, and entries of maps, which are vectors of two.
 //!
-//! A vector is built flat: one block of memory, which is compact and fast to read. One that is changed in place stays
-//! flat. Changing a shared vector copies it while it is small; a large one is copied into a persistent tree once, and
-//! its changes share nearly everything with that.
+//! A vector is built flat: one block of memory, which is compact and fast to read. In-place changes keep it
+//! flat. Changing a shared vector copies it while it is small; a large one is copied into a persistent tree
+//! once, and changed versions share nearly everything with that tree.
 
 use std::sync::{Arc, OnceLock};
 
 use super::{Shape, Value};
 use crate::effort;
 
-/// Up to how many items a shared vector is copied to be changed.
+/// The most items of a shared vector that is copied for a change.
 const SMALL: usize = 64;
 
-/// A vector.
+/// A persistent vector.
 #[derive(Clone)]
 pub struct Vector(Arc<TrieNode>);
 
@@ -21,7 +21,7 @@ struct TrieNode {
     items: Items,
     shape: Shape,
     entry: bool,
-    /// The tree that a shared flat block became when it was first to be changed.
+    /// The tree of a shared flat block, built on its first change.
     tree: OnceLock<imbl::Vector<Value>>,
 }
 
@@ -51,18 +51,18 @@ impl From<Vec<Value>> for Vector {
 }
 
 impl Vector {
-    /// An entry of a map: a vector of two for which `map-entry?`, `key` and `val` hold.
+    /// Creates an entry of a map: a vector of two for which `map-entry?`, `key` and `val` hold.
     pub fn entry(key: Value, value: Value) -> Self {
         let shape = Shape::EMPTY.with(&key).with(&value);
         Self(Arc::new(TrieNode::new(Items::Flat(vec![key, value]), shape, true)))
     }
 
-    /// Whether this came out of a map as an entry.
+    /// Returns whether this is an entry of a map.
     pub fn is_entry(&self) -> bool {
         self.0.entry
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         match &self.0.items {
             Items::Flat(items) => items.len(),
@@ -70,12 +70,12 @@ impl Vector {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The item at an index.
+    /// Returns the item at an index.
     pub fn get(&self, index: usize) -> Option<&Value> {
         match &self.0.items {
             Items::Flat(items) => items.get(index),
@@ -83,17 +83,17 @@ impl Vector {
         }
     }
 
-    /// The last item.
+    /// Returns the last item.
     pub fn last(&self) -> Option<&Value> {
         self.len().checked_sub(1).and_then(|index| self.get(index))
     }
 
-    /// The items in order.
+    /// Iterates over the items in order.
     pub fn iter(&self) -> Iter<'_> {
         self.iter_from(0)
     }
 
-    /// The items from an index on.
+    /// Iterates over the items from an index on.
     pub fn iter_from(&self, from: usize) -> Iter<'_> {
         match &self.0.items {
             Items::Flat(items) => Iter::Flat(items.get(from..).unwrap_or(&[]).iter()),
@@ -102,7 +102,7 @@ impl Vector {
         }
     }
 
-    /// Puts a value behind the last.
+    /// Appends a value.
     pub fn push(&mut self, value: Value) {
         let node = self.change();
         node.shape = node.shape.with(&value);
@@ -112,7 +112,7 @@ impl Vector {
         }
     }
 
-    /// Takes the last value off.
+    /// Removes the last value and returns it.
     pub fn pop(&mut self) -> Option<Value> {
         let node = self.change();
         let popped = match &mut node.items {
@@ -125,7 +125,8 @@ impl Vector {
         popped
     }
 
-    /// Replaces the item at an index, or adds one right behind the last. Gives whether the index is one of these.
+    /// Replaces the item at an index, or appends one at the index after the last. Returns whether the index
+    /// was valid.
     pub fn set(&mut self, index: usize, value: Value) -> bool {
         if index == self.len() {
             self.push(value);
@@ -144,7 +145,7 @@ impl Vector {
         true
     }
 
-    /// How many bytes a change of one item allocates at most.
+    /// Returns the most bytes that a change of one item allocates.
     pub(crate) fn change_cost(&self) -> usize {
         match &self.0.items {
             _ if Arc::strong_count(&self.0) == 1 => 64,
@@ -156,7 +157,7 @@ impl Vector {
         }
     }
 
-    /// How many bytes the vector itself takes, without what its items hold.
+    /// Returns the size of the vector itself in bytes, without its items.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0.items {
             Items::Flat(items) => {
@@ -170,12 +171,12 @@ impl Vector {
         self.0.shape
     }
 
-    /// Where the vector is stored; equal for two handles to one vector.
+    /// Returns the address of the vector, equal for two handles to one vector.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The items as an owned block, without copying if nobody else holds the vector.
+    /// Returns the items as an owned block, without copying if the vector has no other owner.
     pub(crate) fn into_items(self) -> Vec<Value> {
         match Arc::try_unwrap(self.0) {
             Ok(TrieNode { items: Items::Flat(items), .. }) => items,
@@ -194,14 +195,14 @@ impl Vector {
         }
         let node = Arc::make_mut(&mut self.0);
         node.tree.take();
-        // A changed entry is a vector like any other.
+        // A changed entry is a plain vector.
         node.entry = false;
         node
     }
 }
 
 impl TrieNode {
-    /// Brings the depth up to date after `removed` has left.
+    /// Updates the depth after `removed` has been removed.
     fn forget(&mut self, removed: &Value) {
         self.shape = self.shape.without(removed);
         if self.shape.depends_on(removed) {
@@ -217,7 +218,7 @@ impl TrieNode {
     }
 }
 
-/// The items of a vector in order.
+/// An iterator over the items of a vector in order.
 pub enum Iter<'a> {
     #[doc(hidden)]
     Flat(std::slice::Iter<'a, Value>),

@@ -1,19 +1,19 @@
-//! Counts what a thread has allocated, so that tests can say how much a program really took.
+//! Counts the allocations of a thread, so that tests can check the memory that a program really uses.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The allocator of the tests: that of the system, with a count for each thread.
+/// The allocator of the tests: the system's, with a count for each thread.
 struct Counting;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 thread_local! {
-    /// Bytes held now, and the most that were held since the count was reset. Negative when a thread frees what another
-    /// allocated.
+    /// Bytes allocated now, and the peak since the last reset. Negative if a thread frees memory of another
+    /// thread.
     static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
-    /// All bytes that were ever allocated.
+    /// The total of all allocated bytes.
     static ALL: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -29,7 +29,7 @@ fn count(bytes: isize) {
 }
 
 #[expect(unsafe_code, reason = "there is no other way to see every allocation")]
-// SAFETY: every call is handed to the system's allocator as it came; counting allocates nothing.
+// SAFETY: every call is passed unchanged to the system's allocator; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
@@ -47,14 +47,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both exist for a moment when the block is moved.
+        // Both blocks exist for a moment when a block is moved.
         count(size.cast_signed());
         count(-layout.size().cast_signed());
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
-/// The most bytes that this thread held at once while it did something, beyond what it held before, and what it gave.
+/// Returns the peak of bytes that this thread allocated during `work`, beyond those before it, and the
+/// result.
 pub(crate) fn most_held<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = HELD.with(|held| {
         let (now, _) = held.get();
@@ -66,7 +67,7 @@ pub(crate) fn most_held<T>(work: impl FnOnce() -> T) -> (usize, T) {
     (usize::try_from(most - before).unwrap_or(0), result)
 }
 
-/// The bytes that this thread allocated while it did something, freed or not, and what it gave.
+/// Returns the bytes that this thread allocated during `work`, freed or not, and the result.
 #[cfg(feature = "tally")]
 pub(crate) fn all_allocated<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = ALL.with(Cell::get);

@@ -1,4 +1,4 @@
-//! Errors: names that stay, and the one text for people and models.
+//! Errors: stable names, and the same text for people and models.
 
 use backstitch_lisp::{Error, ErrorKind, ReadLimits, Span, read_all};
 

@@ -1,7 +1,8 @@
-//! Fuel is proportional to work: whatever a program calls, a unit of fuel is good for a bounded number of elementary operations.
+//! Fuel is proportional to work: a unit of fuel pays for a bounded number of elementary operations in every
+//! function.
 //!
-//! The operations are counted by a feature that only tests compile in: bytes, items and words of numbers that primitives
-//! touch. What they allocate is counted beside, by the allocator.
+//! A feature that only tests enable counts the operations: bytes, items and words of numbers that primitives
+//! touch. The allocator counts allocations in addition.
 
 #[cfg(feature = "tally")]
 use backstitch_lisp::take_tally;
@@ -14,13 +15,13 @@ use backstitch_lisp::fuzzing::exhaust::{calls_of, for_ever, functions, largest_v
 use crate::allocations::all_allocated;
 use crate::support::engine;
 
-/// Elementary operations that a unit of fuel is good for.
+/// Elementary operations per unit of fuel.
 #[cfg(feature = "tally")]
 const OPERATIONS: u64 = 64;
-/// Operations that the last primitive of a program may do before it learns that the fuel is used up.
+/// Operations of the last primitive of a program before it notices that the fuel is used.
 #[cfg(feature = "tally")]
 const LAST: u64 = 2 * 64 * 10_000;
-/// Bytes that a unit of fuel is good for.
+/// Bytes per unit of fuel.
 #[cfg(feature = "tally")]
 const BYTES: u64 = 16 << 10;
 
@@ -30,7 +31,7 @@ fn limits(fuel: u64) -> Limits {
     limits
 }
 
-/// What a program did: how it ended, its fuel, its operations, and the bytes it allocated.
+/// Runs a program. Returns its outcome, its fuel, its operations, and the bytes it allocated.
 #[cfg(feature = "tally")]
 fn did(source: &str, inputs: &Inputs) -> Option<(&'static str, u64, u64, u64)> {
     let program = engine().compile(source, inputs).ok()?;
@@ -42,8 +43,8 @@ fn did(source: &str, inputs: &Inputs) -> Option<(&'static str, u64, u64, u64)> {
     Some((kind, finished.fuel_used, take_tally(), bytes as u64))
 }
 
-/// Calls each function of the library with the largest values, and for ever where that is most work for its fuel. Of the
-/// functions, one of so many parts is taken.
+/// Calls each library function with the largest values, and in an endless loop the call that does the most
+/// work for its fuel. The functions are divided into `parts` parts; one of them is tested.
 #[cfg(feature = "tally")]
 fn each_ends_by_its_fuel(part: usize, parts: usize) {
     let mut wrong = Vec::new();
@@ -55,7 +56,7 @@ fn each_ends_by_its_fuel(part: usize, parts: usize) {
         for function in functions(engine()).into_iter().skip(part).step_by(parts) {
             let mut worst = Vec::new();
             for call in calls_of(engine(), &function) {
-                // Mistakes are charged too, but are not worth repeating.
+                // Errors are charged too, but are not worth repeating.
                 let Some((kind, fuel, operations, bytes)) = did(&call, &inputs) else { continue };
                 let last = if kind == "fuel_exceeded" { LAST } else { OPERATIONS };
                 if operations > (fuel + 1) * OPERATIONS + last || bytes > fuel * BYTES + (4 << 20) {
@@ -100,7 +101,7 @@ parts! {
     every_function_ends_by_its_fuel_four 3
 }
 
-/// Programs whose primitives once took far longer than their fuel said. Each ends with one of its limits.
+/// Programs whose primitives once took far longer than their fuel paid for. Each ends with one of its limits.
 #[test]
 fn work_that_was_too_cheap_is_charged() {
     for source in [
@@ -124,7 +125,7 @@ fn work_that_was_too_cheap_is_charged() {
     }
 }
 
-/// Fractions that grow by small ones stay cheap.
+/// Sums of fractions stay cheap if the terms are small.
 #[test]
 fn a_sum_of_many_fractions_is_affordable() {
     crate::support::gives(
@@ -156,7 +157,7 @@ fn a_program_is_stopped_when_its_host_says_so_and_asks_often() {
     }
 }
 
-/// Inside of one call, which would take for ever.
+/// A stop request interrupts a single call that would not end.
 #[test]
 fn a_long_call_is_stopped_too() {
     use std::sync::Arc;
@@ -192,7 +193,7 @@ fn a_long_call_is_stopped_too() {
     }
 }
 
-/// Texts of a megabyte whose compilation once took time that grew with its square.
+/// Texts of a megabyte whose compilation once took quadratic time.
 #[test]
 fn compiling_takes_time_that_grows_with_the_text() {
     let many = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<String>();
@@ -233,7 +234,7 @@ fn compiling_takes_time_that_grows_with_the_text() {
         let shown: String = source.chars().take(60).collect();
         match engine().compile(&source, &inputs) {
             Ok(_) => {}
-            // Too much of something is refused, and soon.
+            // Exceeding a limit is refused, and soon.
             Err(error) => assert!(
                 matches!(
                     error.kind().name(),

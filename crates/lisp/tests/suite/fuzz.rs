@@ -1,27 +1,27 @@
-//! The reader and the evaluator against seeded mutations of real programs. `fuzz/` does the same for as long as somebody
-//! lets it.
+//! Runs the reader and the evaluator on seeded mutations of real programs. The targets in `fuzz/` do the same
+//! without an end.
 
 use backstitch_lisp::fuzzing;
 
 use crate::allocations::most_held;
 
-/// A number from the environment, or the usual one.
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests may ask for more")]
+/// Returns a number from the environment, or the default.
+#[expect(clippy::disallowed_methods, reason = "the environment may request more inputs")]
 fn asked(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// How many mutations are run. `BACKSTITCH_FUZZ_INPUTS` asks for another number.
+/// Returns the number of mutations. `BACKSTITCH_FUZZ_INPUTS` overrides it.
 fn inputs(usual: u64) -> u64 {
     asked("BACKSTITCH_FUZZ_INPUTS", usual)
 }
 
-/// The seed of the first input. `BACKSTITCH_FUZZ_SEED` asks for another.
+/// Returns the seed of the first input. `BACKSTITCH_FUZZ_SEED` overrides it.
 fn first_seed() -> u64 {
     asked("BACKSTITCH_FUZZ_SEED", 1)
 }
 
-/// Programs, and what reads like one.
+/// Programs and similar text.
 const NOTATION: [&str; 12] = [
     "(defn big? \"True if id > 2\" [{:keys [id] :or {id 0}}] (> id 2))\n(def items (filter big? data/rows))",
     "(let [x 0x1F y 2r101 z 1/3 w 1.5e-3 v 9223372036854775808N] #{x y z w v ##Inf ##-Inf ##NaN})",
@@ -37,7 +37,7 @@ const NOTATION: [&str; 12] = [
     "#{#{} [] {} () nil \"\" \\a :a 'a 1 1.0 1N 1/2} {{} {} [] [] #{} #{}} '(quote (quote x)) ''x @@x #(do % #_x)",
 ];
 
-/// Programs that run, each of which does much.
+/// Programs that run and use many features.
 const PROGRAMS: [&str; 24] = [
     "(reduce (fn [acc x] (+ acc (* x 2))) 0 (range 100))",
     "(count (map :id (filter (fn [row] (> (:price row) 1)) data/rows)))",
@@ -65,7 +65,7 @@ const PROGRAMS: [&str; 24] = [
     "(reduce (fn [x _] [x x]) (atom 1) (range 20)) (fail (ex-info \"stop\" {:a (map inc [1])}))",
 ];
 
-/// Parts of programs that are put in anywhere.
+/// Fragments of programs that are inserted anywhere.
 const PIECES: [&str; 72] = [
     "(",
     ")",
@@ -141,7 +141,7 @@ const PIECES: [&str; 72] = [
     "(return 1)",
 ];
 
-/// A small generator of numbers, so that a failure can be run again by its seed.
+/// A small random generator, so that a failure can be repeated with its seed.
 struct Random(u64);
 
 impl Random {
@@ -157,7 +157,7 @@ impl Random {
     }
 }
 
-/// The places in a text where a form begins and ends, as far as brackets and blanks tell.
+/// Returns the ranges of the forms of a text, judged by brackets and blanks.
 fn forms(text: &str) -> Vec<std::ops::Range<usize>> {
     let (mut open, mut found, mut word) = (Vec::new(), Vec::new(), None);
     for (at, character) in text.char_indices() {
@@ -201,7 +201,7 @@ fn mutate_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Puts a form in the place of another, or around it.
+/// Replaces a form by another, or wraps it.
 fn mutate_form(text: &mut String, random: &mut Random) {
     let places = forms(text);
     if places.is_empty() {
@@ -248,7 +248,7 @@ fn what_is_read_prints_and_reads_back() {
         let result = std::panic::catch_unwind(|| fuzzing::reader(&bytes));
         read += u64::from(result.unwrap_or_else(|_| panic!("seed {seed}: {text:?}")));
     }
-    // The test would prove little if mutation broke everything.
+    // The test would prove little if mutation broke every program.
     assert!(read > count / 8, "{read} of {count}");
 }
 
@@ -262,7 +262,7 @@ fn any_program_ends_within_its_limits() {
         let mut text = PROGRAMS[random.below(PROGRAMS.len())].to_owned();
         for _ in 0..=random.below(3) {
             mutate_form(&mut text, &mut random);
-            // What grows without end says nothing new.
+            // Text that grows without end tests nothing new.
             text.truncate(text.floor_char_boundary(4_000));
         }
         if random.below(4) == 0 {
@@ -272,7 +272,7 @@ fn any_program_ends_within_its_limits() {
         }
         let (most, result) = most_held(|| std::panic::catch_unwind(|| fuzzing::evaluator(text.as_bytes())));
         finished += u64::from(result.unwrap_or_else(|_| panic!("seed {seed}: {text}")));
-        // Two runs are held side by side, and the texts and documents of their results.
+        // Two runs exist at the same time, with the texts and documents of their results.
         let allowed = 4 * fuzzing::EVALUATOR_MEMORY + (32 << 20);
         assert!(most < allowed, "seed {seed} held {most}: {text}");
     }

@@ -1,4 +1,4 @@
-//! Arbitrary values, for the tests that hold for all of them.
+//! Arbitrary values for property tests.
 
 use std::sync::Arc;
 

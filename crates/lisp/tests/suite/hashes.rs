@@ -1,4 +1,4 @@
-//! `hash`: equal values have equal hashes, however they are held.
+//! `hash`: equal values have equal hashes, whatever their representation.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::generate::value;
 use crate::support::{engine, gives};
 
-/// What a program makes of two values.
+/// Runs a program on two values.
 fn of_both(source: &str, a: &Value, b: &Value) -> Value {
     let data: Map =
         [(Value::keyword("a"), a.clone()), (Value::keyword("b"), b.clone())].into_iter().collect();
@@ -21,7 +21,7 @@ fn of_both(source: &str, a: &Value, b: &Value) -> Value {
     }
 }
 
-/// The same value, held in another way wherever there is one.
+/// Returns the same value in another representation, where there is one.
 fn held_otherwise(value: &Value) -> Value {
     let all = |items: &mut dyn Iterator<Item = &Value>| items.map(held_otherwise).collect::<Vec<Value>>();
     match value {
@@ -54,7 +54,7 @@ fn held_otherwise(value: &Value) -> Value {
     }
 }
 
-/// Values of which many are equal to each other.
+/// Values many of which are equal to each other.
 fn crowded() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Nil),
@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn a_value_hashes_alike_however_it_is_held(value in value()) {
         let other = held_otherwise(&value);
-        // NaN equals nothing, itself included.
+        // NaN equals nothing, not even itself.
         if equal(&value, &other) {
             prop_assert_eq!(of_both("(= (hash data/a) (hash data/b))", &value, &other), Value::Boolean(true));
         }

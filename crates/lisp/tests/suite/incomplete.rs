@@ -1,4 +1,4 @@
-//! Text that ends too early, is nested too deep or is too long, and where in it each form stands.
+//! Text that ends too early, is nested too deep or is too long, and the spans of forms.
 
 use backstitch_lisp::{Completeness, ErrorKind, Form, FormKind, Reader, Span, completeness, read_all};
 

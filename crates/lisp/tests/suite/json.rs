@@ -1,4 +1,4 @@
-//! JSON in and out.
+//! JSON input and output.
 
 use backstitch_lisp::{ErrorKind, Limits, Map, Value, from_json, read_edn, to_edn, to_json};
 use proptest::prelude::*;

@@ -1,14 +1,14 @@
-//! Programs that try to take more memory than they may, measured by what they really allocate.
+//! Programs that try to exceed their memory limit, checked by their real allocations.
 //!
-//! Each of them ends with a typed error, or finishes, and never holds more than twice its limit and 16 MiB, its source and
-//! compiled form included.
+//! Each of them ends with a typed error, or finishes, and never allocates more than twice its limit and 16
+//! MiB, including its source and compiled form.
 
 use backstitch_lisp::{Inputs, Limits, MachineOutcome, Tools, store_memory};
 
 use crate::allocations::most_held;
 use crate::support::engine;
 
-/// Runs a program under a limit and checks what it held. Gives the kind of its error, or `done`.
+/// Runs a program under a limit and checks its allocations. Returns the kind of its error, or `done`.
 fn run(source: &str, memory_bytes: usize) -> Result<&'static str, String> {
     let mut limits = Limits::default();
     limits.memory_bytes = memory_bytes;
@@ -228,7 +228,8 @@ fn sequences_that_multiply() {
 
 #[test]
 fn regular_expressions_that_explode() {
-    // These are linear here: some of them simply give their answer. What counts is that none takes room or time beyond limits.
+    // These are linear here: some of them simply return their result. None may take memory or time beyond the
+    // limits.
     for source in [
         "(re-matches #\"(a+)+$\" (str (apply str (repeat 100000 \"a\")) \"b\"))",
         "(re-find #\"(a|aa)+$\" (str (apply str (repeat 100000 \"a\")) \"b\"))",
@@ -249,7 +250,7 @@ fn regular_expressions_that_explode() {
 
 #[test]
 fn what_holds_itself_is_let_go() {
-    // Each of these would leak or never end if values could be cyclic. Run a hundred times, they hold what one of them holds.
+    // Each of these would leak or never end if values could be cyclic. A hundred runs use the memory of one.
     for source in [
         "(def a (atom nil)) (reset! a a) (def b (atom a)) (reset! a [b a]) (count @a)",
         "(def a (atom nil)) (reset! a (fn [] (a) @a)) 1",
@@ -270,7 +271,7 @@ fn what_holds_itself_is_let_go() {
 
 #[test]
 fn what_is_nested_and_long_is_dropped_on_another_thread() {
-    // The programs stop before their end, and what they hold is dropped on a thread with a small stack.
+    // The programs stop before their end, and their values are dropped on a thread with a small stack.
     for source in [
         "(def v (reduce (fn [v _] [v]) [] (range 190))) (tool/wait {}) v",
         "(def f (reduce (fn [f _] (fn [] f)) nil (range 190))) (tool/wait {}) f",

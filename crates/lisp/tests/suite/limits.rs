@@ -1,4 +1,4 @@
-//! What a program may use up, and the programs that try.
+//! The limits of a program, and programs that try to exceed them.
 
 use backstitch_lisp::{Inputs, Limits, MachineOutcome, Memory};
 
@@ -39,7 +39,7 @@ fn endless_programs_run_out_of_fuel() {
     ends("(try (loop [] (recur)) (catch Throwable e 1))", "fuel_exceeded");
     ends("(loop [] (try (recur-not) (catch Exception e 1)))", "unbound_var");
     ends("(first (filter neg? (iterate inc 0)))", "fuel_exceeded");
-    // Vars that stand for one another.
+    // Vars that refer to each other.
     ends("(def v nil) (def v #'v) (v 1)", "fuel_exceeded");
     ends("(def a nil) (def b #'a) (def a #'b) (map a [1])", "fuel_exceeded");
 }
@@ -52,7 +52,7 @@ fn deep_recursion_is_an_error() {
     ends("(defn f [n] (reduce (fn [a _] (f a)) n [1 2])) (f 0)", "stack_exceeded");
     ends("(try ((fn f [] (inc (f)))) (catch StackOverflowError e 1))", "done");
     ends("(defn f [n] (if (zero? n) 0 (inc (f (dec n))))) (f 5000)", "done");
-    // A tower of lazy sequences, each of which asks the one below.
+    // A tower of lazy sequences, each of which reads the one below.
     ends("(first (reduce (fn [s _] (map inc s)) [1] (range 200000)))", "stack_exceeded");
 }
 
@@ -67,7 +67,7 @@ fn values_cannot_nest_without_end() {
     ends("(reduce (fn [s _] (lazy-seq [s])) nil (range 100000))", "nesting_exceeded");
     ends("(assoc-in {} (range 100000) 1)", "nesting_exceeded");
     ends("(nth (iterate (fn [x] (reduced x)) 1) 100000)", "nesting_exceeded");
-    // What only seems to nest is fine.
+    // Code that only seems to nest is fine.
     ends(
         "(loop [s {:n 0} i 0] (if (< i 10000) (recur {:n i :before (dissoc s :before)} (inc i)) s))",
         "done",
@@ -100,7 +100,7 @@ fn what_is_shared_cannot_unfold() {
     ends_one_of(&format!("(println {tower})"), &["fuel_exceeded", "size_exceeded"]);
     ends_one_of(&format!("(count (flatten {tower}))"), &["fuel_exceeded", "size_exceeded"]);
     ends_one_of(&format!("(hash {tower})"), &["fuel_exceeded", "size_exceeded"]);
-    // The way to an atom is looked for once in each part.
+    // The search for an atom visits each shared part once.
     ends("(def t (reduce (fn [x _] [x x]) (atom 1) (range 60)))", "done");
     ends_one_of(
         &format!("#{{{tower} (vec {tower})}}"),

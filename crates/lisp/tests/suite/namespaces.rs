@@ -1,4 +1,4 @@
-//! Which name means what: locals, definitions, the library, tools and data.
+//! Resolution of names: locals, definitions, the library, tools and data.
 
 use backstitch_lisp::{Inputs, Limits, MachineOutcome, Map, Memory, Tools, Value, from_json, to_edn};
 
@@ -80,18 +80,18 @@ fn a_name_falls_back_as_long_as_it_is_not_defined() {
     gives("(def rows (count rows)) [rows (count data/rows)]", "[2 2]");
     gives("(defn all [] (count rows)) (def rows [1 2 3]) [(all) (count rows)]", "[2 3]");
     gives("(def fetch (map fetch [1]))", "asks 0");
-    // What is not executed defines nothing.
+    // Code that is not executed defines nothing.
     gives("(when false (def rows 1)) (count rows)", "2");
     gives("(declare fetch) (fetch 1)", "asks 0");
     fails("(def clash (inc clash))", "ambiguous_reference");
-    // A definition is nearer from the moment on at which it is there, and a full name means nothing else.
+    // A definition takes precedence from the moment it exists, and a full name has no other meaning.
     gives("(def rows [1]) (def rows (conj rows 2)) rows", "[1 2]");
     fails("(def rows (count user/rows))", "`rows` has no value yet");
     fails("(def nothing (inc nothing))", "`nothing` has no value yet");
-    // As in Clojure, whose names are no fallback.
+    // As in Clojure, which does not fall back to other meanings of a name.
     fails("(def count (count [1]))", "`count` has no value yet");
 
-    // Also if a program before has named it and not defined it.
+    // The same holds if an earlier program mentioned the name and did not define it.
     let named = |source: &str| {
         let inputs = inputs();
         let program = engine().compile(source, &inputs).unwrap();
@@ -173,10 +173,10 @@ fn memory_grows_and_failures_roll_back() {
     assert_eq!(second.memory.get("g").unwrap().returned.as_deref(), Some("integer"));
     assert_eq!(first.memory.get("f").unwrap().returned, None);
 
-    // Redefining reaches the functions that were there before.
+    // Redefining affects existing functions.
     let fourth = run_on(second.memory, "(def a 5) (g)");
     assert_eq!(to_edn(&fourth.result.unwrap()), "15");
-    // Functions that are kept hold nothing lazy.
+    // Stored functions hold nothing lazy.
     let kept = run_on(Memory::new(), "(def f (let [xs (map inc [1 2])] (fn [] xs))) (f)");
     assert_eq!(to_edn(&kept.result.unwrap()), "(2 3)");
     let again = run_on(kept.memory, "(f)");
@@ -202,7 +202,7 @@ fn what_the_library_keeps_for_itself_has_no_name() {
 #[test]
 fn hints_offer_what_can_be_written() {
     let hint = |source: &str| run(source, Inputs::default()).unwrap_err();
-    // Neither a class nor a method nor an internal name, where none is meant.
+    // No class, method or internal name is suggested for these.
     for source in ["(strin 1)", "(lon 1)", "(mapvv 1)", "(range* 1)", "(trim* 1)", "(date 1)", "(dat 1)"] {
         let error = hint(source);
         let offered = error.split("did you mean").nth(1).unwrap_or("");

@@ -1,4 +1,4 @@
-//! Reading numbers: every notation, their limits, and what only begins as one.
+//! Reading numbers: every notation, their limits, and text that only begins like one.
 
 use backstitch_lisp::{ErrorKind, FormKind, read_all};
 

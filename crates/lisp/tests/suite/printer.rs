@@ -25,7 +25,7 @@ proptest! {
         prop_assert_eq!(read.as_ref(), Ok(&value), "{}", text);
         let again = to_clojure(&value, usize::MAX, usize::MAX);
         let read = read_edn(&again, &Limits::default());
-        // A very large value is cut even so, because samples are never endless.
+        // A very large value is still cut, because samples are bounded.
         if again.len() < 10_000 {
             prop_assert_eq!(read.as_ref(), Ok(&value), "{}", again);
         }

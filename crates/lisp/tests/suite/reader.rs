@@ -1,4 +1,4 @@
-//! Reading: every literal and collection, and what is refused.
+//! Reading: every literal and collection, and refused notations.
 
 use backstitch_lisp::{
     Error, ErrorKind, Form, FormKind, ReadLimits, is_keyword_name, is_symbol_name, read_all,
@@ -22,7 +22,7 @@ pub(crate) fn error(source: &str) -> Error {
     read_all(source, &limits()).expect_err(source)
 }
 
-/// The form as text, to compare shapes without spans.
+/// Returns the form as text, to compare forms without spans.
 fn shape(form: &Form) -> String {
     let inside = |items: &[Form]| items.iter().map(shape).collect::<Vec<_>>().join(" ");
     match &form.kind {

@@ -1,8 +1,8 @@
-//! The reference is true and complete: each example of `docs/lisp.md` gives what it says, and no name, kind of error or
-//! limit is missing from it.
+//! The reference is correct and complete: each example of `docs/lisp.md` has the documented result, and no
+//! name, kind of error or limit is missing.
 //!
-//! An example is the text up to a comment `; => value` or `; error: kind`, which belongs to the line it stands on or to the
-//! line before. What the examples are given is described in the document itself.
+//! An example is the text up to a comment `; => value` or `; error: kind`, which belongs to its line or to
+//! the line before. The document itself describes the inputs of the examples.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::support::engine;
 
 const REFERENCE: &str = include_str!("../../../../docs/lisp.md");
 
-/// What an example says it gives.
+/// The expected result of an example.
 #[derive(Debug)]
 enum Expected {
     Value(String),
@@ -27,7 +27,7 @@ struct Example {
     expected: Expected,
 }
 
-/// All examples of the document.
+/// Returns all examples of the document.
 fn examples() -> Vec<Example> {
     let mut examples = Vec::new();
     let mut program = String::new();
@@ -54,7 +54,7 @@ fn examples() -> Vec<Example> {
     examples
 }
 
-/// The first block of JSON in the document.
+/// Returns the first block of JSON in the document.
 fn data() -> serde_json::Value {
     let (_, after) = REFERENCE.split_once("```json\n").expect("the data of the examples");
     let (text, _) = after.split_once("```").expect("the end of the data");
@@ -73,14 +73,14 @@ fn inputs() -> Inputs {
     }
 }
 
-/// What the two tools of the examples answer.
+/// Answers the two tools of the examples.
 fn answer(request: &Request) -> Result<Value, String> {
     let Request::Tool(call) = request else { return Ok(Value::Nil) };
     let Value::Map(arguments) = &call.arguments else { panic!("arguments are a map") };
     match (&*call.name, arguments.get(&Value::string("item")).map(to_edn).as_deref()) {
         ("price", Some("\"tea\"")) => Ok(Value::Integer(3)),
         ("price", Some("\"milk\"")) => Ok(Value::Float(1.5)),
-        ("price", Some(other)) => Err(format!("nobody sells {}", other.trim_matches('"'))),
+        ("price", Some(other)) => Err(format!("no shop sells {}", other.trim_matches('"'))),
         _ => Ok(call.arguments.clone()),
     }
 }
@@ -124,7 +124,7 @@ fn each_example_gives_what_it_says() {
 #[test]
 fn values_of_examples_can_be_read_back() {
     for example in examples() {
-        // What has no notation is left out: vars.
+        // Values without a notation, vars, are left out.
         if let Expected::Value(text) = &example.expected
             && !text.contains("#'")
         {
@@ -135,7 +135,7 @@ fn values_of_examples_can_be_read_back() {
     }
 }
 
-/// Everything in the document that could be a name.
+/// Returns every word of the document that could be a name.
 fn words() -> HashSet<&'static str> {
     let boundary = |character: char| character.is_whitespace() || "()[]{}`\",;|".contains(character);
     REFERENCE

@@ -110,11 +110,11 @@ fn patterns_that_bring_down_other_engines() {
 
 #[test]
 fn searching_again_and_again_uses_up_fuel_before_time() {
-    // Each search looks at everything that is left before it finds one letter.
+    // Each search reads the whole rest before it finds one letter.
     fails(r#"(re-seq #".*[^A-Z]|[A-Z]" (.repeat "A" 1000000))"#, "fuel_exceeded");
-    // Each byte is a new state, whatever came before.
+    // Each byte is a new state, regardless of the bytes before.
     fails(r#"(dotimes [i 1000] (re-find #"(?:a|b)*a(?:a|b){500}c" (.repeat "ab" 100000)))"#, "fuel_exceeded");
-    // And patterns of the usual kind may go through long texts.
+    // Common patterns may search long texts.
     gives(r#"(count (re-seq #"\d+" (.repeat "abc 123 " 50000)))"#, "50000");
     gives(r#"(count (str/split (.repeat "a, b" 50000) #",\s*"))"#, "50001");
 }

@@ -1,4 +1,4 @@
-//! Mending text as models write it.
+//! Repair of text as models write it.
 
 use std::borrow::Cow;
 

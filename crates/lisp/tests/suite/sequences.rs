@@ -1,4 +1,4 @@
-//! Sequences, lazy ones above all.
+//! Sequences, mainly lazy ones.
 
 use crate::support::{fails, gives};
 
@@ -150,7 +150,7 @@ fn an_index_beyond_any_length() {
 
 #[test]
 fn a_function_that_fails_is_tried_again_where_it_failed() {
-    // What was computed ahead stands, and so does what comes behind it, whatever the source of the items.
+    // Items computed ahead stay valid, and so do later ones, whatever the source of the items.
     for source in [
         "[\"1\" \"2\" \"x\" \"4\"]",
         "(list \"1\" \"2\" \"x\" \"4\")",

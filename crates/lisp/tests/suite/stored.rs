@@ -1,4 +1,4 @@
-//! Values, functions and memories that outlive a process.
+//! Stored values, functions and memories.
 
 use backstitch_lisp::{
     Engine, Inputs, Limits, MachineOutcome, Memory, ProgramResult, Value, read_edn, restore_changes,
@@ -23,7 +23,7 @@ pub(crate) fn run(source: &str, memory: Memory) -> ProgramResult {
     }
 }
 
-/// Runs a program, stores the memory it leaves as text, and brings it back under another engine.
+/// Runs a program, stores its memory as text, and restores it under another engine.
 pub(crate) fn leave_behind(source: &str) -> Memory {
     let memory = run(source, Memory::new()).memory;
     let text = store_memory(&memory, &Limits::default()).expect("a document").to_string();
@@ -193,7 +193,7 @@ fn functions_may_name_tools_and_data_that_are_gone() {
         panic!("it waits")
     };
     let document = store_memory(&finished.memory, &Limits::default()).unwrap();
-    // Without them everything comes back, and only a use of what is gone fails.
+    // Without them everything is restored, and only the use of a missing one fails.
     let memory = restore_memory(&document, engine(), &Inputs::default()).unwrap();
     assert_eq!(store_memory(&memory, &Limits::default()).unwrap(), document);
     let ends = |source: &str| match run(source, memory.clone()).result {
@@ -205,7 +205,7 @@ fn functions_may_name_tools_and_data_that_are_gone() {
         assert_eq!(ends(source), "unknown_tool", "{source}");
     }
     assert_eq!(ends("(d 2)"), "type_error");
-    // With them it is as it was.
+    // With them everything works as before.
     let after = Inputs { tools: tools(), data: data(), ..Inputs::default() };
     let memory = restore_memory(&document, engine(), &after).unwrap();
     let after = Inputs { memory, ..after };
@@ -228,7 +228,7 @@ fn what_branches_make_is_never_made_twice() {
 
 #[test]
 fn atoms_inside_of_maps_stay() {
-    // Many entries, so that what is made for one of them lies where another lay.
+    // Many entries, so that temporary values of one reuse the addresses of another.
     let before = "(def m (atom {})) (doseq [i (range 40)] (swap! m assoc (list i) (atom i))) (def nested {:a {:b [(atom 1)]} :c #{(atom 2)}})";
     survives(
         before,
@@ -266,7 +266,7 @@ fn changes_one_after_the_other_are_the_memory() {
         assert_eq!(names(&restored.memory), names(&memory), "{source}");
         assert_eq!(restored.memory.atoms().count(), memory.atoms().count(), "{source}");
     }
-    // A change costs what it changes.
+    // The size of a document follows the size of the change.
     let small = run("(def x 1)", memory.clone()).memory;
     let text = store_changes(&memory, &small, &[], &Limits::default()).unwrap().to_string();
     assert!(text.len() < 300, "{text}");

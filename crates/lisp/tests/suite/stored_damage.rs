@@ -1,4 +1,4 @@
-//! Documents that are damaged, too large or made to harm are refused, or restore to something sound.
+//! Damaged, oversized or hostile documents are refused, or restore to valid values.
 
 use backstitch_lisp::{
     ErrorKind, Inputs, Limits, Memory, Value, restore_changes, restore_memory, restore_value, store_changes,
@@ -86,7 +86,7 @@ fn a_million_nested_vectors_are_refused_and_dropped() {
     assert!(restore_value(&document, engine(), &mut Inputs::default()).is_ok());
 }
 
-/// Small changes to a good document: each restores or fails, and nothing panics.
+/// Small changes to a valid document: each restores or fails, and nothing panics.
 #[test]
 fn mutated_documents_restore_or_fail() {
     let memory = run(

@@ -1,4 +1,4 @@
-//! Running a program and saying what it should come to.
+//! Runs programs and checks their results.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ pub(crate) fn run(source: &str) -> Result<Value, Error> {
     }
 }
 
-/// Checks that a program gives a value, written as EDN.
+/// Checks that a program returns a value, written as EDN.
 #[track_caller]
 pub(crate) fn gives(source: &str, expected: &str) {
     match run(source) {

@@ -1,4 +1,4 @@
-//! Tools: stopping anywhere, going on later, side by side, and always in the same way.
+//! Tools: suspending anywhere, resuming later, concurrent calls, and deterministic results.
 
 use std::collections::VecDeque;
 

@@ -43,7 +43,8 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
         }
     });
     let ident = &input.ident;
-    // A type that cannot be stored is reported at its name and for what it lacks, and not for what a slice requires.
+    // A type that cannot be stored is reported at its name, with the missing trait instead of the
+    // requirements of a slice.
     let bounds = quote_spanned! {ident.span()=>
         #ident: #module::Serialize,
         #ident: for<'de> #module::Deserialize<'de>,
@@ -120,7 +121,7 @@ fn check_version(options: &Options) -> Result<()> {
     }
 }
 
-/// The variant of `SlicePolicy` that a policy's name stands for.
+/// Returns the variant of `SlicePolicy` with a policy's name.
 fn variant(policy: &LitStr) -> Result<proc_macro2::Ident> {
     let variant = match policy.value().as_str() {
         "state" => "State",

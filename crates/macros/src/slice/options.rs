@@ -1,4 +1,4 @@
-//! What stands in `#[slice(...)]`. Several attributes may share it out among them.
+//! The options of `#[slice(...)]`. They may be spread over several attributes.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Ident, LitInt, LitStr, Path, Result};

@@ -1,7 +1,7 @@
 //! `#[tool]`.
 //!
-//! What is generated is a function of the same name that builds the tool, with the function that was written inside of it.
-//! It is only sugar over the builder: everything that it can say, the builder can.
+//! It generates a function of the same name that builds the tool, with the original function inside. It is
+//! only sugar over the builder, which can express everything that the macro can.
 
 mod options;
 mod output;
@@ -66,7 +66,7 @@ pub(crate) fn expand(arguments: TokenStream, mut function: ItemFn) -> Result<Tok
     Ok(item)
 }
 
-/// Whether an attribute belongs to the generated function, and not to the one inside of it.
+/// Returns whether an attribute belongs to the generated function rather than to the inner one.
 fn describes_item(attribute: &Attribute) -> bool {
     let path = attribute.path();
     ["doc", "cfg", "deprecated", "must_use"].iter().any(|name| path.is_ident(name))
@@ -80,7 +80,10 @@ fn check_signature(signature: &Signature) -> Result<()> {
         ));
     }
     if let Some(token) = &signature.unsafety {
-        return Err(Error::new_spanned(token, "a tool cannot be unsafe: whoever calls it promises nothing"));
+        return Err(Error::new_spanned(
+            token,
+            "a tool cannot be unsafe: a model that calls it cannot uphold a safety contract",
+        ));
     }
     if let Some(token) = &signature.constness {
         return Err(Error::new_spanned(token, "a tool is made when it is asked for, so it cannot be const"));
@@ -112,7 +115,7 @@ fn name(ident: &Ident, given: Option<&LitStr>) -> Result<String> {
     ))
 }
 
-/// What the doc comment says.
+/// Returns the text of the doc comment.
 fn description(function: &ItemFn) -> Result<String> {
     let mut lines = Vec::new();
     for attribute in function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")) {
@@ -127,7 +130,7 @@ fn description(function: &ItemFn) -> Result<String> {
             }
         }
     }
-    // One attribute is one line, empty ones too; a block comment is several.
+    // One attribute is one line, even if empty; a block comment is several.
     let lines: Vec<&str> = lines.iter().flat_map(|text| text.split('\n')).map(trimmed).collect();
     match lines.join("\n").trim() {
         "" => Err(Error::new(
@@ -138,7 +141,7 @@ fn description(function: &ItemFn) -> Result<String> {
     }
 }
 
-/// A line without the space after `///`, and without what is not seen at its end.
+/// Removes the space after `///` and trailing white space.
 fn trimmed(line: &str) -> &str {
     line.strip_prefix(' ').unwrap_or(line).trim_end()
 }

@@ -1,4 +1,4 @@
-//! What stands in `#[tool(...)]`.
+//! The options of `#[tool(...)]`.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -26,7 +26,7 @@ pub(super) struct Options {
     pub(super) module: Option<Path>,
 }
 
-/// A call as it may look.
+/// An example of a call.
 pub(super) struct Example {
     description: LitStr,
     arguments: Group,
@@ -56,7 +56,7 @@ impl Options {
         }
     }
 
-    /// The module that generated code names.
+    /// Returns the module that generated code refers to.
     pub(super) fn module(&self) -> TokenStream {
         match &self.module {
             Some(path) => path.to_token_stream(),
@@ -64,7 +64,7 @@ impl Options {
         }
     }
 
-    /// The calls of the builder that say what the options say.
+    /// Returns the builder calls for the options.
     pub(super) fn builder_calls(&self, module: &TokenStream) -> Result<TokenStream> {
         let mut calls = TokenStream::new();
         if let Some(effect) = &self.effect {
@@ -157,7 +157,7 @@ impl Example {
     }
 }
 
-/// An object in JSON, as the macro `json!` takes it.
+/// Parses a JSON object, as the macro `json!` takes it.
 fn object(input: ParseStream<'_>) -> Result<Group> {
     match input.parse()? {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Ok(group),
@@ -170,10 +170,7 @@ fn until_comma(input: ParseStream<'_>) -> Result<TokenStream> {
     while !input.is_empty() && !input.peek(Token![,]) {
         value.extend([input.parse::<TokenTree>()?]);
     }
-    match value.is_empty() {
-        true => Err(input.error("a value in JSON is expected")),
-        false => Ok(value),
-    }
+    if value.is_empty() { Err(input.error("a value in JSON is expected")) } else { Ok(value) }
 }
 
 const EFFECTS: [(&str, &str); 4] =
@@ -181,7 +178,7 @@ const EFFECTS: [(&str, &str); 4] =
 const WORKSPACE_USES: [(&str, &str); 3] = [("none", "None"), ("read", "Read"), ("write", "Write")];
 const RESOURCE_USES: [(&str, &str); 3] = WORKSPACE_USES;
 
-/// The variant that a word stands for.
+/// Returns the variant with a name.
 fn one_of(word: &LitStr, option: &str, words: &[(&str, &str)]) -> Result<Ident> {
     match words.iter().find(|(known, _)| *known == word.value()) {
         Some((_, variant)) => Ok(Ident::new(variant, word.span())),
@@ -192,7 +189,7 @@ fn one_of(word: &LitStr, option: &str, words: &[(&str, &str)]) -> Result<Ident> 
     }
 }
 
-/// A duration such as `30s`.
+/// Parses a duration such as `30s`.
 fn milliseconds(literal: &LitStr) -> Result<u64> {
     let text = literal.value();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

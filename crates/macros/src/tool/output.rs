@@ -1,14 +1,14 @@
-//! The result of a tool, from what its function returns.
+//! The result of a tool, from the return type of its function.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, GenericArgument, PathArguments, PathSegment, Result, ReturnType, Type};
 
-/// What a function returns.
+/// The return type of a function.
 pub(super) struct Output {
     shape: Shape,
-    /// Whether it comes inside of a `Result`.
+    /// True if it is a `Result`.
     fallible: bool,
 }
 
@@ -38,7 +38,7 @@ impl Output {
         }
     }
 
-    /// Says on the builder what the value is, where that is known.
+    /// Adds the output schema to the builder, if the type is known.
     pub(super) fn described(&self, builder: TokenStream, module: &TokenStream) -> TokenStream {
         match &self.shape {
             Shape::Nothing | Shape::ToolResult => builder,
@@ -46,7 +46,7 @@ impl Output {
         }
     }
 
-    /// Refuses, when it is compiled, a value that is a `Result` under another name.
+    /// Generates a compile-time check that the value is not a `Result` under another name.
     pub(super) fn guard(&self, module: &TokenStream) -> Option<TokenStream> {
         match &self.shape {
             Shape::Value(kind) => Some(quote_spanned! {kind.span()=>
@@ -56,23 +56,24 @@ impl Output {
         }
     }
 
-    /// Makes the outcome of a call from what the function gave.
+    /// Generates the conversion of the returned value to the outcome of a call.
     pub(super) fn outcome(&self, given: &TokenStream, module: &TokenStream) -> TokenStream {
         let convert = match self.shape {
             Shape::Nothing => quote!(done),
             Shape::ToolResult => quote!(tool_result),
             Shape::Value(_) => quote!(value_result),
         };
-        match self.fallible {
-            true => quote! {
+        if self.fallible {
+            quote! {
                 match #given {
                     ::core::result::Result::Ok(__given) => #module::#convert(__given),
                     ::core::result::Result::Err(__error) => {
                         ::core::result::Result::Err(#module::ToolError::from(__error))
                     }
                 }
-            },
-            false => quote!(#module::#convert(#given)),
+            }
+        } else {
+            quote!(#module::#convert(#given))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The parameters of a tool, from the arguments of its function.
 //!
-//! Each argument is a property of one generated struct, which is read from what a model gave; or one argument that is marked
-//! with `#[args]` is all of them. An argument of the type `ToolContext` is given the context.
+//! Each argument is a property of one generated struct, which is deserialised from the model's arguments; or
+//! one argument with `#[args]` takes all of them. An argument of the type `ToolContext` receives the context.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -13,17 +13,17 @@ use syn::{Attribute, Error, Expr, FnArg, Ident, LitStr, Pat, PatType, Result, To
 
 use crate::options::{Errors, once, set};
 
-/// The parameters of a tool, and how its function is called with them.
+/// The parameters of a tool, and the arguments of the call of its function.
 #[derive(Default)]
 pub(super) struct Parameters {
     properties: Vec<Property>,
-    /// The type of an argument that is all of them.
+    /// The type of an `#[args]` argument.
     whole: Option<Box<Type>>,
-    /// What the function is called with, in its order.
+    /// The arguments of the function, in order.
     passed: Vec<CallArgument>,
 }
 
-/// What a function is called with.
+/// An argument of the function call.
 enum CallArgument {
     Context,
     ContextReference,
@@ -31,16 +31,16 @@ enum CallArgument {
     Whole,
 }
 
-/// An argument that a model gives.
+/// An argument that a model supplies.
 struct Property {
     ident: Ident,
     kind: Box<Type>,
-    /// Doc comments, and attributes that hold for a field as for an argument.
+    /// Doc comments, and attributes that apply to a field as to an argument.
     docs: Vec<Attribute>,
     options: ArgOptions,
 }
 
-/// What stands in `#[arg(...)]`.
+/// The options of `#[arg(...)]`.
 #[derive(Default)]
 struct ArgOptions {
     name: Option<LitStr>,
@@ -55,10 +55,7 @@ impl ArgOptions {
             Some("name") => once(&mut self.name, meta, OF),
             Some("description") => once(&mut self.description, meta, OF),
             Some("default") => {
-                let value = match meta.input.peek(Token![=]) {
-                    true => Some(meta.value()?.parse()?),
-                    false => None,
-                };
+                let value = if meta.input.peek(Token![=]) { Some(meta.value()?.parse()?) } else { None };
                 set(&mut self.default, value, meta, OF)
             }
             _ => {
@@ -70,7 +67,7 @@ impl ArgOptions {
 }
 
 impl Parameters {
-    /// Reads the arguments of a function, and takes away what only the macro understands.
+    /// Reads the arguments of a function, and removes the attributes of the macro.
     pub(super) fn take(inputs: &mut Punctuated<FnArg, Token![,]>) -> Result<Self> {
         let mut parameters = Self::default();
         let mut errors = Errors::default();
@@ -125,7 +122,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// The type that arguments are read into.
+    /// Returns the type that arguments are deserialised into.
     pub(super) fn kind(&self) -> TokenStream {
         match (&self.whole, self.properties.is_empty()) {
             (Some(kind), _) => kind.to_token_stream(),
@@ -134,7 +131,7 @@ impl Parameters {
         }
     }
 
-    /// What is declared for them.
+    /// Generates the declarations of the arguments.
     pub(super) fn declarations(&self, tool: &str, module: &TokenStream) -> TokenStream {
         if self.whole.is_some() || self.properties.is_empty() {
             return TokenStream::new();
@@ -155,7 +152,7 @@ impl Parameters {
         }
     }
 
-    /// What the function is called with.
+    /// Returns the arguments of the function call.
     pub(super) fn passed(&self) -> impl Iterator<Item = TokenStream> {
         self.passed.iter().map(|passed| match passed {
             CallArgument::Context => quote!(__context),
@@ -207,7 +204,7 @@ impl Property {
             let function = self.default_name().to_string();
             quote!(#[serde(default = #function)])
         });
-        // What a type lacks is reported where it was written.
+        // A missing trait of a type is reported at the type.
         quote_spanned!(kind.span()=> #(#docs)* #name #description #default #ident: #kind)
     }
 
@@ -225,7 +222,7 @@ impl Property {
     }
 }
 
-/// How the context is passed, if the type is that of a context.
+/// Returns the form in which the context is passed, if the type is that of a context.
 fn context(kind: &Type) -> Option<CallArgument> {
     let named = |kind: &Type| match kind {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "ToolContext"),

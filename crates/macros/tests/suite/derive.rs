@@ -1,4 +1,4 @@
-//! What `#[derive(Slice)]` generates.
+//! The code that `#[derive(Slice)]` generates.
 
 use backstitch::Slice;
 use backstitch::session::{SlicePolicy, UpcastError};
@@ -19,7 +19,7 @@ enum Happened {
     Closed { reason: String },
 }
 
-/// The names of the prelude may be taken by something else where the derive stands.
+/// The names of the prelude may be shadowed at the place of the derive.
 mod shadowed {
     #![allow(dead_code, reason = "names that must not be picked up by the generated code")]
 

@@ -3,7 +3,7 @@
 mod derive;
 mod tool;
 
-/// What is refused, and in which words. `TRYBUILD=overwrite` writes the words anew.
+/// The errors of the macros. `TRYBUILD=overwrite` updates the expected texts.
 #[test]
 fn what_is_wrong_is_said_at_its_place() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");

@@ -2,7 +2,7 @@
 
 use backstitch::tool::Tool;
 
-/// The names of the prelude may be taken by something else where the tool stands.
+/// The names of the prelude may be shadowed at the place of the tool.
 mod shadowed {
     #![allow(dead_code, reason = "names that must not be picked up by the generated code")]
 

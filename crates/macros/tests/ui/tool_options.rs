@@ -36,7 +36,7 @@ fn pure() {}
 #[tool(effect = "pure", resources = "write")]
 fn pure_resources() {}
 
-/// Has a hook that nobody asks.
+/// Has a hook that is never called.
 #[tool(effect = "workspace", reconcile = ask)]
 fn hook() {}
 

@@ -35,7 +35,7 @@ impl Analyser<'_> {
                 Some([head, class, name, handler @ ..]) if head.is_symbol("catch") && finally.is_none() => {
                     let class = match &class.kind {
                         FormKind::Symbol(class) => class.full().to_owned(),
-                        // `(catch :default e ...)` of ClojureScript.
+                        // `(catch :default e ...)`, as in ClojureScript.
                         FormKind::Keyword(_) => "Throwable".to_owned(),
                         _ => return Err(expected()),
                     };

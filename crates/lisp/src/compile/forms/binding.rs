@@ -24,7 +24,7 @@ impl Analyser<'_> {
         Ok(Expr::new(NodeKind::Let(compiled, Box::new(body)), span))
     }
 
-    /// The pairs of a binding vector.
+    /// Returns the name and value pairs of a binding vector.
     pub(super) fn pairs<'f>(&self, form: &str, bindings: &'f Form) -> Result<&'f [Form]> {
         match bindings.as_vector() {
             Some(pairs) if pairs.len() % 2 == 0 => Ok(pairs),
@@ -72,7 +72,7 @@ impl Analyser<'_> {
             [name, rest @ ..] if name.as_symbol().is_some() => (name.as_symbol().cloned(), rest),
             rest => (None, rest),
         };
-        // A docstring is not Clojure here, but harmless and often written.
+        // Clojure has no docstring here, but it is harmless and models often write one.
         let rest = match rest {
             [doc, more @ ..]
                 if !more.is_empty() && matches!(doc.kind, crate::reader::FormKind::String(_)) =>

@@ -60,7 +60,7 @@ impl Analyser<'_> {
         }
         let mut clauses = Vec::new();
         for clause in arguments.chunks_exact(2) {
-            // Whatever follows a test that always holds is still compiled, so that its mistakes are found.
+            // Clauses after an always-true test are still compiled, so that mistakes in them are found.
             let test = self.form(&clause[0], false)?;
             clauses.push((test, self.form(&clause[1], tail)?));
         }
@@ -121,7 +121,7 @@ impl Analyser<'_> {
         let pairs = clauses.chunks_exact(2);
         let default = pairs.remainder().first();
         for pair in pairs {
-            // A list stands for each of its items.
+            // A list of constants matches any of its items.
             let constants = match &pair[0].kind {
                 FormKind::List(items) => items.iter().map(form_to_value).collect::<Result<Vec<_>>>()?,
                 _ => vec![form_to_value(&pair[0])?],

@@ -1,4 +1,4 @@
-//! `def`, `defn`, `declare`, `var`, and the forms that name namespaces.
+//! `def`, `defn`, `declare`, `var`, and the namespace forms.
 
 use super::invalid;
 use crate::compile::analyse::Analyser;
@@ -9,7 +9,7 @@ use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::{Symbol, Value};
 
 impl Analyser<'_> {
-    /// The name that is defined, without `user/`.
+    /// Returns the defined name, without `user/`.
     fn defined<'f>(&self, form: &'f Form) -> Result<&'f Name> {
         let name = form.as_symbol().ok_or_else(|| invalid("a name to define").at(form.span))?;
         match name.namespace() {
@@ -34,7 +34,7 @@ impl Analyser<'_> {
             _ => return Err(invalid("(def name docstring? value)")),
         };
         let short = self.defined(name)?.name().to_owned();
-        // The name is known inside its own value, so that functions can be recursive.
+        // The name is in scope in its own value, so that functions can be recursive.
         let global = self.names.globals.number_or_add(&short);
         let value = value.map(|value| self.form(value, false)).transpose()?.map(Box::new);
         if value.is_none() {
@@ -51,7 +51,7 @@ impl Analyser<'_> {
         let Some(name) = arguments.first() else { return Err(invalid("(defonce name value)")) };
         let short = self.defined(name)?.name().to_owned();
         let global = self.names.globals.number_or_add(&short);
-        // Whether it is defined shows only when the program gets there.
+        // Whether the name is defined is known only at run time.
         let define = self.form_def(arguments, span)?;
         let is_defined = Expr::new(NodeKind::IsDefined(global), span);
         Ok(Expr::new(NodeKind::If(Box::new([is_defined, Expr::constant(Value::Nil, span), define])), span))
@@ -108,11 +108,12 @@ impl Analyser<'_> {
         if self.names.globals.number(short).is_some() {
             return Ok(Expr::constant(Value::Var(Symbol::new(short)), span));
         }
-        // A var of the library is as good as the function itself.
+        // A var of the library is equivalent to the function itself.
         self.form(form, false)
     }
 
-    /// `(require '[clojure.string :as s])` and `(ns name (:require ...))`: only names are taken from them.
+    /// `(require '[clojure.string :as s])` and `(ns name (:require ...))`. Only aliases and names are read
+    /// from them.
     pub(super) fn form_require(&mut self, form: &str, arguments: &[Form], span: Span) -> Result<Expr> {
         let specifications: Vec<Form> = if form == "ns" {
             arguments

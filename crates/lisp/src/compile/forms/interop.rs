@@ -1,4 +1,4 @@
-//! `(.method object ...)`, `(Class. ...)`, `(new Class ...)`: calls of Java, as far as the library has them.
+//! `(.method object ...)`, `(Class. ...)`, `(new Class ...)`: the Java calls that the library supports.
 
 use super::{invalid, list};
 use crate::compile::analyse::{Analyser, call, with_hint};
@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result, did_you_mean};
 use crate::reader::{Form, Name, Span};
 
 impl Analyser<'_> {
-    /// Compiles `.method` and `Class.` in call position; nothing for any other name.
+    /// Compiles `.method` and `Class.` in call position; `None` for any other name.
     pub(crate) fn interop(&mut self, name: &Name, items: &[Form], span: Span) -> Result<Option<Expr>> {
         let text = name.full();
         let is_method = text.len() > 1 && text.starts_with('.') && text != "..";

@@ -82,7 +82,7 @@ impl Analyser<'_> {
                 let inner = self.doseq_parts(rest, body, span);
                 list("if", [(*test).clone(), inner, Form::new(FormKind::Boolean(false), span)], span)
             }
-            // Each part gives whether the loop around it goes on.
+            // Each part returns whether the enclosing loop continues.
             [Part::Each(pattern, source), rest @ ..] => {
                 let inner = self.doseq_parts(rest, body, span);
                 let name = Form::new(FormKind::Symbol(self.fresh("items")), span);
@@ -141,7 +141,8 @@ impl Analyser<'_> {
     }
 }
 
-/// `for` as nested calls: each level maps its items to the sequences that the levels inside give, and joins them.
+/// Expands `for` to nested calls: each level maps its items to the sequences of the inner levels and
+/// concatenates them.
 fn for_parts(parts: &[Part<'_>], body: &Form, span: Span) -> Form {
     let [Part::Each(pattern, source), rest @ ..] = parts else { return body.clone() };
     if rest.is_empty() {
@@ -154,7 +155,7 @@ fn for_parts(parts: &[Part<'_>], body: &Form, span: Span) -> Form {
     internal("for-concat*", [function, (*source).clone()], span)
 }
 
-/// What one item of a level gives: a sequence, or the mark that ends the level.
+/// Expands one item of a level: to a sequence, or to the marker that ends the level.
 fn for_step(parts: &[Part<'_>], body: &Form, span: Span) -> Form {
     match parts {
         [] => list("clojure.core/list", [body.clone()], span),

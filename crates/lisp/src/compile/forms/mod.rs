@@ -1,7 +1,7 @@
-//! The special forms and macros of the language, each turned into the few kinds of expression of the tree.
+//! The special forms and macros of the language, each compiled to the few kinds of expression of the tree.
 //!
-//! What is a special form in Clojure cannot be shadowed. What is a macro there gives way to a local or a definition
-//! of the same name, except where it is written `clojure.core/name`, which is how expansions write it.
+//! A special form of Clojure cannot be shadowed. A macro of Clojure is shadowed by a local or a definition of
+//! the same name, except when written `clojure.core/name`, as expansions do.
 
 mod attempt;
 mod binding;
@@ -19,11 +19,11 @@ use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, Name, Span};
 
-/// What cannot be shadowed.
+/// Special forms, which cannot be shadowed.
 const SPECIAL: &[&str] =
     &["def", "if", "do", "let*", "fn*", "loop*", "recur", "quote", "var", "try", "new", "."];
 
-/// What Clojure has and this language does not, with what to do instead.
+/// Names that Clojure has and this language does not, each with an alternative.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("defmacro", "write a function instead"),
     ("defmulti", "use `cond` or `case` inside a function"),
@@ -62,7 +62,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 ];
 
 impl Analyser<'_> {
-    /// Compiles a list whose head is one of the special forms or macros; nothing if it is not.
+    /// Compiles a list whose head is a special form or a macro; `None` for any other head.
     pub(crate) fn special(
         &mut self,
         name: &Name,
@@ -158,24 +158,24 @@ pub(in crate::compile) fn unsupported(name: &str) -> Option<Error> {
     Some(Error::new(ErrorKind::Unsupported, format!("`{name}` is not supported")).hint(*advice))
 }
 
-/// When a binding form takes its first branch.
+/// The condition under which a binding form takes its first branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Test {
     Truthy,
     Some,
 }
 
-/// The error for a form that is not written as it must be.
+/// The error for a malformed special form.
 pub(super) fn invalid(expected: &str) -> Error {
     Error::new(ErrorKind::InvalidForm, format!("expected {expected}"))
 }
 
-/// The list form of a call of what the library keeps for itself.
+/// Builds a call of an internal function, as a list form.
 pub(super) fn internal(name: &str, arguments: impl IntoIterator<Item = Form>, span: Span) -> Form {
     list(&format!("{INTERNAL}/{name}"), arguments, span)
 }
 
-/// A list form of a head and arguments.
+/// Builds a list form from a head and arguments.
 pub(super) fn list(head: &str, arguments: impl IntoIterator<Item = Form>, span: Span) -> Form {
     let forms: Vec<Form> = std::iter::once(Form::symbol(head, span)).chain(arguments).collect();
     Form::list(forms, span)

@@ -6,14 +6,14 @@ use crate::compile::node::Expr;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, FormKind, Name, Span};
 
-/// Where the threaded value goes in each step.
+/// The argument position of the threaded value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadPosition {
     First,
     Last,
 }
 
-/// A step with the value in its place.
+/// Inserts the threaded value into a step.
 fn insert(value: Form, step: &Form, place: ThreadPosition) -> Form {
     match &step.kind {
         FormKind::List(items) if !items.is_empty() => {

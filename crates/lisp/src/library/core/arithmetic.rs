@@ -31,7 +31,7 @@ fn checked(name: &str, value: &Value) -> Result<()> {
 
 fn sum(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflow) -> Result<Value> {
     let Some((first, rest)) = arguments.split_first() else { return Ok(Value::Integer(0)) };
-    // Clojure casts a single argument, and nil can be cast to anything.
+    // Clojure casts a single argument, and nil can be cast to any type.
     if !(rest.is_empty() && first.is_nil()) {
         checked("+", first)?;
     }
@@ -54,7 +54,7 @@ fn product(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflo
         checked("*", first)?;
     }
     rest.iter().try_fold(first.clone(), |total, next| {
-        // The product is as long as both factors together: refuse before computing it.
+        // The product is as long as both factors together: refuse it before computing it.
         let bits = number::bits(&total).saturating_add(number::bits(next));
         if bits > 128 {
             context.limits().check_number(bits.saturating_sub(1))?;
@@ -87,7 +87,7 @@ fn whole(context: &mut CallContext<'_>, arguments: &[Value], wanted: Division) -
 }
 
 fn extreme(name: &str, arguments: &[Value], largest: bool) -> Result<Value> {
-    // A single one is given back whatever it is, as in Clojure.
+    // A single argument is returned unchanged, as in Clojure.
     let mut best = &arguments[0];
     for next in &arguments[1..] {
         let is_nan = |value: &Value| matches!(value, Value::Float(value) if value.is_nan());
@@ -95,7 +95,7 @@ fn extreme(name: &str, arguments: &[Value], largest: bool) -> Result<Value> {
         if is_nan(best) {
             continue;
         }
-        // Of two that are equal the later one is taken, as in Clojure.
+        // Of two equal values the later one is returned, as in Clojure.
         let replace = if largest {
             order.is_none_or(|order| !order.is_gt())
         } else {

@@ -1,4 +1,5 @@
-//! Collections with something added, replaced or removed. A collection that nobody else holds is changed in place.
+//! Functions that add, replace or remove items of collections. A collection with one owner is changed in
+//! place.
 
 use super::sequences::{integer, items};
 use super::{DEEP, NOT};
@@ -39,7 +40,7 @@ pub(crate) const NATIVES: &[Native] = &[
         match target {
             Value::Nil => Ok(Value::Nil),
             Value::Map(map) => {
-                // However many keys there are, no more is copied than there is.
+                // The cost of many keys is at most a copy of the whole map.
                 c.allocate((map.change_cost() * keys.len()).min(map.change_cost() + map.bytes()))?;
                 c.work(keys.len())?;
                 let mut map = std::mem::take(map);
@@ -92,12 +93,12 @@ pub(crate) const NATIVES: &[Native] = &[
 
 const DEEP_AFTER_FIRST: &[Realise] = &[Realise::Not, Realise::Deep];
 
-/// Accounts for so many changes of a collection, before any is made.
+/// Accounts for changes of a collection before they are made.
 fn account(context: &mut CallContext<'_>, target: &Value, changes: usize) -> Result<()> {
     if changes == 0 {
         return Ok(());
     }
-    // The first change may have to copy; the others happen in place.
+    // The first change may copy; the others happen in place.
     let (first, length) = match target {
         Value::Vector(vector) => (vector.change_cost(), vector.len()),
         Value::Map(map) => (map.change_cost(), map.len()),
@@ -129,7 +130,7 @@ fn check_conj(target: &Value, item: &Value) -> Result<()> {
     }
 }
 
-/// Adds an item the way the collection takes items.
+/// Adds an item at the position that fits the type of the collection.
 fn conj(_: &mut CallContext<'_>, target: Value, item: Value) -> Result<Value> {
     Ok(match target {
         Value::Vector(mut vector) => {
@@ -163,7 +164,7 @@ fn conj(_: &mut CallContext<'_>, target: Value, item: Value) -> Result<Value> {
     })
 }
 
-/// `into` without a transducer. The source is realised as far as the target needs.
+/// `into` without a transducer. The source is already realised as far as the target needs.
 fn into(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
     let found = items(context, "into", &arguments[1])?;
     account(context, &arguments[0], found.len())?;

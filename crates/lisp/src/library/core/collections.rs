@@ -1,4 +1,4 @@
-//! Making collections of other collections.
+//! Functions that build collections from other collections.
 
 use super::sequences::items;
 use super::sorting::sort_values;
@@ -73,7 +73,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Arity::between(2, 3),
         &[Realise::Deep, Realise::Spine, Realise::Not],
         |c, a| {
-            // Keys, then the items they belong to; a third argument reverses the order of the keys.
+            // The arguments are the keys, then their items; a third one reverses the order of the keys.
             let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
             let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
             sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;

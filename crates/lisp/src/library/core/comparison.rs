@@ -1,4 +1,4 @@
-//! `=`, `<`, `compare` and what asks about a number.
+//! `=`, `<`, `compare` and the predicates on numbers.
 
 use std::cmp::Ordering;
 
@@ -35,7 +35,7 @@ fn all_equal(arguments: &[Value]) -> bool {
 }
 
 fn in_order(name: &str, arguments: &[Value], holds: fn(Ordering) -> bool) -> Result<Value> {
-    // Clojure takes anything here, alone.
+    // Clojure accepts any single argument here.
     for pair in arguments.windows(2) {
         if !number::compare_numbers(name, &pair[0], &pair[1])?.is_some_and(holds) {
             return Ok(Value::Boolean(false));
@@ -44,7 +44,7 @@ fn in_order(name: &str, arguments: &[Value], holds: fn(Ordering) -> bool) -> Res
     Ok(Value::Boolean(true))
 }
 
-/// `compare`, with the numbers that Java gives for texts: how far apart they are.
+/// `compare`, with Java's result for texts: their distance.
 fn compare_values(a: &Value, b: &Value) -> Result<Value> {
     let order = compare(a, b)?;
     if order == Ordering::Equal {

@@ -1,4 +1,4 @@
-//! Making exceptions and looking into them.
+//! Functions that create and inspect exceptions.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) const NATIVES: &[Native] = &[
         other => Err(type_error("replace", "a string from the function", other)),
     }),
     Native::leaf("no-matching-clause*", Arity::exactly(1), DEEP, |_, a| {
-        // A text may be anybody's secret, and the message may be shown to a model.
+        // A text may be secret, and the message may be shown to a model.
         let text = match &a[0] {
             value @ (Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Keyword(_)) => {
                 to_clojure_without_hidden(value, Truncation::SAMPLE)

@@ -1,4 +1,4 @@
-//! Looking into maps, sets and vectors.
+//! Lookups in maps, sets and vectors.
 
 use super::sequences::{integer, items};
 use super::{NEXT, NOT, SPINE};
@@ -134,7 +134,8 @@ fn select_keys(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
     Ok(Value::Map(selected))
 }
 
-/// What a map pattern looks into: a sequence is taken as keys and values in turn, a single map at its end included.
+/// Returns the map that a map pattern reads: a sequence is taken as alternating keys and values, with an
+/// optional map at its end.
 fn destructure_map(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     match &arguments[0] {
         Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {

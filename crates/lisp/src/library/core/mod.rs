@@ -1,4 +1,4 @@
-//! `clojure.core` on numbers, collections and sequences, as far as it is written in Rust.
+//! The functions of `clojure.core` on numbers, collections and sequences that are written in Rust.
 
 pub(super) mod arithmetic;
 pub(super) mod changes;

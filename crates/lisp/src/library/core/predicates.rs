@@ -1,4 +1,4 @@
-//! What kind of value something is.
+//! Predicates and classes of values.
 
 use super::{NEXT, NOT};
 use crate::error::Result;
@@ -83,7 +83,7 @@ pub(crate) const MORE: &[Native] = &[
     Native::leaf("class", Arity::exactly(1), NOT, |_, a| Ok(class(&a[0]))),
 ];
 
-/// The class of a value, as a symbol that is named like the class in Clojure.
+/// Returns the class of a value, as a symbol with the name that the class has in Clojure.
 fn class(value: &Value) -> Value {
     Value::symbol(match value {
         Value::Nil => return Value::Nil,

@@ -62,7 +62,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// Whether a collection has no items; nothing for what is no collection. A lazy cell must be realised.
+/// Returns whether a collection is empty; `None` for other values. A lazy cell must be realised.
 pub(crate) fn is_empty(value: &Value) -> Option<bool> {
     Some(match value {
         Value::Nil => true,
@@ -80,7 +80,7 @@ pub(crate) fn is_empty(value: &Value) -> Option<bool> {
     })
 }
 
-/// The items of a collection whose spine is realised.
+/// Returns the items of a collection whose spine is realised.
 pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) -> Result<Vec<Value>> {
     if let Value::Vector(vector) = value {
         context.collection(vector.len())?;
@@ -104,7 +104,7 @@ pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) ->
     Ok(items)
 }
 
-/// A map, a set or a string has to be copied to be walked.
+/// Accounts for the copy of a map, a set or a string that a walk makes.
 fn account_for_walk(context: &mut CallContext<'_>, value: &Value) -> Result<()> {
     match value {
         Value::Map(map) => context.allocate(64 + 128 * map.len()),
@@ -114,7 +114,7 @@ fn account_for_walk(context: &mut CallContext<'_>, value: &Value) -> Result<()> 
     }
 }
 
-/// The value as a sequence: `nil` if there are no items.
+/// Returns the value as a sequence: `nil` if there are no items.
 pub(crate) fn seq(context: &mut CallContext<'_>, name: &str, value: &Value) -> Result<Value> {
     Ok(match value {
         Value::Nil => Value::Nil,
@@ -161,7 +161,7 @@ pub(crate) fn first(name: &str, value: &Value) -> Result<Value> {
     })
 }
 
-/// What follows the first item: a sequence, possibly lazy, or the empty list.
+/// Returns the items after the first: a sequence, possibly lazy, or the empty list.
 pub(crate) fn rest(context: &mut CallContext<'_>, name: &str, value: &Value) -> Result<Value> {
     let rest = match value {
         Value::Nil => Value::Nil,
@@ -200,7 +200,7 @@ fn cons(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     Ok(Value::List(List::cons(arguments[0].clone(), rest)))
 }
 
-/// How many items a collection has. The spine must be realised.
+/// Counts the items of a collection. The spine must be realised.
 pub(crate) fn count(context: &mut CallContext<'_>, value: &Value) -> Result<usize> {
     Ok(match value {
         Value::Nil => 0,
@@ -247,11 +247,11 @@ fn last(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     }
 }
 
-/// An argument that must be an integer. A double that is whole will do, as `(int x)` would have made it one.
+/// Reads an integer argument. A whole double is accepted, as `(int x)` would convert it.
 pub(crate) fn integer(name: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),
-        // `mod` and its like leave small numbers big that come from big ones.
+        // The results of `mod` and its like on big integers stay big even if they are small.
         Value::BigInteger(value) => num_traits::ToPrimitive::to_i64(&**value).ok_or_else(|| {
             Error::new(ErrorKind::InvalidArgument, format!("{name}: {value} is beyond 64 bits"))
         }),
@@ -261,7 +261,7 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<i64> {
     }
 }
 
-/// `nth` of what has an index; sequences are handled by a frame.
+/// `nth` of an indexed value; sequences are handled by a frame.
 fn nth_ready(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let index = integer("nth", &arguments[1])?;
     let found = match &arguments[0] {

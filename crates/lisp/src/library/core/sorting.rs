@@ -1,7 +1,7 @@
-//! Sorting as `compare` orders.
+//! Sorting in the order of `compare`.
 //!
-//! A merge sort of our own: `compare` may refuse a pair, which ends the sort, and it calls NaN equal to every number, which
-//! the standard library's sort answers with a panic.
+//! This is our own merge sort: `compare` may refuse a pair, which ends the sort, and it treats NaN as equal
+//! to every number, which makes the standard library's sort panic.
 
 use std::cmp::Ordering;
 
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::library::CallContext;
 use crate::value::{Value, compare};
 
-/// Up to how many items are sorted by insertion.
+/// The most items that are sorted by insertion.
 const SHORT: usize = 12;
 
-/// Sorts as `compare` orders, and leaves equal items in their order. The first pair that does not compare is the error.
+/// Sorts stably in the order of `compare`. Fails with the first pair that does not compare.
 pub(super) fn sort_values<T: Default>(
     context: &mut CallContext<'_>,
     items: &mut Vec<T>,
@@ -43,7 +43,7 @@ pub(super) fn sort_values<T: Default>(
         for start in (0..length).step_by(2 * width) {
             let (middle, end) = (length.min(start + width), length.min(start + 2 * width));
             let (mut left, mut right) = (start, middle);
-            // Runs that are in order already, as those of a sorted list are, need no comparison of their own.
+            // Runs that are already in order, as in a sorted list, need no further comparison.
             let in_order = middle == end || !is_after(&items[middle - 1], &items[middle])?;
             while left < middle && right < end && !in_order {
                 let next = if is_after(&items[left], &items[right])? { &mut right } else { &mut left };

@@ -1,4 +1,4 @@
-//! What the functions and methods of dates, instants and durations do.
+//! The functions and methods of dates, instants and durations.
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Span};
@@ -69,7 +69,7 @@ pub(super) fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> 
     Ok(temporal(Temporal::Duration(to.duration_since(from))))
 }
 
-/// `java.util.Date.` of nothing, of milliseconds, or of a text as mail headers and `toString` write it.
+/// `java.util.Date.` of nothing, of milliseconds, or of a text in the format of mail headers or `toString`.
 pub(super) fn new_date(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let milliseconds = match arguments.first() {
         None => context.now(),
@@ -84,13 +84,13 @@ pub(super) fn new_date(context: &mut CallContext<'_>, arguments: &[Value]) -> Re
         Some(value @ (Value::Integer(_) | Value::BigInteger(_))) => integer("Date.", value)?,
         Some(other) => return Err(type_error("Date.", "milliseconds or a text", other)),
     };
-    // Every date can be printed.
+    // Every date must be printable.
     instant_of(milliseconds)?;
     Ok(temporal(Temporal::Date(milliseconds)))
 }
 
 pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ordering) -> Result<Value> {
-    // A `Date` has `.before` and `.after`, everything newer `.isBefore` and `.isAfter`.
+    // A `Date` has `.before` and `.after`, all newer types `.isBefore` and `.isAfter`.
     let of_date = matches!(function, ".before" | ".after");
     let expected = if of_date { "a java.util.Date" } else { "a local date or an instant" };
     match (as_temporal(&arguments[0]), as_temporal(&arguments[1])) {
@@ -107,7 +107,7 @@ pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ord
     }
 }
 
-/// Moves a date, or an instant by whole days.
+/// Shifts a date, or an instant by whole days.
 pub(super) fn shift(
     function: &str,
     arguments: &[Value],
@@ -127,7 +127,7 @@ pub(super) fn shift(
     }
 }
 
-/// Moves an instant or lengthens a duration.
+/// Shifts an instant or lengthens a duration.
 pub(super) fn move_by(function: &str, arguments: &[Value], milliseconds: i64) -> Result<Value> {
     let count = integer(function, &arguments[1])?;
     let by = SignedDuration::from_millis(count.checked_mul(milliseconds).ok_or_else(out_of_range)?);
@@ -149,8 +149,8 @@ pub(super) fn on_date(function: &str, arguments: &[Value], part: fn(Date) -> i64
     }
 }
 
-/// A duration in whole units of so many nanoseconds, as Java rounds each: seconds down, everything else towards zero,
-/// units longer than a second by way of the seconds.
+/// Converts a duration to whole units of `nanoseconds`, with Java's rounding: seconds down, everything else
+/// towards zero, units longer than a second by way of the seconds.
 pub(super) fn in_units(function: &str, arguments: &[Value], nanoseconds: i128) -> Result<Value> {
     const SECOND: i128 = 1_000_000_000;
     let Some(Temporal::Duration(duration)) = as_temporal(&arguments[0]) else {

@@ -1,7 +1,7 @@
 //! Dates, instants and durations: the part of `java.time` and `java.util.Date` that programs of agents use.
 //!
-//! There is no time zone but UTC, and the only clock is the reading the program was started with, so time stands
-//! still while it runs. Texts are ISO 8601; `java.util.Date.` also takes the dates of mail headers.
+//! The only time zone is UTC, and the only clock is the start time of the program, so time does not change
+//! while it runs. Texts are ISO 8601; `java.util.Date.` also takes the dates of mail headers.
 
 mod functions;
 mod text;
@@ -22,7 +22,6 @@ use super::{Arity, Constant, Native, type_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Temporal, Value};
 
-/// The functions of this module.
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("LocalDate/parse", Arity::exactly(1), &[], local_date_parse),
     Native::leaf("LocalDate/of", Arity::exactly(3), &[], local_date_of),
@@ -168,7 +167,6 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// The plain values of this module.
 pub(crate) const CONSTANTS: &[Constant] = &[
     ("Instant/EPOCH", || temporal(Temporal::Instant(Timestamp::UNIX_EPOCH))),
     ("LocalDate/EPOCH", || temporal(Temporal::LocalDate(jiff::civil::date(1970, 1, 1)))),
@@ -190,7 +188,7 @@ fn integer(function: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),
         Value::BigInteger(value) => i64::try_from(&**value).map_err(|_| out_of_range()),
-        // Java casts: the fraction is cut off, and NaN is 0.
+        // Java casts: the fraction is truncated, and NaN is 0.
         Value::Float(value) => Ok(*value as i64),
         Value::Ratio(value) => i64::try_from(value.truncate()).map_err(|_| out_of_range()),
         other => Err(type_error(function, "an integer", other)),

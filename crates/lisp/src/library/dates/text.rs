@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::reader::Tag;
 use crate::value::Temporal;
 
-/// The value of a tagged literal.
+/// Parses the text of a tagged literal.
 pub(crate) fn parse_tagged(tag: Tag, text: &str) -> Result<Temporal> {
     match tag {
         Tag::Inst => inst(text)
@@ -24,20 +24,20 @@ pub(crate) fn parse_tagged(tag: Tag, text: &str) -> Result<Temporal> {
 }
 
 pub(super) fn parse_date(text: &str) -> Result<Date> {
-    // The library also takes basic and full forms, which Java refuses.
+    // The date library also accepts basic and full forms, which Java refuses.
     let plain = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let date = if plain { text.parse().ok() } else { None };
     date.ok_or_else(|| unreadable("a date", text, "2026-01-02"))
 }
 
 pub(super) fn parse_instant(text: &str) -> Result<Timestamp> {
-    // An instant of Java has a time and an offset, with a `T` between date and time.
+    // Java's `Instant` has a time and an offset, with a `T` between date and time.
     let shaped = text.as_bytes().get(10).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'T'));
     let instant = if shaped { text.parse().ok() } else { None };
     instant.ok_or_else(|| unreadable("an instant", text, "2026-01-02T03:04:05Z"))
 }
 
-/// `PnDTnHnMn.nS`, each part with a sign of its own, as `Duration.parse` reads it.
+/// Parses `PnDTnHnMn.nS`, each part with a sign of its own, as `Duration.parse` does.
 pub(super) fn parse_duration(text: &str) -> Result<SignedDuration> {
     duration(&text.to_ascii_uppercase()).ok_or_else(|| unreadable("a duration", text, "PT1H30M"))
 }
@@ -85,7 +85,7 @@ fn whole(text: &str) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// Seconds with up to nine digits behind the point, in nanoseconds.
+/// Parses seconds with up to nine fractional digits, as nanoseconds.
 fn seconds(text: &str) -> Option<i128> {
     let (negative, digits) = sign(text);
     let (seconds, fraction) = digits.split_once(['.', ',']).unwrap_or((digits, ""));
@@ -100,7 +100,7 @@ fn seconds(text: &str) -> Option<i128> {
     Some(if negative { -total } else { total })
 }
 
-/// `#inst` takes anything from a year to a full time, UTC where it has no offset.
+/// Parses an `#inst`: anything from a year to a full time, in UTC if it has no offset.
 pub(super) fn inst(text: &str) -> Option<Timestamp> {
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Some(instant);

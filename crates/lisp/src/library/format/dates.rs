@@ -5,8 +5,8 @@ use jiff::tz::TimeZone;
 
 use crate::value::{Temporal, Value};
 
-/// The part of a date that a letter stands for, all in UTC. Nothing if the value is no date, if it has no such part or
-/// if there is no such letter. An integer counts milliseconds, and a local date has no time of day.
+/// Formats the part of a date that a letter names, in UTC. `None` if the value is not a date, lacks that
+/// part, or the letter is unknown. An integer counts milliseconds, and a local date has no time of day.
 pub(super) fn part(value: &Value, letter: char) -> Option<String> {
     let (zoned, has_time) = match value {
         Value::Integer(milliseconds) => (Timestamp::from_millisecond(*milliseconds).ok()?, true),

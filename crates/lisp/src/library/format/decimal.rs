@@ -1,4 +1,5 @@
-//! The decimal digits of a double, rounded as Java rounds them: half up, from the shortest digits that name the double.
+//! The decimal digits of a double, rounded as in Java: half up, from the shortest digits that identify the
+//! double.
 
 /// A finite double that is not negative: `0.d1d2d3... * 10^point`. Zero has no digits.
 pub(super) struct Decimal {
@@ -17,7 +18,7 @@ impl Decimal {
         Self { digits, point: exponent.parse::<i64>().unwrap_or(0) + 1 }
     }
 
-    /// The first `count` digits, rounded, and where the point is then: a carry may move it.
+    /// Returns the first `count` digits, rounded, and the new position of the point: a carry may move it.
     fn round(&self, count: i64) -> (Vec<u8>, i64) {
         let Ok(count) = usize::try_from(count) else { return (Vec::new(), self.point) };
         if count >= self.digits.len() {
@@ -38,7 +39,7 @@ impl Decimal {
         (digits, self.point + 1)
     }
 
-    /// With so many digits after the point.
+    /// Formats with `places` digits after the point.
     pub(super) fn fixed(&self, places: usize) -> String {
         let (digits, point) = self.round(self.point.saturating_add(places as i64));
         let mut out = String::new();
@@ -57,7 +58,7 @@ impl Decimal {
         out
     }
 
-    /// With one digit before the point and so many after it, and the exponent.
+    /// Formats with one digit before the point and `places` after it; also returns the exponent.
     pub(super) fn scientific(&self, places: usize) -> (String, i64) {
         let (digits, point) = self.round(places as i64 + 1);
         let exponent = if self.digits.is_empty() { 0 } else { point - 1 };
@@ -69,7 +70,7 @@ impl Decimal {
         (out, exponent)
     }
 
-    /// The exponent once the number is rounded to so many digits; nothing for zero.
+    /// Returns the exponent after rounding to `digits` digits; `None` for zero.
     pub(super) fn rounded_exponent(&self, digits: usize) -> Option<i64> {
         if self.digits.is_empty() { None } else { Some(self.round(digits as i64).1 - 1) }
     }

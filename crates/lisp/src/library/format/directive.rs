@@ -1,4 +1,4 @@
-//! One `%...` of a format string: its parts, and how they shape a text.
+//! One `%...` directive of a format string.
 
 use num_bigint::BigInt;
 use num_traits::Signed;
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::value::Value;
 use crate::value::integers::count_digits;
 
-/// Which argument a directive takes.
+/// The argument that a directive takes.
 #[derive(Clone, Copy)]
 pub(super) enum Index {
     Next,
@@ -31,14 +31,13 @@ impl Index {
     }
 }
 
-/// A directive, taken apart.
 pub(super) struct Directive<'a> {
     pub(super) text: &'a str,
     pub(super) index: Index,
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
     pub(super) conversion: char,
-    /// The letter behind `%t`.
+    /// The letter after `%t`.
     pub(super) part: char,
     left: bool,
     plus: bool,
@@ -50,7 +49,7 @@ pub(super) struct Directive<'a> {
 }
 
 impl<'a> Directive<'a> {
-    /// Takes the directive at the beginning of a text apart, and says how long it is.
+    /// Parses the directive at the start of a text. Also returns its length.
     pub(super) fn parse(text: &'a str) -> Result<(Self, usize)> {
         let bytes = text.as_bytes();
         let mut at = 1;
@@ -157,7 +156,7 @@ impl<'a> Directive<'a> {
         Ok(())
     }
 
-    /// A text cut to the precision.
+    /// Truncates a text to the precision.
     pub(super) fn cut(&self, text: &str) -> String {
         match self.precision {
             Some(precision) => text.chars().take(precision).collect(),
@@ -165,7 +164,7 @@ impl<'a> Directive<'a> {
         }
     }
 
-    /// A text filled up with spaces to the width.
+    /// Pads a text with spaces to the width.
     pub(super) fn pad(&self, text: String) -> String {
         let missing = self.width.unwrap_or(0).saturating_sub(text.chars().count());
         match missing {
@@ -175,12 +174,12 @@ impl<'a> Directive<'a> {
         }
     }
 
-    /// The text in capitals, for a conversion written so.
+    /// Converts the text to uppercase if the conversion is uppercase.
     pub(super) fn capitals(&self, text: String) -> String {
         if self.conversion.is_ascii_uppercase() { text.to_uppercase() } else { text }
     }
 
-    /// An integer in decimal digits.
+    /// Formats an integer in decimal digits.
     pub(super) fn integer(&self, value: &Value) -> Option<String> {
         let (negative, digits) = match value {
             Value::Integer(value) => (*value < 0, value.unsigned_abs().to_string()),
@@ -191,7 +190,7 @@ impl<'a> Directive<'a> {
         Some(self.signed(negative, &digits, ""))
     }
 
-    /// An integer in hexadecimal or octal digits; a negative one of 64 bits as its two's complement.
+    /// Formats an integer in hexadecimal or octal digits; a negative one of 64 bits as its two's complement.
     pub(super) fn radix(&self, value: &Value) -> Option<String> {
         let radix = if self.conversion == 'o' { 8 } else { 16 };
         let (negative, digits) = match value {
@@ -212,7 +211,7 @@ impl<'a> Directive<'a> {
         Some(self.pad(format!("{sign}{prefix}{}{digits}", "0".repeat(zeros))))
     }
 
-    /// A double in the notation of the conversion.
+    /// Formats a double in the notation of the conversion.
     pub(super) fn float(&self, value: f64) -> String {
         let negative = value.is_sign_negative() && !value.is_nan();
         if !value.is_finite() {
@@ -245,7 +244,7 @@ impl<'a> Directive<'a> {
         self.signed(negative, &digits, &exponent)
     }
 
-    /// Puts sign, groups and padding to the digits of a number.
+    /// Adds sign, grouping and padding to the digits of a number.
     fn signed(&self, negative: bool, digits: &str, exponent: &str) -> String {
         let (whole, fraction) =
             digits.split_once('.').map_or((digits, None), |(whole, rest)| (whole, Some(rest)));
@@ -270,7 +269,7 @@ impl<'a> Directive<'a> {
     }
 }
 
-/// Digits with a comma before each group of three.
+/// Adds a comma before each group of three digits.
 fn grouped(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {

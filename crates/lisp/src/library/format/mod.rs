@@ -1,8 +1,9 @@
 //! `format`: Java's `String.format`.
 //!
-//! Conversions `%s %d %f %e %g %x %o %b %c %h %t %n %%` and their capitals, with `1$` and `<` indices, the flags `- + 0 , ( #` and
-//! space, width and precision. As in Java `%d` takes integers and `%f` takes doubles, and neither takes the other. Hexadecimal doubles (`%a`)
-//! are refused by name, as is `%h` of a value whose hash is not that of Java.
+//! Conversions `%s %d %f %e %g %x %o %b %c %h %t %n %%` and their capitals, with `1$` and `<` indices, the
+//! flags `- + 0 , ( #` and space, width and precision. As in Java, `%d` takes integers and `%f` takes
+//! doubles, and neither takes the other. Hexadecimal doubles (`%a`) are refused by name, as is `%h` of a
+//! value whose hash differs from Java's.
 
 mod dates;
 mod decimal;
@@ -17,7 +18,6 @@ use crate::value::Value;
 
 const DEEP: &[Realise] = &[Realise::Deep];
 
-/// The functions of this module.
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("format", Arity::at_least(1), DEEP, format),
     Native::leaf("String/format", Arity::at_least(1), DEEP, format),
@@ -99,7 +99,7 @@ fn convert(context: &mut CallContext<'_>, directive: &Directive<'_>, value: &Val
     Ok(directive.capitals(directive.pad(text)))
 }
 
-/// The hash of Java, for the values that have the same here.
+/// Returns Java's hash of the value, for the values whose hash is the same here.
 fn hash(value: &Value) -> Option<u32> {
     let of_bits = |bits: u64| (bits ^ (bits >> 32)) as u32;
     Some(match value {

@@ -1,9 +1,9 @@
-//! JSON in programs: `json/read-str` and `json/write-str`, also under the names that Cheshire gives them.
+//! JSON in programs: `json/read-str` and `json/write-str`, also under the names of Cheshire.
 //!
-//! As in Clojure's own library the keys of objects are strings unless keywords are asked for, with `:key-fn keyword` or
-//! Cheshire's `true`; lookups accept the keyword or the string either way. Integers stay exact, whatever their size.
-//! Going out, keys are the names of keywords; a ratio is the nearest double, a sequence or set an array. Infinities,
-//! NaN and functions have no JSON and are errors.
+//! As in Clojure's own library, the keys of objects are strings unless the program requests keywords, with
+//! `:key-fn keyword` or Cheshire's `true`; lookups accept the keyword or the string either way. Integers of
+//! any size stay exact. In output, keys are the names of keywords; a ratio is the nearest double, a sequence
+//! or set an array. Infinities, NaN and functions have no JSON and are errors.
 
 mod read;
 mod write;
@@ -18,7 +18,6 @@ use crate::value::Value;
 
 const DEEP: &[Realise] = &[Realise::Deep];
 
-/// The functions of this module.
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("json/read-str", Arity::at_least(1), DEEP, |c, a| read(c, "json/read-str", a)),
     Native::leaf("json/parse-string", Arity::between(1, 2), DEEP, |c, a| read(c, "json/parse-string", a)),
@@ -40,12 +39,12 @@ fn read(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> R
         options => key_option(function, options)?,
     };
     context.work(text.len() / 8)?;
-    // A character of JSON may be an item of sixteen bytes, and most are less.
+    // A character of JSON may become an item of sixteen bytes; most become less.
     context.allocate(text.len().saturating_mul(16))?;
     JsonReader::new(text, keys, context.limits()).document()
 }
 
-/// `:key-fn keyword` and `:key-fn str`: a function of the language cannot be called from here.
+/// Reads `:key-fn keyword` and `:key-fn str`. A function of the program cannot be called from here.
 fn key_option(function: &str, options: &[Value]) -> Result<Keys> {
     let mut keys = Keys::Strings;
     for option in options.chunks(2) {

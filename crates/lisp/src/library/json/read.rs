@@ -1,6 +1,7 @@
 //! Reads JSON text.
 //!
-//! Written by hand because integers beyond 64 bits must stay exact, and the limits of the language apply on the way.
+//! Written by hand because integers beyond 64 bits must stay exact, and because the limits of the language
+//! apply while reading.
 
 use num_bigint::BigInt;
 
@@ -11,7 +12,7 @@ use crate::limits::Limits;
 use crate::value::integers::count_reading;
 use crate::value::{Map, Value, number};
 
-/// Beyond this depth recursion is refused whatever the limits say.
+/// The deepest nesting, whatever the limits: the reader recurses.
 const DEEPEST: u32 = 500;
 
 pub(super) struct JsonReader<'a> {
@@ -26,7 +27,7 @@ impl<'a> JsonReader<'a> {
         Self { text, at: 0, keys: KeyMaker::new(keys), limits }
     }
 
-    /// The one value of the text.
+    /// Reads a text that holds exactly one value.
     pub(super) fn document(mut self) -> Result<Value> {
         let value = self.value(1)?;
         self.skip_blanks();
@@ -80,7 +81,7 @@ impl<'a> JsonReader<'a> {
         Ok(value)
     }
 
-    /// Moves over the comma or the closing bracket behind an item. Gives whether the collection goes on.
+    /// Consumes the comma or the closing bracket after an item. Returns whether the collection continues.
     fn goes_on(&mut self, close: u8) -> Result<bool> {
         self.skip_blanks();
         match self.byte() {
@@ -160,7 +161,7 @@ impl<'a> JsonReader<'a> {
             if let Ok(small) = token.parse() {
                 return Ok(Value::Integer(small));
             }
-            // Three bits are less than a decimal digit holds.
+            // A decimal digit holds more than three bits.
             self.limits.check_number(token.len() as u64 * 3)?;
             if count_reading(token.len()) {
                 return Err(given_up());
@@ -244,7 +245,8 @@ impl<'a> JsonReader<'a> {
                 Ok(character)
             }
             None => {
-                // Half of a character cannot be kept; others put the replacement character there, and so do we.
+                // Half of a surrogate pair cannot be stored; as in other readers, it becomes the replacement
+                // character.
                 self.at += 6;
                 Ok('\u{fffd}')
             }

@@ -23,7 +23,7 @@ impl JsonWriter {
     }
 
     pub(super) fn value(&mut self, value: &Value, depth: usize) -> Result<()> {
-        // What is indented costs as much as its depth.
+        // Indentation costs as much as its depth.
         if effort::touch(effort::ITEM + if self.pretty { 2 * depth } else { 0 }) {
             return Err(effort::given_up());
         }

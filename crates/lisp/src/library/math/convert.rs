@@ -1,4 +1,4 @@
-//! From one kind of number to another.
+//! Conversions between the kinds of number.
 
 use std::sync::Arc;
 
@@ -24,11 +24,10 @@ pub(crate) const NATIVES: &[Native] = &[
         bounded("byte", &a[0], i64::from(i8::MIN), i64::from(i8::MAX))
     }),
     Native::leaf("double", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("double", &a[0])?))),
-    // There is one kind of floating number; `float` keeps it as precise as it is.
+    // There is one floating-point type; `float` keeps its full precision.
     Native::leaf("float", Arity::exactly(1), &[], |_, a| Ok(Value::Float(double("float", &a[0])?))),
-    Native::leaf("num", Arity::exactly(1), &[], |_, a| match number::is_number(&a[0]) {
-        true => Ok(a[0].clone()),
-        false => Err(type_error("num", "a number", &a[0])),
+    Native::leaf("num", Arity::exactly(1), &[], |_, a| {
+        if number::is_number(&a[0]) { Ok(a[0].clone()) } else { Err(type_error("num", "a number", &a[0])) }
     }),
     Native::leaf("bigint", Arity::exactly(1), &[], |c, a| big_integer(c, "bigint", a)),
     Native::leaf("biginteger", Arity::exactly(1), &[], |c, a| big_integer(c, "biginteger", a)),
@@ -52,7 +51,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// A number cut off to an integer within bounds. Characters are their codes.
+/// Truncates a number to an integer within bounds. Characters are their codes.
 fn bounded(function: &str, value: &Value, least: i64, most: i64) -> Result<Value> {
     let out_of_range =
         || Error::new(ErrorKind::InvalidArgument, format!("{function}: the value is out of range"));
@@ -60,7 +59,7 @@ fn bounded(function: &str, value: &Value, least: i64, most: i64) -> Result<Value
         Value::Character(character) => i64::from(u32::from(*character)),
         Value::Integer(value) => *value,
         Value::Float(value) if value.is_nan() => 0,
-        // The bounds as doubles: the upper one of 64 bits is one too many.
+        // The bounds as doubles: the upper one of 64 bits is one too high.
         Value::Float(value) if value.trunc() < least as f64 || value.trunc() > most as f64 => {
             return Err(out_of_range());
         }
@@ -84,7 +83,7 @@ fn bounded(function: &str, value: &Value, least: i64, most: i64) -> Result<Value
     }
 }
 
-/// A number cut off to 64 bits, as Java's methods do without complaint.
+/// Truncates a number to 64 bits without an error, as Java's methods do.
 fn truncated(function: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),
@@ -122,12 +121,14 @@ fn big_integer(context: &mut CallContext<'_>, function: &str, arguments: &[Value
     context.number(number::big(value))
 }
 
-/// The fraction that a double reads as: `0.1` is one tenth, not the binary fraction next to it.
+/// Returns the fraction of the decimal digits of a double: `0.1` is one tenth, not the binary fraction next
+/// to it.
 fn rationalize(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let Value::Float(value) = &arguments[0] else {
-        return match number::is_number(&arguments[0]) {
-            true => Ok(arguments[0].clone()),
-            false => Err(type_error("rationalize", "a number", &arguments[0])),
+        return if number::is_number(&arguments[0]) {
+            Ok(arguments[0].clone())
+        } else {
+            Err(type_error("rationalize", "a number", &arguments[0]))
         };
     };
     if !value.is_finite() {
@@ -150,8 +151,8 @@ fn rationalize(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
     context.number(value)
 }
 
-/// The integer that a double without a fraction is when it is written down: Clojure takes the shortest digits that mean
-/// the double, not the double's exact value.
+/// Returns the integer that a double without a fraction prints as: Clojure uses the shortest digits that
+/// identify the double, not its exact value.
 fn whole(value: f64) -> BigInt {
     let text = format!("{value:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

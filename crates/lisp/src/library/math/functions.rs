@@ -95,7 +95,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// Java's `pow` differs from C's where one to the power of NaN is concerned.
+/// Java's `pow` differs from C's for one to the power of NaN.
 fn power(base: f64, exponent: f64) -> f64 {
     if exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite()) {
         f64::NAN
@@ -108,7 +108,7 @@ fn of_two(function: &str, arguments: &[Value], combine: fn(f64, f64) -> f64) -> 
     Ok(Value::Float(combine(double(function, &arguments[0])?, double(function, &arguments[1])?)))
 }
 
-/// Half up to the nearest integer; NaN is 0 and what is too large the largest integer, as in Java.
+/// Rounds half up to the nearest integer; NaN is 0, and values out of range saturate, as in Java.
 fn round(function: &str, arguments: &[Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Integer(_) => Ok(arguments[0].clone()),
@@ -116,7 +116,7 @@ fn round(function: &str, arguments: &[Value]) -> Result<Value> {
             let value = double(function, value)?;
             let floor = value.floor();
             let rounded = if value - floor >= 0.5 { floor + 1.0 } else { floor };
-            // The conversion saturates and takes NaN to 0.
+            // The conversion saturates and maps NaN to 0.
             Ok(Value::Integer(rounded as i64))
         }
     }
@@ -124,7 +124,7 @@ fn round(function: &str, arguments: &[Value]) -> Result<Value> {
 
 fn absolute(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
     Ok(match &arguments[0] {
-        // The smallest integer has no positive counterpart and stays, as in Java.
+        // The smallest integer has no positive counterpart and does not change, as in Java.
         Value::Integer(value) => Value::Integer(value.wrapping_abs()),
         Value::Float(value) => Value::Float(value.abs()),
         Value::BigInteger(value) if value.is_negative() => return context.number(number::big(value.abs())),
@@ -138,7 +138,7 @@ fn absolute(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) 
     })
 }
 
-/// Of two integers or of two doubles; Java knows no mixture.
+/// The larger or smaller of two integers or of two doubles; Java does not mix them.
 fn extreme(function: &str, arguments: &[Value], wanted: std::cmp::Ordering) -> Result<Value> {
     match (&arguments[0], &arguments[1]) {
         (Value::Integer(a), Value::Integer(b)) => {

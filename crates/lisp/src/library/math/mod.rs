@@ -1,6 +1,6 @@
 //! Numbers: `Math/...`, `clojure.math`, conversions between the kinds of number, and numbers as text.
 //!
-//! The tower itself, `+` and its like, is `value::number`; this is what stands on top of it.
+//! The numeric tower itself, `+` and its like, is in `value::number`.
 
 pub(super) mod convert;
 pub(super) mod functions;
@@ -10,7 +10,6 @@ use super::{Constant, type_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Value, number};
 
-/// The plain values of this module.
 pub(crate) const CONSTANTS: &[Constant] = &[
     ("Math/PI", || Value::Float(std::f64::consts::PI)),
     ("Math/E", || Value::Float(std::f64::consts::E)),
@@ -21,19 +20,19 @@ pub(crate) const CONSTANTS: &[Constant] = &[
     ("Integer/MAX_VALUE", || Value::Integer(i64::from(i32::MAX))),
     ("Integer/MIN_VALUE", || Value::Integer(i64::from(i32::MIN))),
     ("Double/MAX_VALUE", || Value::Float(f64::MAX)),
-    // The smallest double of all, not the smallest with full precision.
+    // The smallest positive double, not the smallest with full precision.
     ("Double/MIN_VALUE", || Value::Float(f64::from_bits(1))),
     ("Double/POSITIVE_INFINITY", || Value::Float(f64::INFINITY)),
     ("Double/NEGATIVE_INFINITY", || Value::Float(f64::NEG_INFINITY)),
     ("Double/NaN", || Value::Float(f64::NAN)),
 ];
 
-/// A number as a double.
+/// Reads an argument as a double.
 fn double(function: &str, value: &Value) -> Result<f64> {
     number::to_f64(value).ok_or_else(|| type_error(function, "a number", value))
 }
 
-/// A 64 bit integer. Whole doubles are not taken: Clojure does not either.
+/// Reads an argument as a 64 bit integer. Whole doubles are refused, as in Clojure.
 fn long(function: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),

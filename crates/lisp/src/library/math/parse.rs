@@ -80,13 +80,13 @@ fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
     }
 }
 
-/// The error for text that is not what it should be.
+/// The error for text that cannot be parsed.
 pub(super) fn unreadable(function: &str, text: &str, what: &str) -> Error {
     let shown: String = text.chars().take(40).collect();
     Error::new(ErrorKind::InvalidText, format!("{function}: {shown:?} is not {what}"))
 }
 
-/// A sign and digits, nothing around them.
+/// Parses a sign and digits, without surrounding space.
 fn parse_long(text: &str, radix: u32) -> Option<i64> {
     i64::from_str_radix(text, radix).ok()
 }
@@ -115,8 +115,8 @@ fn floating(function: &str, arguments: &[Value]) -> Result<Value> {
     parse_double(text).map(Value::Float).ok_or_else(|| unreadable(function, text, "a number"))
 }
 
-/// A double as Java reads it: white space around it, an optional `d` or `f` behind it, `NaN` and `Infinity` as words,
-/// and hexadecimal digits with a power of two.
+/// Parses a double as Java does: surrounding white space, an optional suffix `d` or `f`, `NaN` and
+/// `Infinity`, and hexadecimal digits with a power of two.
 fn parse_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|character: char| character <= ' ');
     let (sign, magnitude) = match text.as_bytes().first()? {
@@ -133,25 +133,26 @@ fn parse_double(text: &str) -> Option<f64> {
         return hexadecimal(rest).map(|value| sign * value);
     }
     let digits = magnitude.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(magnitude);
-    // What Rust reads beyond this are words and signs.
+    // Beyond this, Rust accepts only words and signs.
     let plain = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     let begins = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.');
     if plain && begins { digits.parse::<f64>().ok().map(|value| sign * value) } else { None }
 }
 
-/// `1.8p1`: hexadecimal digits and a power of two, as many digits as a double holds exactly.
+/// Parses `1.8p1`: hexadecimal digits and a power of two, with at most as many digits as a double holds
+/// exactly.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once(['p', 'P'])?;
     let exponent: i32 = exponent.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(exponent).parse().ok()?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let all = format!("{whole}{fraction}");
-    // More than thirteen digits would have to be rounded, which nobody has asked for yet.
+    // More than thirteen digits would require rounding, which is not implemented.
     if all.is_empty() || all.len() > 13 || !all.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     let mantissa = u64::from_str_radix(&all, 16).ok()?;
     let exponent = exponent.saturating_sub(4 * i32::try_from(fraction.len()).ok()?);
-    // Two steps, because a single power of two may leave the range of doubles where the result does not.
+    // In two steps, because a single power of two may be out of range although the result is not.
     let half = exponent / 2;
     Some(mantissa as f64 * 2f64.powi(half) * 2f64.powi(exponent - half))
 }

@@ -1,4 +1,4 @@
-;; Functions on functions, and the small ones that everything else is written with.
+;; Functions on functions, and small functions that the rest of the prelude uses.
 
 (defn identity [x] x)
 (defn constantly [x] (fn [& _] x))

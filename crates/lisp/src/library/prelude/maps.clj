@@ -34,7 +34,7 @@
 (defn update-vals [m f] (reduce-kv (fn [out k v] (assoc out k (f v))) (if (vector? m) [] {}) m))
 (defn update-keys [m f] (reduce-kv (fn [out k v] (assoc out (f k) v)) {} m))
 
-;; The functions of clojure.set are those of Clojure to the letter, so that they do the same to what is no set.
+;; The functions of clojure.set behave exactly as in Clojure, also for arguments that are not sets.
 (defn clojure.set/union
   ([] #{})
   ([a] a)

@@ -1,4 +1,4 @@
-;; Sequences: what is built on seq, first, rest and the lazy frames.
+;; Sequences: functions built on seq, first, rest and the lazy frames.
 
 (defn next [s] (seq (step* s)))
 (defn second [s] (first (next s)))

@@ -1,4 +1,4 @@
-;; Transducers: what map, filter and the rest give when they are called without a collection.
+;; Transducers: the results of map, filter and the others when called without a collection.
 
 (defn map-transducer* [f]
   (fn [rf] (fn ([] (rf)) ([r] (rf r)) ([r x] (rf r (f x))) ([r x & more] (rf r (apply f x more))))))

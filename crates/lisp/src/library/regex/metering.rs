@@ -1,10 +1,10 @@
-//! What a search costs.
+//! The cost of a search.
 //!
-//! The engine is linear, but linear with a factor: where it can walk a small table it takes one step for each byte, where
-//! it cannot it follows every state of the pattern at every byte. Searching again and again may even look at the same
-//! text each time. So that fuel bounds time, the steps are counted: a pattern whose whole table is small is walked over
-//! the text first, which finds out how far the search will look; any other is charged for all its states over all of the
-//! text.
+//! The engine is linear, but the factor varies: with a small table it takes one step for each byte; otherwise
+//! it follows every state of the pattern at every byte. Repeated searches may even read the same text each
+//! time. So that fuel bounds time, the steps are counted. For a pattern whose whole table is small, walking
+//! it over the text shows how far the search will read. Any other pattern is charged for all its states over
+//! the whole text.
 
 use regex_automata::dfa::{Automaton, StartKind, dense};
 use regex_automata::nfa::thompson;
@@ -13,19 +13,19 @@ use regex_automata::{Input, MatchKind};
 
 /// The largest table that is built to count steps, in bytes.
 const TABLE: usize = 64 << 10;
-/// Bytes walked for a unit of fuel.
+/// Bytes walked per unit of fuel.
 const BYTES_PER_UNIT: usize = 64;
-/// States followed for a unit of fuel.
+/// States followed per unit of fuel.
 const STATES_PER_UNIT: usize = 16;
 
-/// How the steps of a pattern are counted.
+/// Counts the steps of a pattern.
 pub(super) struct Meter {
     table: Option<dense::DFA<Vec<u32>>>,
     states: usize,
 }
 
 impl Meter {
-    /// A meter for a pattern in the notation of the engine, which compiles within `size` bytes.
+    /// Creates a meter for a translated pattern that compiles within `size` bytes.
     pub(super) fn new(translated: &str, size: usize) -> Self {
         let compiler = thompson::Config::new().nfa_size_limit(Some(size * 2));
         let nfa = thompson::Compiler::new()
@@ -43,12 +43,12 @@ impl Meter {
         Self { table: dense::Builder::new().configure(table).build_from_nfa(&nfa).ok(), states }
     }
 
-    /// The fuel for following all states over so many bytes.
+    /// Returns the fuel for following all states over `bytes` bytes.
     pub(super) fn simulation(&self, bytes: usize) -> usize {
         1 + bytes.saturating_mul(self.states / STATES_PER_UNIT + 1)
     }
 
-    /// The fuel for a search that begins at `from`.
+    /// Returns the fuel for a search that begins at `from`.
     pub(super) fn search(&self, text: &str, from: usize) -> usize {
         match self.table.as_ref().and_then(|table| steps(table, text, from)) {
             Some(steps) => 1 + steps / BYTES_PER_UNIT,
@@ -57,7 +57,7 @@ impl Meter {
     }
 }
 
-/// How many bytes a search looks at, or nothing if the table does not know how to go on.
+/// Returns the number of bytes that a search reads, or `None` if the table has no transition.
 fn steps(table: &dense::DFA<Vec<u32>>, text: &str, from: usize) -> Option<usize> {
     let mut state = table.start_state_forward(&Input::new(text).range(from..)).ok()?;
     for (steps, byte) in text.as_bytes()[from..].iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Regular expressions: `re-pattern`, `re-find`, `re-matches`, `re-seq`.
 //!
-//! Patterns are written as in Java and run on an engine whose time is linear in the text. What Java can do only by
-//! backtracking is refused when the pattern is made. A pattern has a bounded size, and matching is charged by the
-//! length of the text.
+//! Patterns are written as in Java and run on an engine whose time is linear in the text. Features that
+//! require backtracking are refused when the pattern is compiled. A pattern has a bounded size, and matching
+//! is charged by the length of the text.
 
 mod metering;
 mod pattern;
@@ -20,7 +20,6 @@ use super::{Arity, CallContext, Native, Realise, type_error};
 use crate::error::Result;
 use crate::value::{Pattern, Text, Value};
 
-/// The functions of this module.
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("re-pattern", Arity::exactly(1), &[], re_pattern),
     Native::leaf("re-find", Arity::exactly(2), &[], re_find),
@@ -31,9 +30,9 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// A pattern made while the program runs, accounted for.
+/// Compiles a pattern at run time and accounts for it.
 pub(super) fn make_pattern(context: &mut CallContext<'_>, source: &str) -> Result<Arc<Pattern>> {
-    // Compiling is the expensive part: a pattern counts as much as a hundred steps and some for its length.
+    // Compiling is expensive: it is charged as a hundred steps plus one for each byte.
     context.work(100 + source.len())?;
     let regex = compile_pattern(source)?;
     context.allocate(regex.bytes())?;
@@ -58,7 +57,7 @@ fn pattern_and_text<'a>(function: &str, arguments: &'a [Value]) -> Result<(&'a P
     }
 }
 
-/// Charges the search for the next match from `from` on, and for finding its groups.
+/// Charges for the search of the next match from `from` on, and for its groups.
 pub(super) fn next_match<'t>(
     context: &mut CallContext<'_>,
     pattern: &Pattern,
@@ -73,13 +72,13 @@ pub(super) fn next_match<'t>(
     Ok(found)
 }
 
-/// The groups of a match of the whole text.
+/// Returns the groups of a match of the whole text.
 pub(super) fn whole_match<'t>(
     context: &mut CallContext<'_>,
     pattern: &Pattern,
     text: &'t str,
 ) -> Result<Option<Captures<'t>>> {
-    // The second search, which is for the whole text only, may follow all states.
+    // The second search, for the whole text only, may follow all states.
     let Some((captures, _)) = next_match(context, pattern, text, 0)? else { return Ok(None) };
     if captures.get_match().len() == text.len() {
         return Ok(Some(captures));
@@ -116,7 +115,7 @@ fn re_seq(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     if found.is_empty() { Ok(Value::Nil) } else { context.sequence(found) }
 }
 
-/// A match as a program sees it: the text, or a vector of the text and its groups where the pattern has any.
+/// Converts a match to a value: the text, or a vector of the text and its groups if the pattern has any.
 pub(super) fn groups(context: &mut CallContext<'_>, captures: &Captures<'_>) -> Result<Value> {
     if captures.len() == 1 {
         return context.string(captures.get_match().as_str());

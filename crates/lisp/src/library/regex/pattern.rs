@@ -1,4 +1,4 @@
-//! Compiled regular expressions, and how much they may take.
+//! Compiled regular expressions and their size limits.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -14,17 +14,17 @@ use crate::error::{Error, ErrorKind, Result};
 const LONGEST: usize = 4_096;
 /// Elementary operations for each byte that a compiled pattern may have.
 const OPERATIONS_PER_BYTE: usize = 4;
-/// How large a compiled pattern may be. Each size is tried in turn, so that the one it fits tells what it costs.
+/// The size limits of a compiled pattern. They are tried in turn, so that the first that fits determines the
+/// cost.
 const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
 
-/// A compiled regular expression.
 pub(crate) struct CompiledPattern {
     regex: Regex,
-    /// What the pattern is called in the notation of the engine.
+    /// The pattern in the notation of the engine.
     translated: Box<str>,
-    /// The pattern that only matches a whole text, made when it is first needed.
+    /// The pattern that matches only a whole text, compiled on first use.
     whole: OnceLock<Option<Regex>>,
-    /// What searches cost, found out at the first.
+    /// The cost of searches, computed on first use.
     meter: OnceLock<Meter>,
     size: usize,
 }
@@ -45,7 +45,7 @@ pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
     }
     let translated = translate(source)?;
     for size in SIZES {
-        // Compiling takes time that grows with what comes of it, whether it fits or not.
+        // The time to compile grows with the compiled size, even if it exceeds the limit.
         if touch(size * OPERATIONS_PER_BYTE) {
             return Err(given_up());
         }
@@ -74,7 +74,7 @@ fn build(translated: &str, size: usize) -> Result<Regex, regex::Error> {
     RegexBuilder::new(translated).size_limit(size).dfa_size_limit(size.max(64 << 10)).nest_limit(100).build()
 }
 
-/// The engine's reports quote the translated pattern over several lines; its last line is the reason.
+/// Extracts the reason from an engine error: its last line. The lines before quote the translated pattern.
 fn refusal(error: &regex::Error) -> Error {
     let report = error.to_string();
     let reason = report.lines().last().unwrap_or_default();
@@ -83,17 +83,17 @@ fn refusal(error: &regex::Error) -> Error {
 }
 
 impl CompiledPattern {
-    /// What the pattern takes in memory, with the caches that matching fills and the table that counts its steps.
+    /// Returns the memory of the pattern, including the caches for matching and the table that counts steps.
     pub(crate) fn bytes(&self) -> usize {
         self.size * 4 + self.translated.len() + (64 << 10)
     }
 
-    /// The fuel for a search that begins at `from`.
+    /// Returns the fuel for a search that begins at `from`.
     pub(super) fn search_cost(&self, text: &str, from: usize) -> usize {
         if from > text.len() { 1 } else { self.meter().search(text, from) }
     }
 
-    /// The fuel for finding the groups of a match of so many bytes.
+    /// Returns the fuel for finding the groups of a match of `bytes` bytes.
     pub(super) fn groups_cost(&self, bytes: usize) -> usize {
         if self.groups() > 1 { self.meter().simulation(bytes) } else { 0 }
     }
@@ -102,27 +102,28 @@ impl CompiledPattern {
         self.meter.get_or_init(|| Meter::new(&self.translated, self.size))
     }
 
-    /// How many groups a match has, the whole match included.
+    /// Returns the number of groups, including the whole match.
     pub(super) fn groups(&self) -> usize {
         self.regex.captures_len()
     }
 
-    /// Whether there is a group of this name.
+    /// Returns whether the pattern has a group of this name.
     pub(super) fn has_group(&self, name: &str) -> bool {
         self.regex.capture_names().any(|known| known == Some(name))
     }
 
-    /// The fuel for following all states of the pattern over so many bytes.
+    /// Returns the fuel for following all states of the pattern over `bytes` bytes.
     pub(super) fn simulation_cost(&self, bytes: usize) -> usize {
         self.meter().simulation(bytes)
     }
 
-    /// The groups of a match of the whole text, as `matches` of Java finds it: alternatives that match less are
-    /// passed over.
+    /// Returns the groups of a match of the whole text, as Java's `matches` finds it: alternatives that match
+    /// less are skipped.
     pub(super) fn captures_whole<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
         let whole = self.whole.get_or_init(|| {
             let translated = &self.translated;
-            // A comment of the mode `x` swallows the bracket; a newline, which that mode ignores, ends it.
+            // A comment of the mode `x` swallows the bracket; a newline, which that mode ignores, ends the
+            // comment.
             build(&format!("\\A(?:{translated})\\z"), self.size * 2)
                 .or_else(|_| build(&format!("\\A(?:{translated}\n)\\z"), self.size * 2))
                 .ok()
@@ -130,8 +131,8 @@ impl CompiledPattern {
         whole.as_ref()?.captures(text)
     }
 
-    /// The next match at or after `from`, and where to look for the one after it. An empty match is followed by the
-    /// next character, as in Java.
+    /// Returns the next match at or after `from`, and the position from which to search for the one after it.
+    /// After an empty match that is the next character, as in Java.
     pub(super) fn captures_at<'t>(&self, text: &'t str, from: usize) -> Option<(Captures<'t>, usize)> {
         if from > text.len() {
             return None;

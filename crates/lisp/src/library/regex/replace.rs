@@ -1,4 +1,4 @@
-//! Replacing what a pattern matches, with `$1` for groups as in Java.
+//! Replacing the matches of a pattern, with `$1` for groups as in Java.
 
 use regex::Captures;
 
@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::library::CallContext;
 use crate::value::Pattern;
 
-/// A replacement text, taken apart.
+/// A parsed replacement text.
 pub(in crate::library) struct Replacement(Vec<Part>);
 
 enum Part {
@@ -16,7 +16,7 @@ enum Part {
     Named(String),
 }
 
-/// How many matches are replaced.
+/// The number of matches to replace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::library) enum Times {
     Once,
@@ -24,7 +24,7 @@ pub(in crate::library) enum Times {
 }
 
 impl Replacement {
-    /// Takes a replacement apart: `$1` and `${name}` are groups, a backslash makes the next character plain.
+    /// Parses a replacement: `$1` and `${name}` are groups, a backslash makes the next character literal.
     pub(in crate::library) fn parse(text: &str, pattern: &Pattern) -> Result<Self> {
         let groups = pattern.regex.groups();
         let mut parts = Vec::new();
@@ -53,7 +53,7 @@ impl Replacement {
                         Some(digit) if digit.is_ascii_digit() => {
                             let mut number = 0;
                             let mut digits = 0;
-                            // As many digits as there are groups for, the first in any case.
+                            // As many digits as there are groups for, but at least one.
                             while let Some(digit) =
                                 characters.peek().and_then(|character| character.to_digit(10))
                             {
@@ -98,7 +98,7 @@ fn invalid(reason: &str) -> Error {
         .hint("a plain dollar sign is written `\\\\$`; `clojure.string/re-quote-replacement` does that")
 }
 
-/// The text with its matches replaced.
+/// Returns the text with its matches replaced.
 pub(in crate::library) fn replace_matches(
     context: &mut CallContext<'_>,
     text: &str,

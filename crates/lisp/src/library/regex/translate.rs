@@ -1,9 +1,10 @@
-//! From Java's notation of regular expressions to that of the engine.
+//! Translation from Java's notation of regular expressions to that of the engine.
 //!
-//! Most of it is the same. This rewrites what differs in meaning (`\d`, `\w`, `\s` and `.` are about ASCII and line ends
-//! in Java, about Unicode and newlines in the engine), what is only written differently (`\Q..\E`, `\h`, `\R`, `\Z`,
-//! `\p{Alpha}`, octal and control escapes), and refuses by name what no linear engine can do: lookaround,
-//! backreferences, atomic groups and possessive quantifiers.
+//! Most of the notation is the same. The translation rewrites elements that differ in meaning (`\d`, `\w`,
+//! `\s` and `.` are about ASCII and line ends in Java, about Unicode and newlines in the engine) and elements
+//! that are only written differently (`\Q..\E`, `\h`, `\R`, `\Z`, `\p{Alpha}`, octal and control escapes). It
+//! refuses by name what no linear engine can do: lookaround, backreferences, atomic groups and possessive
+//! quantifiers.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -34,11 +35,11 @@ struct Translator {
     rest: Vec<char>,
     at: usize,
     out: String,
-    /// How many character classes are open.
+    /// The number of open character classes.
     class_depth: usize,
     /// The flags of each open group, the innermost last.
     flags: Vec<Flags>,
-    /// Whether a quantifier has just been written.
+    /// True right after a quantifier.
     quantified: bool,
 }
 
@@ -110,7 +111,7 @@ impl Translator {
             self.at += 1;
             self.out.push('^');
         }
-        // A bracket right at the beginning stands for itself.
+        // A bracket at the beginning is literal.
         if self.peek(0) == Some(']') {
             self.at += 1;
             self.out.push_str(r"\]");
@@ -125,7 +126,7 @@ impl Translator {
                 self.class_depth -= 1;
                 self.out.push(']');
             }
-            // The engine takes these doubled as operators, Java does not.
+            // The engine treats these as operators when doubled, Java does not.
             '-' | '~' if self.out.ends_with(character) => {
                 self.out.push('\\');
                 self.out.push(character);
@@ -152,7 +153,7 @@ impl Translator {
             }
             _ => {}
         }
-        // Flags: `(?i)` for the rest of the group around, `(?i:...)` for a group of its own.
+        // Flags: `(?i)` for the rest of the enclosing group, `(?i:...)` for a group of its own.
         self.at += 1;
         let mut written = String::new();
         let mut on = true;
@@ -168,7 +169,7 @@ impl Translator {
                 }
                 Some('d') => flags.unix_lines = on,
                 Some('U') => flags.unicode = on,
-                // The engine folds cases by Unicode anyway.
+                // The engine always folds case by Unicode rules.
                 Some('u') => {}
                 Some(flag @ ('i' | 'm' | 'x')) => written.push(flag),
                 Some(end @ (')' | ':')) => {

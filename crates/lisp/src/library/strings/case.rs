@@ -1,4 +1,4 @@
-//! Upper and lower case, trimming, and the other changes of a whole text.
+//! Case, trimming, and other changes of a whole text.
 
 use super::{any_text, is_space, string, whole_string};
 use crate::effort::touch_bytes;
@@ -49,7 +49,7 @@ fn changed(
     change: fn(&str) -> String,
 ) -> Result<Value> {
     let text = any_text(context, function, &arguments[0])?;
-    // Changing the case makes a character up to three times as long.
+    // A change of case makes a character up to three times as long.
     context.text(text.len())?;
     context.string(change(&text))
 }
@@ -74,7 +74,7 @@ pub(super) fn trimmed(
     if trimmed.len() == text.len() { Ok(arguments[0].clone()) } else { context.string(trimmed) }
 }
 
-/// Replaces each character that is a key of the map by what it stands for.
+/// Replaces each character that is a key of the map by its value.
 fn escape(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let text = whole_string("escape", &arguments[0])?;
     let Value::Map(map) = &arguments[1] else {

@@ -57,13 +57,15 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// Decimal digits of the scripts in use; Java's notion is the Unicode category Nd, of which these are most.
+/// Returns whether a character is a decimal digit of a script in use. Java's definition is the Unicode
+/// category Nd; these are most of it.
 fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
         || (!character.is_ascii() && character.is_numeric() && !character.is_alphabetic())
 }
 
-/// The one character of a change of case, or the character itself where the change has several, as Java does.
+/// Returns the result of a change of case, or the character itself if the result has several characters, as
+/// in Java.
 fn single(mut changed: impl Iterator<Item = char>, original: char) -> char {
     match (changed.next(), changed.next()) {
         (Some(only), None) => only,

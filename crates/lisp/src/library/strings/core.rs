@@ -1,4 +1,4 @@
-//! The functions of `clojure.core` that make text and names.
+//! The functions of `clojure.core` that create text and names.
 
 use super::indices::{byte_of, index};
 use super::{str_of, string};
@@ -41,7 +41,7 @@ fn str(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     context.string(text)
 }
 
-/// The values with a space between, as the functions of the family `pr` and `print` write them.
+/// Prints values with a space between them, as the functions `pr` and `print` do.
 pub(crate) fn print_all(values: &[Value], style: Style, most: usize) -> Result<String> {
     let mut text = String::new();
     for (at, value) in values.iter().enumerate() {
@@ -94,7 +94,7 @@ fn namespace(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value
     namespace.map_or(Ok(Value::Nil), |namespace| context.string(namespace))
 }
 
-/// The full name from a namespace, which may be `nil`, and a name.
+/// Joins a namespace, which may be `nil`, and a name.
 fn full_name(
     context: &mut CallContext<'_>,
     function: &str,
@@ -132,7 +132,7 @@ fn keyword(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
             Ok(Value::keyword(text.as_str()))
         }
         Value::Symbol(symbol) => Ok(Value::keyword(symbol.full())),
-        // Clojure gives nil for what cannot be a keyword.
+        // Clojure returns nil for a value that cannot become a keyword.
         _ => Ok(Value::Nil),
     }
 }
@@ -153,12 +153,12 @@ fn symbol(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     }
 }
 
-/// Reads the first value of a text, evaluating nothing.
+/// Reads the first value of a text without evaluating it.
 fn read_string(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
     let text = string(function, &arguments[0])?;
     context.text(text.len())?;
     context.work(text.len())?;
-    // What is read takes more than its text: a form and a value for a few characters.
+    // The value takes more memory than its text: a form and a value for a few characters.
     context.allocate(text.len().saturating_mul(16))?;
     read_edn_first(text, context)
 }
@@ -175,7 +175,7 @@ fn read_edn_first(text: &str, context: &CallContext<'_>) -> Result<Value> {
     read().map_err(|error| without_place(&error))
 }
 
-/// A place in a text that the program made is no place in the program.
+/// Removes the location of an error: a position in a text that the program made is not one in the program.
 fn without_place(error: &Error) -> Error {
     let fresh = Error::new(ErrorKind::InvalidText, error.message());
     match error.kind() {

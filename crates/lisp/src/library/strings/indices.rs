@@ -1,10 +1,10 @@
-//! Between the indices of a program, which count UTF-16 code units, and the bytes of a string.
+//! Conversion between the indices of a program, which count UTF-16 code units, and bytes of a string.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::type_error;
 use crate::value::{Text, Value};
 
-/// The byte at which the unit of this index begins; the length is an index too.
+/// Returns the byte at which the code unit with this index begins. The length is a valid index.
 pub(super) fn byte_of(function: &str, text: &Text, index: i64) -> Result<usize> {
     let length = text.units();
     let out_of_bounds = || {
@@ -28,16 +28,16 @@ pub(super) fn byte_of(function: &str, text: &Text, index: i64) -> Result<usize> 
     ))
 }
 
-/// The index of the unit that begins at this byte.
+/// Returns the index of the code unit that begins at this byte.
 pub(super) fn unit_of(text: &Text, byte: usize) -> i64 {
     i64::try_from(text.unit_at(byte)).unwrap_or(i64::MAX)
 }
 
-/// An argument that is an index.
+/// Reads an index argument.
 pub(super) fn index(function: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(index) => Ok(*index),
-        // Java casts: a double index is cut off.
+        // Java casts: a double index is truncated.
         Value::Float(index) if index.is_finite() => Ok(*index as i64),
         Value::BigInteger(index) => Ok(i64::try_from(&**index).unwrap_or(i64::MAX)),
         Value::Ratio(index) => Ok(i64::try_from(index.truncate()).unwrap_or(i64::MAX)),

@@ -36,7 +36,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf(".startsWith", Arity::between(2, 3), &[], |_, a| {
         let (text, wanted) = (string(".startsWith", &a[0])?, whole_string(".startsWith", &a[1])?);
         let from = a.get(2).map_or(Ok(0), |from| index(".startsWith", from))?;
-        // Beyond either end there is nothing that could start.
+        // No match can start beyond either end.
         let inside = from >= 0 && from <= i64::try_from(text.units()).unwrap_or(i64::MAX);
         let rest = if inside {
             &text[byte_of(".startsWith", text, from)?..]
@@ -50,7 +50,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(Value::Boolean(text.ends_with(wanted.as_str())))
     }),
     Native::leaf(".trim", Arity::exactly(1), &[], |c, a| {
-        // `trim` of Java goes by the code, not by what white space is.
+        // Java's `trim` tests the character code, not the white-space property.
         trimmed(c, ".trim", a, |text| text.trim_matches(|character: char| character <= ' '))
     }),
     Native::leaf(".strip", Arity::exactly(1), &[], |c, a| {

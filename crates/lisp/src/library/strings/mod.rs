@@ -1,9 +1,10 @@
-//! Text: `clojure.string`, the functions of `clojure.core` on names and text, and the methods of Java's String.
+//! Text: `clojure.string`, the functions of `clojure.core` on names and text, and the methods of Java's
+//! String.
 //!
-//! Lengths and indices are Java's: UTF-16 code units. An index that falls inside of a character that takes two units is
-//! refused, because no string here can hold half a character. Functions that Clojure applies to `(.toString s)` take any
-//! value but `nil`; the others take strings only. A replacement that is a function belongs to the prelude, which builds
-//! on `clojure.string/match-pieces*`.
+//! Lengths and indices are Java's: UTF-16 code units. An index inside a character of two units is refused,
+//! because no string here can hold half a character. Functions that Clojure applies to `(.toString s)` take
+//! any value but `nil`; the others take strings only. Replacement by a function is part of the prelude, which
+//! builds on `clojure.string/match-pieces*`.
 
 pub(super) mod case;
 pub(super) mod characters;
@@ -24,14 +25,14 @@ use crate::value::{Text, Value};
 
 pub(crate) use core::print_all;
 
-/// An argument that must be a string, all of which is looked at.
+/// Reads a string argument and charges for its whole length.
 fn whole_string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
     let text = string(function, value)?;
     touch_bytes(text.len());
     Ok(text)
 }
 
-/// An argument that must be a string.
+/// Reads a string argument.
 fn string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
     match value {
         Value::String(text) => Ok(text),
@@ -39,7 +40,7 @@ fn string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
     }
 }
 
-/// An argument that is taken by its `toString`, anything but `nil`, and all of which is looked at.
+/// Reads an argument by its `toString`, any value but `nil`, and charges for its whole length.
 fn any_text<'a>(context: &CallContext<'_>, function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
     match value {
         Value::String(text) => {
@@ -51,7 +52,7 @@ fn any_text<'a>(context: &CallContext<'_>, function: &str, value: &'a Value) -> 
     }
 }
 
-/// A piece to look for, all of which is looked at: a string or a character.
+/// Reads a search argument, a string or a character, and charges for its whole length.
 fn piece<'a>(function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
     match value {
         Value::String(text) => {
@@ -59,7 +60,7 @@ fn piece<'a>(function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
             Ok(Cow::Borrowed(text.as_str()))
         }
         Value::Character(character) => Ok(Cow::Owned(character.to_string())),
-        // The methods of Java take the code of a character.
+        // The methods of Java also take the code of a character.
         Value::Integer(code) if function.starts_with('.') => {
             let character = u32::try_from(*code).ok().and_then(char::from_u32);
             Ok(Cow::Owned(character.unwrap_or(char::REPLACEMENT_CHARACTER).to_string()))
@@ -68,14 +69,14 @@ fn piece<'a>(function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
     }
 }
 
-/// What `str` makes of a value, as long as a string may be.
+/// Returns the result of `str`, within the length limit of strings.
 pub(super) fn str_of(context: &CallContext<'_>, value: &Value) -> Result<String> {
     let mut text = String::new();
     print(value, Style::Str, context.limits().string_bytes, &mut text)?;
     Ok(text)
 }
 
-/// White space as Java sees it.
+/// Returns whether a character is white space in Java.
 pub(super) fn is_space(character: char) -> bool {
     match character {
         '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{85}' => false,

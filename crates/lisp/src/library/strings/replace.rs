@@ -1,4 +1,4 @@
-//! Replacing pieces of a text.
+//! Replacing parts of a text.
 
 use super::{any_text, string};
 use crate::error::Result;
@@ -61,7 +61,7 @@ fn replace(
     context.string(replaced)
 }
 
-/// Replaces plain text. The length is checked before anything is built.
+/// Replaces literal text. The length is checked before the result is built.
 pub(super) fn plain(
     context: &mut CallContext<'_>,
     text: &str,
@@ -78,10 +78,11 @@ pub(super) fn plain(
     Ok(text.replace(wanted, replacement))
 }
 
-/// What lies between matches and the matches themselves, in turn: text, match, text, ..., text. A match is what
-/// `re-find` would give. With `true` as third argument only the first match is taken.
+/// Returns alternating text and matches: text, match, text, ..., text. A match has the form that `re-find`
+/// returns. With `true` as third argument only the first match is taken.
 ///
-/// Replacing by a function is written in the language on top of this, because functions are called by the machine.
+/// Replacement by a function is written in the language on top of this, because only the machine calls
+/// functions.
 fn match_pieces(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let text = string("match-pieces", &arguments[0])?;
     let Value::Regex(pattern) = &arguments[1] else {

@@ -1,4 +1,4 @@
-//! Looking for one text in another.
+//! Searching for one text in another.
 
 use super::indices::{byte_of, index, unit_of};
 use super::{any_text, piece, string};
@@ -45,7 +45,7 @@ fn test(
     Ok(Value::Boolean(holds(&text, wanted)))
 }
 
-/// The text of any value but `nil`, to be searched.
+/// Converts any value but `nil` to a text to search.
 fn any_value(context: &CallContext<'_>, function: &str, value: &Value) -> Result<Text> {
     match value {
         Value::String(text) => Ok(text.clone()),
@@ -58,7 +58,7 @@ fn clamp(function: &str, text: &Text, start: i64) -> Result<usize> {
     byte_of(function, text, start.clamp(0, length))
 }
 
-/// Where a piece occurs first, at or after an optional index, or -1.
+/// Returns the index of the first occurrence at or after an optional index, or -1.
 pub(super) fn first_index(
     context: &mut CallContext<'_>,
     function: &str,
@@ -74,7 +74,7 @@ pub(super) fn first_index(
     Ok(text[from..].find(&*wanted).map_or(-1, |at| unit_of(text, from + at)))
 }
 
-/// Where a piece occurs last, beginning at or before an optional index, or -1.
+/// Returns the index of the last occurrence that begins at or before an optional index, or -1.
 pub(super) fn last_index(
     context: &mut CallContext<'_>,
     function: &str,

@@ -1,4 +1,4 @@
-//! Taking texts apart and putting them together.
+//! Splitting and joining texts.
 
 use super::{str_of, string, whole_string};
 use crate::error::Result;
@@ -23,8 +23,8 @@ fn split(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     strings(context, parts)
 }
 
-/// Splits as `Pattern.split` of Java does. A limit of 0 drops empty parts at the end, a positive one is the most parts
-/// there may be, a negative one keeps everything.
+/// Splits as Java's `Pattern.split` does. A limit of 0 drops empty parts at the end, a positive limit is the
+/// maximum number of parts, a negative one keeps everything.
 pub(super) fn split_by<'t>(
     context: &mut CallContext<'_>,
     text: &'t str,
@@ -38,7 +38,7 @@ pub(super) fn split_by<'t>(
         let Some((captures, next)) = next_match(context, pattern, text, from)? else { break };
         let range = captures.get_match().range();
         from = next;
-        // An empty match at the beginning gives no empty part, and one at the end splits nothing off.
+        // An empty match at the beginning yields no empty part, and one at the end splits nothing off.
         if range.end == 0 || (range.is_empty() && range.start >= text.len()) {
             continue;
         }
@@ -70,7 +70,7 @@ fn split_lines(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
     let text = whole_string("split-lines", &arguments[0])?;
     context.work(text.len() / 64)?;
     let mut parts: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
-    // A carriage return at the very end ends no line.
+    // A carriage return at the very end does not end a line.
     if let (Some(last), true) = (parts.last_mut(), text.ends_with('\r')) {
         *last = &text[text.len() - last.len() - 1..];
     }

@@ -1,4 +1,5 @@
-//! What acts on the machine: `apply`, atoms, printing, exceptions, the end of the program, random numbers.
+//! Functions that act on the machine: `apply`, atoms, printing, exceptions, the end of the program, random
+//! numbers.
 
 use std::sync::Arc;
 
@@ -83,7 +84,7 @@ struct Apply {
     rest: Cursor,
 }
 
-/// How many arguments `apply` passes at most: they lie on the stack.
+/// The most arguments that `apply` passes. They are on the stack.
 const MOST_ARGUMENTS: usize = 50_000;
 
 impl Work for Apply {
@@ -117,7 +118,7 @@ impl Work for Apply {
     }
 }
 
-/// Effects are not allowed while a branch realises a sequence that was made outside of it.
+/// Refuses effects while a branch realises a sequence that was created outside of it.
 fn allowed(host: &Host<'_>, name: &str) -> Result<()> {
     if host.strand.foreign > 0 {
         return Err(Error::new(
@@ -160,7 +161,7 @@ fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     Ok(Step::Return(value))
 }
 
-/// An atom that may be changed here: inside a branch only those that were made in it.
+/// Returns an atom that may be changed here: in a branch, only one that was created in it.
 fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<AtomRef> {
     allowed(host, name)?;
     let Value::Atom(atom) = value else { return Err(type_error(name, "an atom", value)) };
@@ -200,8 +201,8 @@ fn swap(host: &mut Host<'_>, arguments: Vec<Value>, answer: Answer) -> Result<St
     Ok(Step::Push(Box::new(Swap { atom, function, arguments: a.collect(), old: None, answer })))
 }
 
-/// Changes the value of an atom where it lies, by a function that leaves its arguments alone if it fails and that
-/// cannot look at the atom. Nothing if the function is another.
+/// Changes the value of an atom in place, with a function that leaves its arguments alone if it fails and
+/// that cannot read the atom. `None` for any other function.
 fn swap_in_place(
     host: &mut Host<'_>,
     atom: &AtomRef,
@@ -213,7 +214,8 @@ fn swap_in_place(
     if !native.arity.accepts(more.len() + 1) || more.iter().any(Value::may_hold_lazy) {
         return None;
     }
-    // A result that is nested too deep is refused after the value has been changed, so it must not come to that.
+    // A result that is nested too deeply would be refused only after the value has changed, so it is ruled
+    // out first.
     if more.iter().any(|value| value.depth() + 2 > host.shared.limits.deepest()) {
         return None;
     }
@@ -234,7 +236,7 @@ fn swap_in_place(
             Ok(value)
         }
         Err(error) => {
-            // The function has failed before it took anything: the value goes back.
+            // The function failed before it took anything: restore the value.
             let old = std::mem::take(&mut arguments[0]);
             set(host, atom, old);
             Err(error)

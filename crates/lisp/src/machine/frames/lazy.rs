@@ -1,4 +1,4 @@
-//! Functions that give lazy sequences.
+//! Functions that return lazy sequences.
 
 use super::super::work::{Host, Step, Work};
 use super::{ArgumentReader, cursor, prelude};
@@ -147,7 +147,7 @@ fn take(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     lazy(host, Thunk::Take { count, source })
 }
 
-/// Walks past items.
+/// Skips items.
 struct Skip {
     cursor: Cursor,
     left: u64,
@@ -155,7 +155,7 @@ struct Skip {
 
 impl Work for Skip {
     fn step(&mut self, host: &mut Host<'_>, _: Option<Value>) -> Result<Step> {
-        // What has an index is skipped at once.
+        // Indexed values are skipped at once.
         match &mut self.cursor {
             Cursor::Items(items, at, _) => {
                 let skipped = (items.len().saturating_sub(*at) as u64).min(self.left);

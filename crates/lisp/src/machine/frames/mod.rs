@@ -1,4 +1,4 @@
-//! Library functions that are frames: they call functions, make lazy sequences, or act on the machine.
+//! Library functions that are frames: they call functions, create lazy sequences, or act on the machine.
 
 mod actions;
 mod lazy;
@@ -12,16 +12,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::library::Native;
 use crate::value::{Cursor, Value};
 
-/// All tables of this module.
 pub(crate) const TABLES: &[&[Native]] =
     &[actions::NATIVES, lazy::NATIVES, parallel::NATIVES, reduce::NATIVES, search::NATIVES, sort::NATIVES];
 
-/// A cursor at the beginning of an argument that must be a collection.
+/// Returns a cursor at the beginning of a collection argument.
 fn cursor(name: &str, value: &Value) -> Result<Cursor> {
     Cursor::new(value).ok_or_else(|| crate::library::type_error(name, "a sequence", value))
 }
 
-/// Calls a function of the library that is written in the language.
+/// Calls a library function that is written in the language.
 fn prelude(host: &Host<'_>, name: &str, arguments: Vec<Value>) -> Result<Step> {
     match host.shared.engine.builtins.get(name) {
         Some(function) => Ok(Step::Become(function.clone(), arguments)),
@@ -29,7 +28,7 @@ fn prelude(host: &Host<'_>, name: &str, arguments: Vec<Value>) -> Result<Step> {
     }
 }
 
-/// Takes arguments off a list whose length the arity has made sure of.
+/// Takes arguments one by one. The arity has already checked their number.
 struct ArgumentReader(std::vec::IntoIter<Value>);
 
 impl ArgumentReader {

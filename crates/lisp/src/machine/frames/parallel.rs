@@ -1,4 +1,4 @@
-//! `pmap` and `pcalls`: branches side by side.
+//! `pmap` and `pcalls`: concurrent branches.
 
 use super::super::work::{Host, Step, Work};
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// Calls that are about to run side by side, or do.
+/// Calls to run concurrently.
 struct Branches {
     calls: Option<Vec<(Value, Vec<Value>)>>,
 }

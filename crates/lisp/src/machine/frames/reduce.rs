@@ -1,4 +1,4 @@
-//! `reduce` and the loops that are like it: `mapv`, `filterv`, `reduce-kv`, `group-by`.
+//! `reduce` and similar loops: `mapv`, `filterv`, `reduce-kv`, `group-by`.
 
 use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
@@ -54,7 +54,7 @@ struct Reduce {
     function: Value,
     total: Option<Value>,
     source: Cursor,
-    /// Whether nothing has been seen, and there is no initial value: an empty source calls the function.
+    /// True until the first item if there is no initial value: an empty source calls the function.
     empty: bool,
 }
 
@@ -166,7 +166,7 @@ impl Work for ReduceEntries {
     }
 }
 
-/// What a loop over a sequence collects.
+/// The result that a loop over a sequence collects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     Result,
@@ -191,7 +191,7 @@ struct Collect {
 }
 
 impl Collect {
-    /// Takes the result for the current item. Gives whether to go on.
+    /// Adds the result for the current item. Returns whether to continue.
     fn take(&mut self, value: Value, host: &mut Host<'_>) -> Result<bool> {
         match self.keep {
             Keep::Result => self.items.push(value),
@@ -275,18 +275,18 @@ struct Group {
     function: Value,
     source: Cursor,
     current: Value,
-    /// The group the current item goes to, while it is being realised.
+    /// The group of the current item, while the key is being realised.
     key: Option<Value>,
     groups: Map,
 }
 
 impl Group {
-    /// Puts the current item into its group, whose key is realised.
+    /// Adds the current item to its group. The key is realised.
     fn file(&mut self, host: &mut Host<'_>) -> Result<()> {
         let key = self.key.take().unwrap_or_default();
         let item = std::mem::take(&mut self.current);
         host.shared.meter.work(key.shape().weight() / 8)?;
-        // The group leaves the map while it grows, so that it grows in place.
+        // The group is moved out of the map while it grows, so that it grows in place.
         let group = self.groups.get_mut(&key).map(std::mem::take);
         let mut group = match group {
             Some(Value::Vector(group)) => {
@@ -353,7 +353,7 @@ impl Work for Group {
     }
 }
 
-/// Runs another frame and lets the one below go on without a value.
+/// Runs another frame and resumes the one below without a value.
 struct Silent(Option<Box<dyn Work>>);
 
 impl Work for Silent {

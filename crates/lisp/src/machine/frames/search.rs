@@ -1,4 +1,4 @@
-//! `some`, `every?` and their like: loops that stop early.
+//! `some`, `every?` and similar loops that stop early.
 
 use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
@@ -22,7 +22,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
 ];
 
-/// What ends the search, and how it answers.
+/// The condition that ends the search, and its result.
 #[derive(Clone, Copy)]
 enum SearchEnd {
     Truthy,

@@ -7,7 +7,7 @@ use crate::library::{Arity, Effects, Native, Realise, items, type_error};
 use crate::value::{Sequence, Value, number};
 
 pub(crate) const NATIVES: &[Native] = &[
-    // A comparator, the items, and the keys they are compared by.
+    // The arguments are a comparator, the items, and their sort keys.
     Native::frame(
         "sort-with*",
         Arity::exactly(3),
@@ -45,16 +45,16 @@ struct Sort {
     items: Vec<(Value, Value)>,
     target: Vec<(Value, Value)>,
     width: usize,
-    /// Where the pair of runs under way begins, and how many of each have been taken.
+    /// The start of the current pair of runs, and the number of items taken from each.
     start: usize,
     left: usize,
     right: usize,
-    /// Whether a comparison is under way.
+    /// True while a comparison is pending.
     asked: bool,
 }
 
 impl Sort {
-    /// The bounds of the two runs under way.
+    /// Returns the bounds of the current two runs.
     fn runs(&self) -> (usize, usize, usize) {
         let length = self.items.len();
         let middle = (self.start + self.width).min(length);
@@ -78,8 +78,8 @@ impl Sort {
 impl Work for Sort {
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step> {
         if let (true, Some(answer)) = (self.asked, incoming) {
-            // The question is whether the right one comes first. A number tells by its sign; anything else is the
-            // answer to "is the first before the second".
+            // Decides if the right item comes first. A number decides by its sign; any other answer means
+            // "the first is before the second" if it is truthy.
             let right_first = match &answer {
                 Value::Boolean(before) => *before,
                 value if number::is_number(value) => number::sign(value) == Some(-1),

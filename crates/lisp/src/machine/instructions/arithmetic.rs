@@ -1,4 +1,4 @@
-//! Numbers and equality, where the short way does not do.
+//! Numbers and equality outside of the fast paths.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::value::{Value, number};
 type Compute = fn(&Value, &Value, number::Overflow) -> Result<Value>;
 
 impl Fiber {
-    /// Puts the result of the two values on top in their place.
+    /// Replaces the two values on top by their result.
     #[cold]
     pub(super) fn compute(&mut self, compute: Compute, shared: &mut SharedState) -> Result<()> {
         let top = self.stack.len() - 1;
@@ -25,7 +25,7 @@ impl Fiber {
         Ok(())
     }
 
-    /// Puts what a comparison of the two values on top says in their place.
+    /// Replaces the two values on top by the result of a comparison.
     #[cold]
     pub(super) fn compare(
         &mut self,
@@ -41,7 +41,7 @@ impl Fiber {
         Ok(())
     }
 
-    /// Puts whether the two values on top are equal in their place.
+    /// Replaces the two values on top by their equality.
     pub(super) fn equal(&mut self, shared: &mut SharedState) -> InstructionResult {
         let top = self.stack.len() - 1;
         after(super::super::realise::pending(&self.stack[top - 1..], Realise::Deep, shared, false)?)?;
@@ -55,7 +55,7 @@ impl Fiber {
     }
 }
 
-/// A number within its limit, accounted for.
+/// Checks the size of a number and accounts for it.
 fn sized(value: Value, shared: &mut SharedState) -> Result<Value> {
     let bits = number::bits(&value);
     if bits > 0 {

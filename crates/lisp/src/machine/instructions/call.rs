@@ -1,4 +1,4 @@
-//! Calls of what is no function of the program: data, the library, tools.
+//! Calls of data, library functions and tools.
 
 use super::super::execute::{context, unrealised};
 use super::super::fiber::Fiber;
@@ -10,7 +10,7 @@ use crate::library::{Native, Run};
 use crate::value::Value;
 
 impl Fiber {
-    /// Calls the keyword, map or set at a place of the stack with the arguments above it.
+    /// Calls the keyword, map or set at a stack position with the arguments above it.
     pub(super) fn call_data(&mut self, floor: usize, shared: &mut SharedState) -> Result<()> {
         charge_keys(&self.stack[floor + 1..], shared)?;
         let value = super::super::invoke::call_data(&self.stack[floor..])?;
@@ -20,7 +20,8 @@ impl Fiber {
         Ok(())
     }
 
-    /// Puts what a keyword finds in the value on top in its place. This is two instructions in one: the keyword and the call.
+    /// Replaces the value on top by the result of a keyword lookup in it: two instructions in one, the
+    /// keyword and the call.
     #[inline]
     pub(super) fn look_up(&mut self, key: &Value, shared: &mut SharedState) -> Result<()> {
         shared.meter.work(1)?;
@@ -83,7 +84,7 @@ impl Fiber {
         }
     }
 
-    /// The frame that calls a tool with the arguments on top.
+    /// Returns the frame that calls a tool with the arguments on top.
     #[cold]
     pub(super) fn call_tool(&mut self, name: &Value, count: usize) -> FrameExit {
         let arguments = self.stack.split_off(self.stack.len() - count);
@@ -107,7 +108,7 @@ pub(in super::super) fn charge_keys(values: &[Value], shared: &mut SharedState) 
     Ok(())
 }
 
-/// Whether an error only means that the meter wants to look what is alive.
+/// Returns whether an error only means that the meter requests a count of live memory.
 #[inline]
 fn is_pressure(error: &Error, shared: &SharedState) -> bool {
     error.kind() == ErrorKind::MemoryExceeded && shared.meter.was_refused()

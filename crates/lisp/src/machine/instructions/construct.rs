@@ -1,4 +1,4 @@
-//! Making functions, lazy cells and collections of what lies on the stack.
+//! Creating functions, lazy cells and collections from values on the stack.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Fiber {
         Ok(())
     }
 
-    /// Makes functions that know one another and puts them into slots from the first one on.
+    /// Creates functions that refer to each other and stores them in consecutive slots.
     pub(super) fn make_group(
         &mut self,
         frame: &CodeFrame,
@@ -123,7 +123,7 @@ fn twice(literal: &str, part: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("a {literal} literal has the same {part} twice"))
 }
 
-/// The values a closure captures.
+/// Collects the values that a closure captures.
 fn capture(stack: &mut [Value], frame: &CodeFrame, captures: &[Capture]) -> Arc<[Value]> {
     captures
         .iter()

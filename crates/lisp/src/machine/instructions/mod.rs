@@ -1,7 +1,7 @@
-//! The instructions: what each of them does to the stack.
+//! The instructions and their effects on the stack.
 //!
-//! An instruction whose operands must be realised first is executed again when they are; so is one that ran into the
-//! limit on memory before it has been looked what is alive. Until an instruction has done its work, its operands stay
+//! An instruction whose operands must be realised first is executed again after that; so is one that reaches
+//! the memory limit before live memory has been counted. Until an instruction is complete, its operands stay
 //! on the stack.
 
 mod arithmetic;
@@ -21,11 +21,11 @@ use crate::value::{Value, number};
 
 pub(super) use call::charge_keys;
 
-/// What is to be done after some instructions of a frame.
+/// The action after a run of instructions of a frame.
 pub(super) enum FrameExit {
-    /// Calls the closure below so many arguments.
+    /// Calls the closure below this many arguments.
     Enter(usize),
-    /// Calls whatever lies below so many arguments.
+    /// Calls the value below this many arguments.
     Invoke(usize),
     Return(Value),
     Raise(Box<ThrownError>),
@@ -36,11 +36,11 @@ pub(super) enum FrameExit {
     Record(Box<TaskRecord>, Value),
 }
 
-/// Why an instruction did not lead to the next one.
+/// The reason why an instruction did not lead to the next one.
 enum Stop {
-    /// It has done its work, and this is to be done before the next one.
+    /// It is complete, and this action precedes the next one.
     Then(FrameExit),
-    /// It has not begun, and is executed again after this.
+    /// It has not begun, and is executed again after this action.
     Retry(FrameExit),
 }
 
@@ -51,10 +51,10 @@ impl From<Error> for Stop {
     }
 }
 
-/// What an instruction comes to that may not lead to the next one.
+/// The result of an instruction that may not lead to the next one.
 type InstructionResult<T = ()> = std::result::Result<T, Stop>;
 
-/// Has a cell, or everything a value holds, realised before the instruction is executed again.
+/// Realises a cell, or everything in a value, before the instruction is executed again.
 fn after(work: Option<Box<dyn Work>>) -> InstructionResult {
     match work {
         Some(work) => Err(Stop::Retry(FrameExit::Work(work))),
@@ -62,8 +62,7 @@ fn after(work: Option<Box<dyn Work>>) -> InstructionResult {
     }
 }
 
-/// Lets a value go. Most values that instructions let go of are plain, and those need not go the way of everything that can be
-/// dropped.
+/// Drops a value. Most values dropped by instructions are plain, and those skip the general drop.
 #[inline]
 fn let_go(value: Value) {
     match value {
@@ -72,7 +71,7 @@ fn let_go(value: Value) {
     }
 }
 
-/// Lets the value on top of the stack go.
+/// Drops the value on top of the stack.
 #[inline]
 pub(super) fn discard(stack: &mut Vec<Value>) {
     if let Some(value) = stack.pop() {
@@ -80,14 +79,14 @@ pub(super) fn discard(stack: &mut Vec<Value>) {
     }
 }
 
-/// Puts a value in the place of another.
+/// Replaces a value by another.
 #[inline]
 fn put(place: &mut Value, value: Value) {
     let_go(std::mem::replace(place, value));
 }
 
 impl Fiber {
-    /// Executes the instructions of one frame until something other than the next instruction is to be done.
+    /// Executes the instructions of one frame until an action other than the next instruction is required.
     pub(super) fn run_frame(&mut self, frame: &mut CodeFrame, shared: &mut SharedState) -> FrameExit {
         let body = frame.closure.body(frame.arity);
         let captured = frame.closure.captured();
@@ -137,7 +136,7 @@ impl Fiber {
                     }
                 };
             }
-            // The same with a constant, which is an instruction less and is charged as the two that it stands for.
+            // The variant with a constant saves an instruction and is charged as the two that it stands for.
             macro_rules! arithmetic_with {
                 ($constant:expr, $checked:ident, $slow:path) => {{
                     check!(shared.meter.work(1));
@@ -192,7 +191,7 @@ impl Fiber {
                     Op::Integer(value) => self.stack.push(Value::Integer(value)),
                     Op::Constant(index) => self.stack.push(body.constants[index as usize].clone()),
                     Op::Local(slot) => {
-                        // Most locals are numbers, which need not go the way of everything that can be cloned.
+                        // Most locals are numbers, which skip the general clone.
                         let value = match &self.stack[base + usize::from(slot)] {
                             Value::Integer(value) => Value::Integer(*value),
                             value => value.clone(),

@@ -1,4 +1,4 @@
-//! What some special forms come to: destructuring, `case`, `def`, `task`.
+//! The instructions of some special forms: destructuring, `case`, `def`, `task`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::library::Realise;
 use crate::value::{Symbol, Value};
 
 impl Fiber {
-    /// Takes the sequence on top apart.
+    /// Destructures the sequence on top.
     pub(super) fn spread(&mut self, count: usize, rest: bool, shared: &mut SharedState) -> InstructionResult {
         let top = self.stack.len() - 1;
         match super::super::invoke::spread(&self.stack[top], count, rest)? {
@@ -27,7 +27,7 @@ impl Fiber {
         }
     }
 
-    /// Takes the value on top and gives where its clause begins.
+    /// Pops a value and returns the target of its `case` clause.
     pub(super) fn choose(&mut self, case: &Case, shared: &mut SharedState) -> InstructionResult<usize> {
         self.realise_top(shared)?;
         charge_keys(&self.stack[self.stack.len() - 1..], shared)?;
@@ -36,7 +36,7 @@ impl Fiber {
         Ok(case.targets.get(&value).copied().unwrap_or(case.otherwise) as usize)
     }
 
-    /// Defines the value on top under a name, and puts the var in its place.
+    /// Defines a name with the value on top, and replaces the value by the var.
     pub(super) fn define(
         &mut self,
         global: u32,
@@ -63,7 +63,7 @@ impl Fiber {
         Ok(())
     }
 
-    /// Looks whether the task whose id is on top has been done. If so, its value takes the place of the id.
+    /// Tests if the task whose id is on top is already recorded. If so, its value replaces the id.
     pub(super) fn begin_task(&mut self, shared: &mut SharedState) -> InstructionResult<bool> {
         self.realise_top(shared)?;
         let top = self.stack.len() - 1;
@@ -79,7 +79,7 @@ impl Fiber {
         Ok(is_known)
     }
 
-    /// Has the value on top recorded as that of the task whose id lies below it.
+    /// Requests that the value on top is recorded for the task whose id is below it.
     pub(super) fn end_task(&mut self, shared: &mut SharedState) -> InstructionResult {
         self.realise_top(shared)?;
         let top = self.stack.len() - 1;

@@ -1,7 +1,7 @@
 //! Running the thunk of a lazy cell.
 //!
-//! Where the function is known to do nothing but compute, a chunk of items is computed at once; a program cannot
-//! tell, because an error that would only come later is left for later. Otherwise there is one item to a cell.
+//! If the function is known to be pure, a chunk of items is computed at once. A program cannot observe this,
+//! because an error of a later item is deferred. Otherwise each cell has one item.
 
 mod turn;
 
@@ -16,10 +16,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::library::Effects;
 use crate::value::{Cursor, CursorStep, LazyCell, List, Sequence, Thunk, Value, Vector};
 
-/// How many items are computed at once.
+/// The number of items in a chunk.
 const CHUNK: usize = 64;
 
-/// The frame that runs a thunk.
+/// Returns the frame that runs a thunk.
 pub(super) fn run(cell: Arc<LazyCell>, thunk: Box<Thunk>, foreign: bool) -> Box<dyn Work> {
     let room = room(&thunk);
     let items = Vec::with_capacity(room.min(thunk.left()));
@@ -34,7 +34,7 @@ pub(super) fn run(cell: Arc<LazyCell>, thunk: Box<Thunk>, foreign: bool) -> Box<
     })
 }
 
-/// How many items the cell of a thunk may get at once.
+/// Returns the most items that the cell of a thunk may get at once.
 fn room(thunk: &Thunk) -> usize {
     let chunked = match thunk {
         Thunk::Map { function, .. }
@@ -43,14 +43,14 @@ fn room(thunk: &Thunk) -> usize {
         | Thunk::Filter { predicate: function, .. }
         | Thunk::Keep { function, .. }
         | Thunk::TakeWhile { predicate: function, .. } => is_pure(function),
-        // These call nothing: they take what lies ready and stop before a pending cell.
+        // These call nothing: they take ready items and stop before a pending cell.
         Thunk::Take { .. } | Thunk::Concat { .. } | Thunk::Repeat { .. } | Thunk::Cycle { .. } => true,
         Thunk::Call(_) | Thunk::Iterate { .. } => false,
     };
     if chunked { CHUNK } else { 1 }
 }
 
-/// Whether calling a value can do nothing but compute.
+/// Returns whether calling a value is known to be pure.
 pub(super) fn is_pure(function: &Value) -> bool {
     match function {
         Value::Closure(closure) => {
@@ -66,15 +66,15 @@ pub(super) fn is_pure(function: &Value) -> bool {
 
 struct RunThunk {
     cell: Arc<LazyCell>,
-    /// Cells whose function gave the cell as it is, and which will be what it is.
+    /// Cells whose function returned this cell, and which will get the same contents.
     others: Vec<Arc<LazyCell>>,
-    /// What is left to run; gone when the cell is realised.
+    /// The rest of the work; `None` once the cell is realised.
     thunk: Option<Box<Thunk>>,
     foreign: bool,
-    /// How many items go into this cell at most.
+    /// The most items that go into this cell.
     room: usize,
     items: Vec<Value>,
-    /// The item whose test is under way.
+    /// The item whose predicate or function is being called.
     current: Current,
 }
 
@@ -98,7 +98,8 @@ impl RunThunk {
         self.cell.realise(value);
     }
 
-    /// Goes on with the thunk of a cell that this one is to become, so that a long row of them needs no stack.
+    /// Continues with the thunk of a cell that this one is to become, so that a long chain of them needs no
+    /// stack.
     fn take_over(&mut self, cell: Arc<LazyCell>, host: &mut Host<'_>) -> Result<()> {
         let Some(thunk) = cell.take_thunk() else {
             return Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself"));
@@ -108,7 +109,7 @@ impl RunThunk {
             self.foreign = true;
         }
         let before = std::mem::replace(&mut self.cell, cell);
-        // A cell that nobody else holds need not become anything.
+        // A cell without another owner needs no contents.
         if Arc::strong_count(&before) > 1 {
             host.shared.meter.note(16);
             self.others.push(before);
@@ -119,7 +120,7 @@ impl RunThunk {
         Ok(())
     }
 
-    /// Realises the cell with the items so far and whatever the thunk will give.
+    /// Realises the cell with the items so far and a lazy rest.
     fn finish_with_rest(&mut self, host: &mut Host<'_>) -> Step {
         let rest = match self.thunk.take() {
             Some(thunk) if !thunk.is_spent() => host.shared.cell(*thunk, self.cell.creator()),
@@ -160,7 +161,7 @@ impl Work for RunThunk {
                     return Ok(Step::Repeat(arguments.push(host.stack)));
                 }
                 Turn::Realise(cell) if first => return Ok(Step::Realise(cell)),
-                // What comes next is not ready: that is for the next cell.
+                // The next item is not ready: it belongs to the next cell.
                 Turn::Realise(_) => return Ok(self.finish_with_rest(host)),
                 Turn::Item(item) => {
                     host.shared.meter.note(48);
@@ -187,7 +188,7 @@ impl Work for RunThunk {
             return false;
         }
         let Some(thunk) = &mut self.thunk else { return false };
-        // A cell that is full is for a step, and so are the end and a cell that has to be realised.
+        // A full cell, the end, and a cell that must be realised all require a step.
         let has_room = self.items.len() + 1 < self.room;
         let (source, keeps, is_filter) = match &mut **thunk {
             Thunk::Map { source, .. } => (source, true, false),
@@ -200,7 +201,7 @@ impl Work for RunThunk {
         }
         let kept = if keeps && is_filter { self.current.item(source) } else { Value::Nil };
         let CursorStep::Item(item) = source.next() else {
-            // The cursor may have left the place behind which the item stood.
+            // The cursor may have moved past the item.
             if keeps && is_filter {
                 self.current = Current::Held(kept);
             }
@@ -217,7 +218,7 @@ impl Work for RunThunk {
     }
 
     fn failed(&mut self, error: &Error) -> Option<Step> {
-        // The items before the one that failed stand; whoever wants that one will meet the error again.
+        // The items before the failed one are valid; a reader of the failed one will get the error again.
         if !self.items.is_empty() && super::unwind::is_catchable(error) && self.room > 1 {
             let thunk = self.thunk.take()?;
             let restored = thunk.with_current(std::mem::take(&mut self.current));

@@ -1,4 +1,4 @@
-//! What a thunk does next: asks for a call, gives an item, ends.
+//! One turn of a thunk: it requests a call, yields an item, or ends.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) enum Arguments {
 }
 
 impl Arguments {
-    /// Puts the arguments on the stack and counts them.
+    /// Pushes the arguments on the stack and returns their number.
     pub(super) fn push(self, stack: &mut Vec<Value>) -> usize {
         let before = stack.len();
         match self {
@@ -27,7 +27,7 @@ impl Arguments {
     }
 }
 
-/// What a turn of a thunk comes to.
+/// The result of a turn.
 pub(super) enum Turn {
     Call(Arguments),
     Realise(Arc<LazyCell>),
@@ -37,7 +37,7 @@ pub(super) enum Turn {
     End,
     /// The cell becomes this sequence.
     Become(Value),
-    /// Nothing yet.
+    /// No item yet.
     Again,
 }
 
@@ -47,15 +47,15 @@ pub(super) enum Current {
     #[default]
     None,
     Held(Value),
-    /// It stands before the place of the cursor, and need not be held.
+    /// The item is right before the cursor, and need not be stored.
     Behind,
 }
 
 impl Current {
-    /// The item that a cursor has just given.
+    /// Returns the item that a cursor has just yielded.
     #[inline]
     pub(super) fn of(source: &Cursor, item: &Value) -> Self {
-        // A cursor that has gone on to another vector stands behind an item that it has not given.
+        // A cursor that has moved to another vector is behind an item that it has not yielded.
         let same = match (source.before(), item) {
             (Some(Value::Map(before)), Value::Map(item)) => before.address() == item.address(),
             (Some(Value::Vector(before)), Value::Vector(item)) => before.address() == item.address(),
@@ -76,7 +76,7 @@ impl Current {
     }
 }
 
-/// Puts an item back before what a cursor gives next.
+/// Returns an item to the front of a cursor.
 fn put_back(current: Current, source: &mut Cursor) {
     match current {
         Current::None => {}
@@ -89,7 +89,7 @@ fn put_back(current: Current, source: &mut Cursor) {
 }
 
 impl Thunk {
-    /// Whether nothing can come any more, known without looking into a cell.
+    /// Returns whether no more items can follow, known without reading a cell.
     pub(super) fn is_spent(&self) -> bool {
         match self {
             Thunk::Map { source, .. }
@@ -104,7 +104,7 @@ impl Thunk {
         }
     }
 
-    /// How many items there will be, as far as that is known.
+    /// Returns an upper bound of the number of remaining items; 0 if none is known.
     pub(super) fn left(&self) -> usize {
         match self {
             Thunk::Map { source, .. } | Thunk::Filter { source, .. } => source.left().unwrap_or(0),
@@ -112,7 +112,7 @@ impl Thunk {
         }
     }
 
-    /// The thunk with the item whose function failed put back, so that it is tried again.
+    /// Returns the thunk with the failed item restored, so that it is retried.
     pub(super) fn with_current(mut self, current: Current) -> Thunk {
         if matches!(current, Current::None) {
             return self;
@@ -182,7 +182,7 @@ impl Thunk {
                     Turn::Item(value)
                 }
                 None => {
-                    // All of them must have an item before any moves.
+                    // All sources must have an item before any of them advances.
                     let mut moved = sources.clone();
                     let mut items = Vec::with_capacity(moved.len());
                     for source in &mut moved {
@@ -273,7 +273,7 @@ impl Thunk {
                 },
             },
             Thunk::Iterate { value, .. } => match incoming {
-                // The first item is there; every other is the function applied to the one before.
+                // The first item is given; every other is the function applied to the previous one.
                 None => Turn::Call(Arguments::One(value.clone())),
                 Some(next) => {
                     *value = next.clone();
@@ -305,7 +305,7 @@ impl Thunk {
     }
 }
 
-/// A value as what a lazy cell may become: a sequence, or nothing if it is empty.
+/// Converts a value to the contents of a lazy cell: a sequence, or `None` if it is empty.
 fn to_sequence(value: Value) -> Result<Option<Value>> {
     Ok(match value {
         Value::Nil => None,

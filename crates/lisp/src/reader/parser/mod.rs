@@ -1,7 +1,7 @@
 //! The parser: one pass over the bytes with a stack of its own.
 //!
-//! Open brackets and prefixes such as `'` or `#_` are frames on that stack, so nesting is bounded by a number and never
-//! by the stack of the thread. Finished forms wait in one vector until the bracket around them closes.
+//! Open brackets and prefixes such as `'` or `#_` are frames on that stack, so a number bounds the nesting
+//! and never the stack of the thread. Finished forms wait in one vector until the enclosing bracket closes.
 
 mod tokens;
 
@@ -20,19 +20,19 @@ pub(super) struct Parser<'a> {
     at: usize,
     limits: ReadLimits,
     names: Names,
-    /// Finished forms whose surrounding form is still open.
+    /// Finished forms whose enclosing form is still open.
     items: Vec<Form>,
     open: Vec<Frame>,
-    /// The arguments met so far, while inside of `#()`.
+    /// The arguments found so far, while inside of `#()`.
     short_fn: Option<ShortFn>,
 }
 
-/// Something that has begun and waits for forms.
+/// An open bracket or prefix that waits for forms.
 struct Frame {
     kind: FrameKind,
-    /// Where it began.
+    /// The offset at which it began.
     start: usize,
-    /// How many finished forms there were then.
+    /// The number of finished forms at that point.
     base: usize,
 }
 
@@ -47,15 +47,15 @@ enum FrameKind {
     Var,
     Deref,
     Discard,
-    /// Waits for what follows `^`.
+    /// Waits for the form after `^`.
     Metadata,
-    /// Waits for the form the metadata is about; `true` if that may only be a symbol.
+    /// Waits for the form that the metadata applies to; `true` if it must be a symbol.
     Annotated(bool),
     Tagged(Tag),
 }
 
 impl FrameKind {
-    /// The text that opens it and, for brackets, the one that closes it.
+    /// Returns the text that opens it and, for brackets, the byte that closes it.
     fn delimiters(self) -> (&'static str, Option<u8>) {
         match self {
             FrameKind::List => ("(", Some(b')')),
@@ -94,15 +94,14 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// How far the text has been read.
     pub(super) fn offset(&self) -> usize {
         self.at
     }
 
-    /// The next form at the top level, or nothing at the end.
+    /// Returns the next form at the top level, or `None` at the end.
     pub(super) fn next_form(&mut self) -> Result<Option<Form>> {
         let result = self.read();
-        // An error leaves nothing half read behind: the next call would start afresh.
+        // After an error, the next call starts afresh.
         self.items.clear();
         self.open.clear();
         self.short_fn = None;
@@ -138,7 +137,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Hands a finished form to what waits for it. Gives it back when nothing does: it is a form of the top level.
+    /// Passes a finished form to the frame that waits for it. Returns the form if no frame does: it is at the
+    /// top level.
     fn deliver(&mut self, mut form: Form) -> Result<Option<Form>> {
         loop {
             let Some(frame) = self.open.last() else { return Ok(Some(form)) };
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
         Span::new(start as u32, end as u32)
     }
 
-    /// The text ends although something is open.
+    /// The error for text that ends inside an open form.
     fn incomplete(&self) -> Error {
         let missing: String =
             self.open.iter().rev().filter_map(|frame| frame.kind.delimiters().1).map(char::from).collect();
@@ -301,8 +301,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether metadata may only stand before a symbol. Type hints and flags say nothing that this language could use, so
-/// they are dropped wherever they stand; a map would have to be kept by a value, which none can.
+/// Returns whether metadata must precede a symbol. Type hints and flags have no meaning in this language and
+/// are dropped anywhere; a map would have to be stored in a value, which no value supports.
 fn metadata_rule(metadata: &Form) -> Result<bool> {
     match metadata.kind {
         FormKind::Symbol(_) | FormKind::String(_) | FormKind::Keyword(_) => Ok(false),
@@ -321,7 +321,7 @@ fn refuse_duplicate(duplicate: Option<&Form>, source: &str, what: &str) -> Resul
     Err(Error::new(ErrorKind::Parse, format!("`{shown}` is written twice as {what}")).at(form.span))
 }
 
-/// Line and column of an offset, both counted from 1.
+/// Returns line and column of an offset, both counted from 1.
 fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
     let before = &source[..offset];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! Tokens: what stands between blanks and brackets, and what follows a `#`.
+//! Tokens: the text between blanks and brackets, and dispatch after a `#`.
 
 use super::super::Name;
 use super::super::chars::{NameFault, check_name, ends_token};
@@ -10,7 +10,7 @@ use super::{FrameKind, Parser, line_and_column};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Parser<'_> {
-    /// What follows a `#`.
+    /// Reads the notation after a `#`.
     pub(super) fn dispatch(&mut self) -> Result<Option<Form>> {
         let refuse = |parser: &Self, message: &str, hint: &str| {
             let end = parser.source.ceil_char_boundary(parser.at + 2);
@@ -76,7 +76,8 @@ impl Parser<'_> {
         Ok(Form::new(FormKind::Double(value), span))
     }
 
-    /// The end of the quoted text whose first quote stands at `quote`, and whether it holds a backslash.
+    /// Finds the end of the quoted text whose first quote is at `quote`. Also returns whether it contains a
+    /// backslash.
     pub(super) fn quoted_end(&self, quote: usize) -> Result<(usize, bool)> {
         let mut at = quote + 1;
         let mut escaped = false;
@@ -147,7 +148,7 @@ impl Parser<'_> {
         Ok(Form::new(FormKind::Keyword(self.names.share(name)), span))
     }
 
-    /// A number, a symbol, or one of the three words that are values.
+    /// Reads a number, a symbol, or one of `nil`, `true` and `false`.
     pub(super) fn atom(&mut self) -> Result<Form> {
         let start = self.at;
         let end = self.token_end(start);

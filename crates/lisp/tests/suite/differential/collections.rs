@@ -1,9 +1,9 @@
-//! Operations that give collections, the functions they are given, and programs that give anything.
+//! Operations that return collections, the functions passed to them, and programs of any type.
 
 use super::generator::{Generator, TYPES, Type};
 
 impl Generator {
-    /// A predicate on integers of any size that never fails.
+    /// Returns a predicate on integers of any size that never fails.
     pub(super) fn predicate(&mut self) -> String {
         match self.below(8) {
             0..=3 => self.pick(&["even?", "odd?", "pos?", "neg?", "zero?", "nil?", "integer?"]).to_owned(),
@@ -21,7 +21,7 @@ impl Generator {
         }
     }
 
-    /// A function of an integer that gives one and never fails.
+    /// Returns a function from integer to integer that never fails.
     fn function(&mut self) -> String {
         match self.below(9) {
             0..=2 => self.pick(&["inc'", "dec'", "-'", "identity", "abs"]).to_owned(),
@@ -161,7 +161,7 @@ impl Generator {
         }
     }
 
-    /// A program of any type, most of them none of those above.
+    /// Returns a program of any type, mostly of types not listed above.
     pub(super) fn anything(&mut self, depth: usize) -> String {
         let items = self.expression(Type::Sequence, depth);
         let text = self.expression(Type::String, depth);

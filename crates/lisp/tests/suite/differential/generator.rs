@@ -1,10 +1,11 @@
-//! Makes programs that mean something in Clojure.
+//! Generates programs that are valid in Clojure.
 //!
-//! An expression is made for a type, of smaller expressions that fit. What could give different results although both sides
-//! are right is not made: the order of a map or a set never shows, and functions that lazy sequences call never fail,
-//! because Clojure realises 32 items at once where this language realises one.
+//! An expression is generated for a type, from smaller expressions that fit. Programs whose results may
+//! differ although both sides are right are not generated: the order of a map or a set never shows, and
+//! functions that lazy sequences call never fail, because Clojure realises 32 items at once where this
+//! language realises one.
 
-/// What an expression gives.
+/// The type of an expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Type {
     Integer,
@@ -68,18 +69,18 @@ impl Generator {
         from[self.below(from.len())]
     }
 
-    /// A number that may be used as a count or an index.
+    /// Returns a number that may be used as a count or an index.
     pub(super) fn small(&mut self) -> i64 {
         self.below(9) as i64 - 1
     }
 
-    /// A name that is new.
+    /// Returns a new name.
     pub(super) fn fresh(&mut self) -> String {
         self.names += 1;
         format!("v{}", self.names)
     }
 
-    /// A whole program.
+    /// Returns a whole program.
     pub(super) fn program(&mut self) -> String {
         let depth = 2 + self.below(3);
         match self.below(4) {
@@ -95,7 +96,7 @@ impl Generator {
         }
     }
 
-    /// An expression of a type, at most so deep.
+    /// Returns an expression of a type, at most `depth` deep.
     pub(super) fn expression(&mut self, of: Type, depth: usize) -> String {
         if let Some(local) = self.local(of)
             && self.below(3) == 0
@@ -113,7 +114,7 @@ impl Generator {
         }
     }
 
-    /// Somewhere a local of this type.
+    /// Returns a local of this type, if there is one in scope.
     fn local(&mut self, of: Type) -> Option<String> {
         let fitting: Vec<&String> =
             self.locals.iter().filter(|(_, other)| *other == of).map(|(name, _)| name).collect();
@@ -125,7 +126,7 @@ impl Generator {
         Some(fitting[at].clone())
     }
 
-    /// An expression in which a new local is bound.
+    /// Returns an expression in which a new local is bound.
     pub(super) fn with_local(&mut self, name: &str, local: Type, of: Type, depth: usize) -> String {
         self.locals.push((name.to_owned(), local));
         let body = self.expression(of, depth);
@@ -218,7 +219,7 @@ impl Generator {
         }
     }
 
-    /// A value of a type, written down.
+    /// Returns a literal of a type.
     pub(super) fn literal(&mut self, of: Type) -> String {
         let integers = |generator: &mut Self| {
             let count = generator.below(6);

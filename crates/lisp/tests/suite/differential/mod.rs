@@ -1,10 +1,10 @@
-//! The same programs in Clojure: what means something there means the same here.
+//! The same programs in Clojure: valid programs have the same meaning there and here.
 //!
-//! Small programs are generated from a seed, all are evaluated in one process of Clojure and one by one here, and the
-//! values are compared, or that both fail. The order of maps and sets is made the same by reading what Clojure printed.
-//! Where no `clojure` is installed, nothing is compared, and that is said.
+//! Small programs are generated from a seed, all are evaluated in one process of Clojure and one by one here,
+//! and the values are compared; both may also fail. Reading Clojure's output makes the order of maps and sets
+//! the same. If `clojure` is not installed, nothing is compared, and the test reports that.
 //!
-//! `LISP_DIFFERENTIAL` says how many programs there are, `LISP_DIFFERENTIAL_SEED` which.
+//! `LISP_DIFFERENTIAL` sets the number of programs, `LISP_DIFFERENTIAL_SEED` the seed.
 
 mod collections;
 mod generator;
@@ -17,7 +17,7 @@ use backstitch_lisp::{Limits, read_edn, to_edn};
 use crate::support::run;
 use generator::Generator;
 
-/// How many programs are compared unless the environment says otherwise.
+/// The default number of programs.
 const PROGRAMS: u64 = 2_000;
 
 /// Evaluates the programs of a file, one to a line, each the text of a string. Prints for each the text of its value as
@@ -61,11 +61,11 @@ fn programs_mean_the_same_in_clojure() {
         differences.len(),
         differences[..differences.len().min(40)].join("\n")
     );
-    // Programs that fail everywhere show little.
+    // If most programs failed, the comparison would show little.
     assert!(values * 2 > count, "only {values} of {count} programs have a value");
 }
 
-/// What Clojure makes of each program, as this language prints it; nothing where it fails.
+/// Returns the result of each program in Clojure, as this language prints it; `None` if it fails.
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -102,7 +102,7 @@ fn evaluate_in_clojure(programs: &[String]) -> Option<Vec<Option<String>>> {
     Some(printed.lines().map(read).collect())
 }
 
-/// A string as both languages read it.
+/// Quotes a string so that both languages read it.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

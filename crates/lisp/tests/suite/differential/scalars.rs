@@ -1,8 +1,8 @@
-//! Operations that give numbers, strings, keywords and booleans.
+//! Operations that return numbers, strings, keywords and booleans.
 
 use super::generator::{Generator, TYPES, Type};
 
-/// Patterns that both engines know.
+/// Patterns that both engines support.
 const PATTERNS: &[&str] = &[
     "#\"\\d+\"",
     "#\"[a-z]\"",
@@ -92,12 +92,12 @@ impl Generator {
         let (a, b) = (self.expression(Type::Number, depth), self.expression(Type::Number, depth));
         match self.below(10) {
             0..=2 => format!("({} {a} {b})", self.pick(&["+", "-", "*"])),
-            // What division by the double zero gives depends on the types that Clojure's compiler knows.
+            // The result of a division by the double zero depends on the types that Clojure's compiler knows.
             3 => format!("(let [d {b}] (/ {a} (if (zero? d) 1 d)))"),
             4 => format!("({} {a} {b})", self.pick(&["quot", "rem", "mod", "max", "min"])),
             5 => format!("(double {a})"),
             6 => format!(
-                // The least integer is left out: Clojure has it below the line with its sign.
+                // The least integer is left out: Clojure keeps its sign in the denominator.
                 "(/ (max {} -99) (max {} -99))",
                 self.expression(Type::Integer, depth),
                 self.expression(Type::Integer, depth)
