@@ -4,6 +4,7 @@
 mod agent_files;
 mod door;
 mod file_tools;
+mod guides;
 #[path = "../../../runtime/tests/suite/harness.rs"]
 mod harness;
 mod place;
