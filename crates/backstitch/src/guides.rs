@@ -6,9 +6,6 @@ struct Readme;
 #[doc = include_str!("../../../docs/agents.md")]
 struct Agents;
 
-#[doc = include_str!("../../../docs/lisp-agents.md")]
-struct LispAgents;
-
 #[doc = include_str!("../../../docs/guides/first-agent.md")]
 struct FirstAgentGuide;
 
@@ -29,3 +26,24 @@ struct ResumeGuide;
 
 #[doc = include_str!("../../../docs/guides/approvals.md")]
 struct ApprovalsGuide;
+
+#[doc = include_str!("../../../docs/guides/sub-agents.md")]
+struct SubAgentsGuide;
+
+#[doc = include_str!("../../../docs/guides/service.md")]
+struct ServiceGuide;
+
+#[doc = include_str!("../../../docs/guides/checkpoints.md")]
+struct CheckpointsGuide;
+
+#[doc = include_str!("../../../docs/guides/testing.md")]
+struct TestingGuide;
+
+#[doc = include_str!("../../../docs/guides/prices-and-budgets.md")]
+struct PricesGuide;
+
+#[doc = include_str!("../../../docs/guides/providers.md")]
+struct ProvidersGuide;
+
+#[doc = include_str!("../../../docs/guides/lisp-agents.md")]
+struct LispAgentsGuide;
