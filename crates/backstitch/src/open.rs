@@ -17,6 +17,16 @@ use crate::session::BoxError;
 use crate::stores::{self, StoresError};
 
 /// A runtime could not be opened.
+///
+/// ```
+/// use backstitch::prelude::*;
+///
+/// // A file lies where the directory of the store would be.
+/// let file = tempfile::NamedTempFile::new()?;
+/// let error = Runtime::at(file.path().join("store.db")).unwrap_err();
+/// println!("{error}");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

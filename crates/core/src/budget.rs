@@ -112,6 +112,15 @@ pub struct Reservation {
 }
 
 /// The most that may be spent; what is absent is not limited.
+///
+/// ```
+/// use backstitch_core::budget::{Amounts, Limits};
+///
+/// let limits = Limits { total_tokens: Some(200_000), turns: Some(40), ..Limits::default() };
+/// let spent = Amounts { input_tokens: 150_000, turns: 10, ..Amounts::ZERO };
+/// assert!(limits.check(spent).is_ok());
+/// assert_eq!(limits.left_after(spent).total_tokens, Some(50_000));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {

@@ -74,12 +74,39 @@ macro_rules! id_types {
 
 id_types! {
     /// Names a session: the durable unit with one journal.
+    ///
+    /// ```
+    /// use backstitch_core::id::SessionId;
+    ///
+    /// let id: SessionId = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse()?;
+    /// assert_eq!(id.to_string(), "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d");
+    /// assert!("nonsense".parse::<SessionId>().is_err());
+    /// # Ok::<(), backstitch_core::id::InvalidId>(())
+    /// ```
     SessionId = "session id";
     /// Names an evaluation: one prompt driven to one answer.
+    ///
+    /// ```
+    /// use backstitch_core::id::EvaluationId;
+    ///
+    /// let id: EvaluationId = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse()?;
+    /// assert_eq!(id.to_string(), "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d");
+    /// assert!("nonsense".parse::<EvaluationId>().is_err());
+    /// # Ok::<(), backstitch_core::id::InvalidId>(())
+    /// ```
     EvaluationId = "evaluation id";
     /// Names a message.
     MessageId = "message id";
     /// Names a call of an option. It is the `invocation_id` of messages, and what idempotency keys are made from.
+    ///
+    /// ```
+    /// use backstitch_core::id::CallId;
+    ///
+    /// let id: CallId = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse()?;
+    /// assert_eq!(id.to_string(), "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d");
+    /// assert!("nonsense".parse::<CallId>().is_err());
+    /// # Ok::<(), backstitch_core::id::InvalidId>(())
+    /// ```
     CallId = "call id";
     /// Names a snapshot.
     SnapshotId = "snapshot id";

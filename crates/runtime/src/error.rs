@@ -21,6 +21,28 @@ use crate::outcome::{Answered, Ended};
 use crate::tools::DuplicateTool;
 
 /// A session could not be opened or driven on.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_runtime::{Agent, Runtime, RuntimeError};
+/// use backstitch_store::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use backstitch_providers::{Script, ScriptFormat, ScriptedPolicy};
+/// # let replies = "[[reply]]\ntext = 'Mended.'\n".repeat(2);
+/// # let script = Script::parse(&replies, ScriptFormat::Toml, "script")?;
+/// # let policy = ScriptedPolicy::new(backstitch_core::message::PolicyName::new("model")?, script);
+/// let agent = Agent::new("tailor").policy(policy);
+/// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+/// let run = runtime.start(&agent, "Mend the coat.").await?;
+/// let error = run.answer::<u32>().await.unwrap_err();
+/// // Errors of a run are shared between its readers: `cause` is the error itself.
+/// assert!(matches!(error.cause(), RuntimeError::AnswerType { .. }));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {

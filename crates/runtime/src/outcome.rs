@@ -10,6 +10,27 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// How driving a session ended. Only the first is an answer; all but the last three can be gone on from.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_runtime::{Agent, Runtime};
+/// use backstitch_store::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use backstitch_providers::{Script, ScriptFormat, ScriptedPolicy};
+/// # let replies = "[[reply]]\ntext = 'Mended.'\n".repeat(2);
+/// # let script = Script::parse(&replies, ScriptFormat::Toml, "script")?;
+/// # let policy = ScriptedPolicy::new(backstitch_core::message::PolicyName::new("model")?, script);
+/// let agent = Agent::new("tailor").policy(policy);
+/// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+/// let run = runtime.start(&agent, "Mend the coat.").await?;
+/// let outcome = run.ended().await?; // an answer, a pause, a failure
+/// assert_eq!(outcome.answer()?.text, "Mended."); // an error for all others
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Ended {

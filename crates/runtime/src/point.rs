@@ -6,6 +6,15 @@ use std::str::FromStr;
 use backstitch_core::journal::Position;
 
 /// A place in a session, as people name it.
+///
+/// ```
+/// use backstitch_runtime::PointSpec;
+///
+/// let point: PointSpec = "before:0198a7c0".parse()?;
+/// assert_eq!(point, PointSpec::Before("0198a7c0".into()));
+/// assert_eq!(PointSpec::Turn(3).to_string(), "turn:3");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PointSpec {
     /// Before the session was asked anything.

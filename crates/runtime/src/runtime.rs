@@ -30,6 +30,16 @@ use crate::point::PointSpec;
 use crate::registry::Registry;
 
 /// What a session lives with.
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use backstitch_runtime::SessionOptions;
+///
+/// let tags = BTreeMap::from([("customer".to_owned(), "ada".to_owned())]);
+/// let options = SessionOptions { tags, ..SessionOptions::default() };
+/// assert!(options.workspace.is_none() && !options.take_over);
+/// ```
 #[derive(Default)]
 pub struct SessionOptions {
     /// The files, if there are any.
@@ -59,6 +69,29 @@ impl SessionOptions {
 }
 
 /// Sessions on a store.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_runtime::{Agent, Runtime};
+/// use backstitch_store::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use backstitch_providers::{Script, ScriptFormat, ScriptedPolicy};
+/// # let replies = "[[reply]]\ntext = 'Mended.'\n".repeat(2);
+/// # let script = Script::parse(&replies, ScriptFormat::Toml, "script")?;
+/// # let policy = ScriptedPolicy::new(backstitch_core::message::PolicyName::new("model")?, script);
+/// let agent = Agent::new("tailor").policy(policy);
+/// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+/// let run = runtime.start(&agent, "Mend the coat.").await?;
+/// run.ended().await?;
+/// assert_eq!(runtime.sessions().await?, [run.session()]);
+/// let again = runtime.ask(run.session(), &agent, "And the sleeve?").await?;
+/// assert_eq!(again.answer::<String>().await?, "Mended.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Runtime {
     store: Arc<dyn Store>,

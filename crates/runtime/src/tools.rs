@@ -6,6 +6,18 @@ use std::sync::Arc;
 use backstitch_core::tool::{Tool, ToolName};
 
 /// The tools that can be called, by name.
+///
+/// ```
+/// use backstitch_core::tool::{Tool, ToolContext, ToolResult};
+/// use backstitch_runtime::Tools;
+///
+/// let wait = Tool::builder("wait", "Does nothing.")?
+///     .handler(|_: ToolContext, (): ()| async { Ok(ToolResult::ok("waited")) });
+/// let tools = Tools::new([wait.clone()])?;
+/// assert!(tools.get("wait").is_some());
+/// assert!(Tools::new([wait.clone(), wait]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
     tools: Arc<BTreeMap<ToolName, Tool>>,

@@ -137,6 +137,16 @@ impl Paused {
 }
 
 /// What a paused session waits for.
+///
+/// ```
+/// use backstitch_core::journal::PauseReason;
+///
+/// /// Whether resuming is enough, without a decision or more of anything.
+/// fn resumes(reason: PauseReason) -> bool {
+///     matches!(reason, PauseReason::Asked | PauseReason::Truncated)
+/// }
+/// assert!(resumes(PauseReason::Asked) && !resumes(PauseReason::Approval));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {

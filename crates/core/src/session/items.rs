@@ -10,6 +10,22 @@ use std::sync::Arc;
 use super::slice::Slice;
 
 /// An immutable sequence of the items of a slice.
+///
+/// ```
+/// use backstitch_core::session::{Items, Slice};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+/// struct Row(u32);
+/// impl Slice for Row {
+///     const NAME: &'static str = "row";
+/// }
+///
+/// let rows: Items<Row> = [Row(1), Row(2), Row(3)].into_iter().collect();
+/// assert_eq!(rows[1], Row(2));
+/// assert_eq!(rows.latest().map(|row| row.0), Some(3));
+/// assert_eq!(rows.filter(|row| row.0 > 1).len(), 2);
+/// ```
 pub struct Items<S> {
     pub(super) items: imbl::Vector<Arc<S>>,
 }

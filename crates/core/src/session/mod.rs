@@ -90,6 +90,30 @@ pub struct SessionInfo {
 ///
 /// A clone has the same reducers, policies and items and goes its own way from there; observers, and what is known of the
 /// session's journal, stay with the original.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_core::id::IdStream;
+/// use backstitch_core::session::{Session, Slice};
+/// use backstitch_core::time::FixedClock;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Finding(String);
+/// impl Slice for Finding {
+///     const NAME: &'static str = "finding";
+/// }
+///
+/// let ids = IdStream::from_seed([7; 32], Arc::new(FixedClock::default()));
+/// let mut session = Session::new(ids.next(), ids.clock().clone());
+/// session.append(Finding("the seam holds".into()))?;
+/// let snapshot = session.snapshot();
+/// session.append(Finding("a loose end".into()))?;
+/// session.rollback(&snapshot)?;
+/// assert_eq!(session.all::<Finding>()?.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Session {
     info: Arc<SessionInfo>,
     ids: IdStream,

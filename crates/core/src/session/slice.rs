@@ -42,6 +42,22 @@ impl fmt::Display for SlicePolicy {
 }
 
 /// A type whose values are the items of a slice.
+///
+/// ```
+/// use backstitch_core::session::{Slice, SlicePolicy};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Measured {
+///     centimetres: u32,
+/// }
+///
+/// // `#[derive(Slice)] #[slice(name = "measured", policy = "log")]` of the crate `backstitch` writes this.
+/// impl Slice for Measured {
+///     const NAME: &'static str = "measured";
+///     const POLICY: SlicePolicy = SlicePolicy::Log;
+/// }
+/// ```
 pub trait Slice: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The name under which the slice is stored. It must never change, and no other type may use it.
     const NAME: &'static str;
@@ -77,6 +93,33 @@ impl UpcastError {
 ///
 /// Every slice item is an event as well, and without a reducer of its own it is appended to its own slice. Other types say
 /// `impl Event for MyEvent {}`; dispatching one for which no reducer is registered is an error.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_core::id::IdStream;
+/// use backstitch_core::session::{Event, Session, Slice, SliceOp};
+/// use backstitch_core::time::FixedClock;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Row(u32);
+/// impl Slice for Row {
+///     const NAME: &'static str = "row";
+/// }
+///
+/// struct Sewn {
+///     rows: u32,
+/// }
+/// impl Event for Sewn {}
+///
+/// let ids = IdStream::from_seed([7; 32], Arc::new(FixedClock::default()));
+/// let mut session = Session::new(ids.next(), ids.clock().clone());
+/// session.register::<Row, Sewn>(|_, sewn, _| Ok(SliceOp::Append(Arc::new(Row(sewn.rows)))));
+/// session.dispatch(Sewn { rows: 3 })?;
+/// assert_eq!(session.latest::<Row>()?.map(|row| row.0), Some(3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Event: Send + Sync + 'static {
     /// The reducer that holds when none is registered.
     #[doc(hidden)]

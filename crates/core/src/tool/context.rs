@@ -122,6 +122,18 @@ pub struct ContextParts {
 }
 
 /// What a tool works with while it runs. Clones are the same context.
+///
+/// ```
+/// use backstitch_core::ports::WriteMode;
+/// use backstitch_core::tool::{ToolContext, ToolError, ToolResult};
+///
+/// async fn note(context: ToolContext, text: &str) -> Result<ToolResult, ToolError> {
+///     context.progress("writing", Some(0.5));
+///     let files = context.filesystem()?;
+///     files.write_bytes(&"notes.txt".parse()?, text.as_bytes(), WriteMode::Append)?;
+///     Ok(ToolResult::ok(format!("noted in call {}", context.call_id())))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ToolContext {
     inner: Arc<Inner>,

@@ -10,6 +10,20 @@ use crate::session::BoxError;
 ///
 /// Any error turns into one by `?`, so handlers need no mapping. For that reason it is not itself a
 /// [`std::error::Error`]; its [`source`](ToolError::source) is.
+///
+/// ```
+/// use backstitch_core::message::Retry;
+/// use backstitch_core::tool::ToolError;
+///
+/// fn parse(row: &str) -> Result<u32, ToolError> {
+///     if row.is_empty() {
+///         return Err(ToolError::Validation { message: "`row` is empty; give a number".into() });
+///     }
+///     Ok(row.parse()?) // any error turns into one
+/// }
+/// assert!(matches!(parse(""), Err(ToolError::Validation { .. })));
+/// assert!(matches!(parse("x"), Err(ToolError::Failed { retry: Retry::Refused, .. })));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ToolError {

@@ -21,6 +21,18 @@ use crate::tool_spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
 use crate::tool_spec::{InvalidToolName, ToolName};
 
 /// What a tool's code answers.
+///
+/// ```
+/// use backstitch_core::tool::{ToolError, ToolOutcome, ToolResult};
+///
+/// fn open(drawer: u32) -> ToolOutcome {
+///     match drawer {
+///         1..=4 => Ok(ToolResult::ok("open")),
+///         other => Err(ToolError::new(format!("there is no drawer {other}"))),
+///     }
+/// }
+/// assert!(open(1).is_ok() && open(9).is_err());
+/// ```
 pub type ToolOutcome = Result<ToolResult, ToolError>;
 
 /// The code behind a tool. Arguments have been checked against the schema when it is called.
@@ -57,6 +69,26 @@ pub type Compensate =
     Arc<dyn Fn(IdempotencyKey, Map<String, Value>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
 /// A tool: what is known of it, and the code behind it.
+///
+/// ```
+/// use backstitch_core::journal::Effect;
+/// use backstitch_core::tool::{Tool, ToolContext, ToolResult};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Seam {
+///     /// The name of the seam.
+///     name: String,
+/// }
+///
+/// // `#[tool]` of the crate `backstitch` writes this for a function.
+/// let tool = Tool::builder("measure", "Measures a seam.")?
+///     .effect(Effect::Pure)
+///     .handler(|_: ToolContext, seam: Seam| async move { Ok(ToolResult::ok(format!("{}: 12 cm", seam.name))) });
+/// assert_eq!(tool.name().as_str(), "measure");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Tool {
     /// What is known of it.

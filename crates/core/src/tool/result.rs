@@ -12,6 +12,16 @@ use crate::secrets::Secrets;
 use crate::session::{Draft, Event, SessionError};
 
 /// What a tool gives back when it has run.
+///
+/// ```
+/// use backstitch_core::tool::ToolResult;
+///
+/// let result = ToolResult::ok("two seams are open").with_value(["hem", "sleeve"])?;
+/// assert_eq!(result.value, Some(serde_json::json!(["hem", "sleeve"])));
+/// let result = ToolResult::failed("the drawer is locked"); // the call is rolled back
+/// assert!(result.value.is_none());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Default)]
 pub struct ToolResult {
     /// A sentence for the model.

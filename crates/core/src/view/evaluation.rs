@@ -126,6 +126,22 @@ impl Evaluation {
 }
 
 /// What a session is doing. It depends on what it waits for and on its latest evaluation, which is what a resume goes on with.
+///
+/// ```
+/// use backstitch_core::journal::PauseReason;
+/// use backstitch_core::view::SessionStatus;
+///
+/// fn next_step(status: SessionStatus) -> &'static str {
+///     match status {
+///         SessionStatus::Running => "follow its events",
+///         SessionStatus::Paused { reason: PauseReason::Approval } => "approve or deny",
+///         SessionStatus::Paused { .. } | SessionStatus::Interrupted => "resume",
+///         SessionStatus::Idle => "ask",
+///         SessionStatus::Poisoned => "repair the files",
+///     }
+/// }
+/// assert_eq!(next_step(SessionStatus::Idle), "ask");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum SessionStatus {

@@ -19,6 +19,15 @@ pub use check::{Mismatch, mismatches};
 pub use parse::InvalidSignature;
 
 /// What an answer looks like, and what it is made from.
+///
+/// ```
+/// use backstitch_repl::Signature;
+///
+/// let signature: Signature = "(query :string) -> {count :int, note :string?}".parse()?;
+/// assert_eq!(signature.parameters[0].name, "query");
+/// assert!("{count".parse::<Signature>().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     /// What has to be given.

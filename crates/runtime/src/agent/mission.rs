@@ -4,6 +4,14 @@ use backstitch_core::message::{MediaPart, Part};
 use backstitch_core::object::Object;
 
 /// What a session is asked to do: words, and perhaps media.
+///
+/// ```
+/// use backstitch_core::message::Part;
+/// use backstitch_runtime::Mission;
+///
+/// let words = Mission::from("Mend the coat.");
+/// assert_eq!(words, Mission::new(vec![Part::text("Mend the coat.")]));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mission {
     pub(crate) parts: Vec<Part>,

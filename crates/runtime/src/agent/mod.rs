@@ -67,6 +67,21 @@ type SetUp = dyn Fn(&mut Session) + Send + Sync;
 type MakeResources = dyn Fn() -> Resources + Send + Sync;
 
 /// What drives a session. A clone is cheap.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use backstitch_core::budget::Limits;
+/// use backstitch_runtime::Agent;
+///
+/// let agent = Agent::new("shop/tailor")
+///     .model("anthropic:MODEL")
+///     .instructions("You mend clothes.")
+///     .with_budget(Limits { total_tokens: Some(200_000), ..Limits::default() })
+///     .with_deadline(Duration::from_secs(600))
+///     .with_max_turns(40);
+/// assert_eq!((agent.ns.as_str(), agent.key.as_str()), ("shop", "tailor"));
+/// ```
 #[derive(Clone)]
 pub struct Agent {
     /// The namespace of its prompt.

@@ -31,6 +31,19 @@ pub enum Drift {
 }
 
 /// How an evaluation is resumed.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use backstitch_runtime::{Fidelity, ResumeOptions};
+///
+/// let options = ResumeOptions {
+///     deadline: Some(Duration::from_secs(300)), // five more minutes
+///     fidelity: Fidelity::Strict,               // refuse an agent that changed
+///     ..ResumeOptions::default()
+/// };
+/// assert!(options.budget.is_none());
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ResumeOptions {
     /// Which one; without it, the latest.

@@ -26,6 +26,24 @@ use crate::error::RuntimeError;
 use crate::spans::Contents;
 
 /// An agent as an option of another.
+///
+/// ```
+/// use backstitch_runtime::{Agent, SubAgent};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Job {
+///     cloth: String,
+/// }
+///
+/// let tailor = Agent::new("shop/tailor").model("anthropic:MODEL");
+/// let mend = SubAgent::new("mend", "Mends clothes.", tailor)?
+///     .asking(|job: Job| format!("Mend the {}.", job.cloth));
+/// let shop = Agent::new("shop/manager").model("anthropic:MODEL").tools([mend]);
+/// assert!(shop.tools.get("mend").is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct SubAgent {
     tool: ToolBuilder,

@@ -22,6 +22,19 @@ pub use describe::{describe, one_line, reason_word, unfinished};
 pub use stream::EventStream;
 
 /// Something that happened in a session.
+///
+/// ```
+/// use backstitch_runtime::SessionEvent;
+///
+/// fn show(event: &SessionEvent) {
+///     match event {
+///         SessionEvent::Record(record) => println!("{} {}", record.position, record.body.kind()),
+///         SessionEvent::Live(live) => println!("{}", live.kind),
+///         SessionEvent::Missed(count) => println!("{count} live events missed"),
+///         _ => {}
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum SessionEvent {
@@ -34,6 +47,18 @@ pub enum SessionEvent {
 }
 
 /// An event that is not recorded. It is lost when nobody reads it.
+///
+/// ```
+/// use backstitch_runtime::{LiveEvent, LiveKind};
+///
+/// /// Prints text of the followed session, and marks that of its sub-agents.
+/// fn show(event: &LiveEvent, followed: backstitch_core::id::SessionId) {
+///     if let LiveKind::Text { text, .. } = &event.kind {
+///         let mark = if event.session == followed { "" } else { "> " };
+///         print!("{mark}{text}");
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveEvent {
     /// The session that it happened in: the one that is followed, or that of a sub-agent.
@@ -52,6 +77,18 @@ impl LiveEvent {
 }
 
 /// The kinds of live events.
+///
+/// ```
+/// use backstitch_runtime::LiveKind;
+///
+/// fn show(kind: &LiveKind) {
+///     match kind {
+///         LiveKind::Text { text, .. } | LiveKind::Output { text, .. } => print!("{text}"),
+///         LiveKind::Retry(retry) => eprintln!("attempt {} failed: {}", retry.attempt, retry.message),
+///         other => eprintln!("{other}"),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum LiveKind {

@@ -23,6 +23,32 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// The events of a session, in order. A reader that was cut off continues from the last [position](EventStream::position) that
 /// it saw, and misses no record.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_runtime::{Agent, Runtime};
+/// use backstitch_store::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use backstitch_providers::{Script, ScriptFormat, ScriptedPolicy};
+/// # let replies = "[[reply]]\ntext = 'Mended.'\n".repeat(2);
+/// # let script = Script::parse(&replies, ScriptFormat::Toml, "script")?;
+/// # let policy = ScriptedPolicy::new(backstitch_core::message::PolicyName::new("model")?, script);
+/// let agent = Agent::new("tailor").policy(policy);
+/// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+/// let run = runtime.start(&agent, "Mend the coat.").await?;
+/// run.ended().await?;
+/// let mut events = runtime.events(run.session());
+/// let first = events.next().await?.expect("a session has records");
+/// assert_eq!(first.record().map(|record| record.body.kind()), Some("session_created"));
+/// // A reader that lost its connection continues here.
+/// let again = runtime.events(run.session()).from(events.position());
+/// assert_eq!(again.position().number(), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub struct EventStream {
     store: Arc<dyn Store>,
     session: SessionId,

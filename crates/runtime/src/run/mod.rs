@@ -24,6 +24,29 @@ use crate::runtime::Runtime;
 type Outcome = Option<Arc<Result<Ended, RuntimeError>>>;
 
 /// A session that a task of the runtime drives. The handle only watches.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_runtime::{Agent, Runtime};
+/// use backstitch_store::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use backstitch_providers::{Script, ScriptFormat, ScriptedPolicy};
+/// # let replies = "[[reply]]\ntext = 'Mended.'\n".repeat(2);
+/// # let script = Script::parse(&replies, ScriptFormat::Toml, "script")?;
+/// # let policy = ScriptedPolicy::new(backstitch_core::message::PolicyName::new("model")?, script);
+/// let agent = Agent::new("tailor").policy(policy);
+/// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+/// let mut run = runtime.start(&agent, "Mend the coat.").await?;
+/// while let Some(event) = run.next().await {
+///     println!("{event}");
+/// }
+/// assert_eq!(run.answer::<String>().await?, "Mended.");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Run {
     runtime: Runtime,
     session: SessionId,
