@@ -41,8 +41,8 @@ use proc_macro::TokenStream;
 /// | `policy = "..."` | `"state"`, `"log"`, `"cache"` or `"journal"`; `"state"` when absent. |
 /// | `crate = path` | The module that replaces `::backstitch::__private`. |
 ///
-/// Structs and enums can be slices; unions and generic types cannot. The type has to implement `Serialize` and
-/// `Deserialize`, as with serde's derives.
+/// Structs and enums can be slices; unions and generic types cannot. The type has to implement `Serialize`
+/// and `Deserialize`, as with serde's derives.
 #[proc_macro_derive(Slice, attributes(slice))]
 pub fn derive_slice(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

@@ -38,7 +38,7 @@ pub fn reader(bytes: &[u8]) -> bool {
             let Ok(value) = form_to_value(form) else { continue };
             let printed = to_edn(&value);
             let again = read_edn(&printed, &Limits::default())
-                .unwrap_or_else(|error| panic!("what is printed can be read: {printed}\n{error}"));
+                .unwrap_or_else(|error| panic!("printed text can be read: {printed}\n{error}"));
             assert_eq!(again, value, "and is the same: {printed}");
             assert_eq!(to_edn(&again), printed, "printing is stable");
             let _ = (to_clojure(&value, 3, 80), type_label(&value));
@@ -83,7 +83,7 @@ pub fn evaluator(bytes: &[u8]) -> bool {
         }
         if let Ok(stored) = store_memory(&finished.memory, &Limits::default()) {
             let restored = restore_memory(&stored, engine(), &Inputs::default())
-                .unwrap_or_else(|error| panic!("what was stored can be restored: {stored}\n{error}"));
+                .unwrap_or_else(|error| panic!("a stored document can be restored: {stored}\n{error}"));
             let again = store_memory(&restored, &Limits::default()).expect("and stored again");
             assert_eq!(again, stored, "as the same document");
         }

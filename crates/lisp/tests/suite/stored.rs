@@ -31,7 +31,7 @@ pub(crate) fn leave_behind(source: &str) -> Memory {
     let restored = restore_memory(&document, &Engine::new(), &Inputs::default())
         .unwrap_or_else(|e| panic!("{source}\n{e}"));
     let again = store_memory(&restored, &Limits::default()).expect("a document");
-    assert_eq!(again.to_string(), text, "storing what was restored gives the same document");
+    assert_eq!(again.to_string(), text, "storing a restored memory gives the same document");
     restored
 }
 

@@ -91,8 +91,8 @@ impl Analyser<'_> {
         let pairs = self.pairs("loop", bindings)?;
         let count = pairs.len() / 2;
         let mark = self.level().mark();
-        // Each initial value may use the names before it, so they are bound one by one and then moved into the slots
-        // that `recur` fills.
+        // Each initial value may use the earlier names, so they are bound one by one and then moved into the
+        // slots that `recur` fills.
         let mut outer = Vec::new();
         let mut values = Vec::new();
         for pair in pairs.chunks_exact(2) {

@@ -79,8 +79,8 @@ impl Analyser<'_> {
         let global = if in_library { 0 } else { self.names.globals.number_or_add(&short) };
         let mut written = FunctionForm::parse(Some(Name::new(short.as_str())), rest, span)?;
         written.span = span;
-        // A definition refers to itself through its global, so that redefining it reaches every caller; the library,
-        // which cannot be redefined, refers to itself directly.
+        // A definition refers to itself through its global, so that redefining it affects every caller; the
+        // library, which cannot be redefined, refers to itself directly.
         let function =
             if in_library { self.function(written)? } else { self.group(Vec::new(), vec![written])? };
         let value = Expr::new(NodeKind::Function(function), span);

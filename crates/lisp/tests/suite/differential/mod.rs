@@ -20,8 +20,8 @@ use generator::Generator;
 /// The default number of programs.
 const PROGRAMS: u64 = 2_000;
 
-/// Evaluates the programs of a file, one to a line, each the text of a string. Prints for each the text of its value as
-/// a string, or nil when it fails.
+/// Evaluates the programs of a file, one string literal per line. Prints the text of each value as a string,
+/// or nil if the program fails.
 const EVALUATE: &str = r#"
 (require '[clojure.string :as str] '[clojure.set :as set] 'clojure.walk)
 (with-open [in (clojure.java.io/reader (first *command-line-args*))]
