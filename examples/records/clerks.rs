@@ -117,7 +117,7 @@ fn programs(way: Way) -> Vec<String> {
 }
 
 /// What an answer says, whichever way it was given.
-pub(crate) fn answered(answered: &backstitch::Answered) -> Option<(u64, u64)> {
+pub(crate) fn answered(answered: &backstitch::FinalAnswer) -> Option<(u64, u64)> {
     let said: Option<Value> = answered.output.clone().or_else(|| serde_json::from_str(&answered.text).ok());
     let said = said?;
     Some((said["count"].as_u64()?, said["total"].as_u64()?))

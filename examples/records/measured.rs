@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch::message::PolicyName;
-use backstitch::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 use backstitch::providers::{
     HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, Transport, TransportError,
 };
@@ -36,15 +36,15 @@ impl Policy for Measured {
         self.wire.name()
     }
 
-    fn describe(&self, question: &Question) -> RequestInfo {
+    fn describe(&self, question: &PolicyRequest) -> RequestInfo {
         self.wire.describe(question)
     }
 
     fn decide(
         &self,
-        question: Question,
+        question: PolicyRequest,
         described: RequestInfo,
-    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).extend(described.body.clone());
         self.script.decide(question, described)
     }

@@ -87,7 +87,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         println!("{event}");
     }
     match run.ended().await? {
-        Ended::Paused { reason: PauseReason::Approval, .. } => Ok(ExitCode::from(3)),
+        DriveOutcome::Paused { reason: PauseReason::Approval, .. } => Ok(ExitCode::from(3)),
         ended => {
             println!("{}", ended.answer()?.text);
             Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Deltas, Policy, Question};
+use backstitch_core::ports::{Deltas, Policy, PolicyRequest};
 use backstitch_core::view::Transcript;
 use backstitch_providers::{ModelPolicy, ModelTarget, Provider, RequestOptions};
 use backstitch_runtime::{Runtime, SessionOptions};
@@ -32,7 +32,7 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
         let session = state.execution.session.clone();
         let transcript = Transcript::of(&session)?;
         let evaluation_id = state.view.latest_evaluation().ok_or("nothing was evaluated")?.evaluation_id;
-        let question = Question {
+        let question = PolicyRequest {
             session_id: driver.session().id(),
             evaluation_id,
             turn: TURNS as u64 + 2,

@@ -1,6 +1,6 @@
 //! Sessions: dispatch, drafts, snapshots, rollback, and snapshots as JSON.
 
-use backstitch_core::session::{Capture, Session, Slice, SlicePolicy, Snapshot};
+use backstitch_core::session::{CaptureOptions, Session, Slice, SlicePolicy, Snapshot};
 use backstitch_testkit::sample;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -172,7 +172,7 @@ fn drafts(report: &mut Report, session: &Session, items: usize) {
 fn as_json(report: &mut Report) {
     const ITEMS: usize = 10_000;
     let session = session_of(ITEMS);
-    let snapshot = session.snapshot_with(Capture::include_all());
+    let snapshot = session.snapshot_with(CaptureOptions::include_all());
     let text = snapshot.to_json().expect("the items can be stored");
     let params = json!({ "items": ITEMS, "bytes": text.len() });
 

@@ -13,9 +13,11 @@ use std::sync::Arc;
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_lisp::{Map, Truncation, Value};
 use backstitch_repl::compression::{
-    CoalescedOptions, Compression, Errors, History, Scene, SingleUserCoalesced, Trim,
+    CoalescedOptions, Compression, Errors, History, RenderContext, SingleUserCoalesced, Trim,
 };
-use backstitch_repl::{CallOutcome, Defined, DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnError};
+use backstitch_repl::{
+    DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnCallOutcome, TurnDefinition, TurnError,
+};
 use serde_json::json;
 
 use crate::measure::{Effort, time};
@@ -61,7 +63,7 @@ pub(crate) fn run(report: &mut Report) {
     transcript::run(report);
 }
 
-fn scene() -> Scene {
+fn scene() -> RenderContext {
     let tools: Vec<ToolSpec> = (0..5)
         .map(|number| {
             let name = ToolName::new(&format!("tool_{number}")).expect("invariant: a legal name");
@@ -72,7 +74,7 @@ fn scene() -> Scene {
         .collect();
     let rows: Vec<Value> = (0..1_000).map(Value::Integer).collect();
     let data: Map = [(Value::keyword("rows"), Value::Vector(rows.into()))].into_iter().collect();
-    Scene::new("Find the largest of them.")
+    RenderContext::new("Find the largest of them.")
         .system("You answer with programs.")
         .tools(&tools)
         .data(&data, Truncation::SAMPLE)
@@ -91,10 +93,10 @@ fn turn(number: usize) -> Turn {
     let value =
         DefinedAs::Value { label: "list[3]".into(), sample: Some("[{:id 1} {:id 2} {:id 3}]".into()) };
     let function = DefinedAs::Function { parameters: vec!["[x]".into()], returned: Some("integer".into()) };
-    let mut defined = vec![Defined { name: format!("found-{number}"), doc: None, defined_as: value }];
+    let mut defined = vec![TurnDefinition { name: format!("found-{number}"), doc: None, defined_as: value }];
     if number.is_multiple_of(3) {
         let doc = Some("What it is; and why.".to_owned());
-        defined.push(Defined { name: format!("helper-{number}"), doc, defined_as: function });
+        defined.push(TurnDefinition { name: format!("helper-{number}"), doc, defined_as: function });
     }
     let id = format!("01900000-0000-7000-8000-{number:012x}");
     Turn {
@@ -109,7 +111,7 @@ fn turn(number: usize) -> Turn {
             path: Some("0".into()),
             name: "tool_1".into(),
             arguments: Excerpt::Whole(json!({"query": format!("item {number}"), "limit": 10})),
-            outcome: CallOutcome::Result(Excerpt::Whole(
+            outcome: TurnCallOutcome::Result(Excerpt::Whole(
                 json!([{"id": 1, "title": "A"}, {"id": 2, "title": "B"}]),
             )),
         }],

@@ -12,7 +12,7 @@ mod memory;
 mod resume;
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{Claim, Lease, Owner, Store};
+use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store};
 use backstitch_store::SqliteStore;
 use backstitch_testkit::block_on;
 use backstitch_testkit::sample::Journal;
@@ -42,8 +42,8 @@ fn open(directory: &TempDir) -> SqliteStore {
     SqliteStore::open(directory.path().join("store.db")).expect("a new store can be made")
 }
 
-fn claim(store: &SqliteStore, session: backstitch_core::id::SessionId) -> Lease {
-    block_on(store.claim(session, Owner::new("bench"), Claim::IfFree)).expect("nobody holds it")
+fn claim(store: &SqliteStore, session: backstitch_core::id::SessionId) -> SessionClaim {
+    block_on(store.claim(session, Owner::new("bench"), ClaimMode::IfFree)).expect("nobody holds it")
 }
 
 /// Appends a whole journal.

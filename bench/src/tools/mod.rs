@@ -17,7 +17,7 @@ use backstitch_core::session::{Slice, SlicePolicy, StoredSlice};
 use backstitch_core::time::Clock as _;
 use backstitch_core::tool::{Tool, ToolContext, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
-    CallEnd, CallRequest, LiveSession, Surroundings, SystemClock, ToolRunner, Tools, fresh_ids,
+    CallOutcome, CallRequest, LiveSession, SessionEnvironment, SystemClock, ToolRunner, Tools, fresh_ids,
 };
 use backstitch_store::MemoryStore;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ fn measure(report: &mut Report, items: usize, name: &str, effect: Effect) {
         let call = CallRequest::new(ids.next(), evaluation, "note", arguments.clone()).in_turn(1, Some(0));
         runtime.block_on(runner.run(call))
     };
-    assert!(matches!(call(), Ok(CallEnd::Succeeded(_))), "the call succeeds");
+    assert!(matches!(call(), Ok(CallOutcome::Succeeded(_))), "the call succeeds");
     let timing = time(Effort { samples: 101, per_sample: 64 }, call);
     report.time("tool_transaction", json!({"items": items, "effect": name}), &timing);
 }
@@ -68,7 +68,7 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
     let clock = Arc::new(SystemClock::new());
     let ids = fresh_ids(clock.clone()).expect("the system has entropy");
     let session_id = ids.next();
-    let surroundings = Surroundings {
+    let surroundings = SessionEnvironment {
         store: Arc::new(MemoryStore::new()),
         clock: clock.clone(),
         owner: Owner::new("bench"),

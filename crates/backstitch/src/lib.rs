@@ -133,13 +133,13 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Adapters, Agent, AgentWorkspace, Answered, Backoff, CallEnd, CallRequest, CheckpointError,
-    CheckpointHandler, Contract, Drift, Driver, Ended, Evaluator, EventStream, Fidelity,
-    FileCheckpointHandler, FilesRestored, FunctionPolicy, HumanPolicy, LiveEvent, LiveKind, LiveSession,
-    MainLoop, MainLoopError, Mission, OnTruncation, Place, PointSpec, Price, Prices, Replay, Requested,
-    Resume, ResumeOptions, Retry, Rewind, Run, Runtime, RuntimeError, SessionEvent, SessionOptions, SubAgent,
-    Surroundings, SystemClock, Task, ToolRunner, Tools, describe, entropy, find_call, load_view, locate,
-    one_line, read_records, reason_word, unfinished,
+    Adapters, Agent, AgentWorkspace, Backoff, CallOutcome, CallRequest, CheckpointError, CheckpointHandler,
+    DriftPolicy, DriveOutcome, Driver, Evaluator, EventStream, Fidelity, FileCheckpointHandler,
+    FilesRestored, FinalAnswer, FunctionPolicy, HumanPolicy, LiveEvent, LiveKind, LiveSession, MainLoop,
+    MainLoopError, Mission, OnTruncation, OutputContract, PointSpec, Price, Prices, Replay, RequestReplay,
+    ResolvedPoint, Resume, ResumeOptions, Retry, RewindReport, Run, Runtime, RuntimeError,
+    SessionEnvironment, SessionEvent, SessionOptions, SubAgent, SystemClock, Task, ToolRunner, Tools,
+    describe, entropy, find_call, load_view, locate, one_line, read_records, reason_word, unfinished,
 };
 
 #[cfg(feature = "agent-file")]
@@ -171,8 +171,8 @@ pub mod prelude {
     pub use backstitch_macros::{Slice, tool};
     pub use backstitch_repl::{LispAgent, Signature};
     pub use backstitch_runtime::{
-        Agent, Ended, EventStream, LiveEvent, LiveKind, Mission, PointSpec, ResumeOptions, Run, Runtime,
-        RuntimeError, SessionEvent, SessionOptions, SubAgent, Tools,
+        Agent, DriveOutcome, EventStream, LiveEvent, LiveKind, Mission, PointSpec, ResumeOptions, Run,
+        Runtime, RuntimeError, SessionEvent, SessionOptions, SubAgent, Tools,
     };
     pub use schemars::JsonSchema;
     pub use tokio_util::sync::CancellationToken;

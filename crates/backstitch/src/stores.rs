@@ -127,13 +127,13 @@ fn git_root(directory: &Path) -> Option<PathBuf> {
 }
 
 /// A store of the state directory, and the project that it belongs to.
-pub struct Known {
+pub struct KnownStore {
     /// The project.
     pub project: Project,
     directory: PathBuf,
 }
 
-impl Known {
+impl KnownStore {
     /// The store.
     pub fn store(&self) -> PathBuf {
         self.directory.join(FILE)
@@ -141,7 +141,7 @@ impl Known {
 }
 
 /// All stores of the state directory, by their projects' paths.
-pub fn all() -> Result<Vec<Known>, StoresError> {
+pub fn all() -> Result<Vec<KnownStore>, StoresError> {
     let place = place()?;
     let entries = match fs::read_dir(&place) {
         Ok(entries) => entries,
@@ -153,9 +153,9 @@ pub fn all() -> Result<Vec<Known>, StoresError> {
     Ok(all)
 }
 
-fn read(directory: &Path) -> Option<Known> {
+fn read(directory: &Path) -> Option<KnownStore> {
     let text = fs::read(directory.join(PROJECT)).ok()?;
-    Some(Known { project: serde_json::from_slice(&text).ok()?, directory: directory.to_owned() })
+    Some(KnownStore { project: serde_json::from_slice(&text).ok()?, directory: directory.to_owned() })
 }
 
 /// The store of a directory that exists already: that of its project, else of the nearest directory above that has one.
@@ -196,7 +196,7 @@ pub fn existing_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
 }
 
 /// The store that belongs to a project: that of the very directory, else that of its path.
-fn of<'a>(all: &'a [Known], project: &Project) -> Option<&'a Known> {
+fn of<'a>(all: &'a [KnownStore], project: &Project) -> Option<&'a KnownStore> {
     let same = || all.iter().filter(|known| known.project.is(project));
     same()
         .find(|known| known.project.path == project.path)
@@ -306,8 +306,11 @@ mod tests {
         Project { v: 1, path: path.to_owned(), device: 1, inode, born }
     }
 
-    fn known(path: &str, inode: u64, born: Option<u64>) -> Known {
-        Known { project: project(path, inode, born), directory: PathBuf::from(format!("{path}-{inode}")) }
+    fn known(path: &str, inode: u64, born: Option<u64>) -> KnownStore {
+        KnownStore {
+            project: project(path, inode, born),
+            directory: PathBuf::from(format!("{path}-{inode}")),
+        }
     }
 
     #[test]

@@ -26,14 +26,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{Agent, Ended, FunctionPolicy, Runtime, RuntimeError, SystemClock};
+use backstitch_runtime::{Agent, DriveOutcome, FunctionPolicy, Runtime, RuntimeError, SystemClock};
 use backstitch_store::MemoryStore;
 use serde_json::Value;
 
 use crate::execution::Resources;
 use crate::journal::{Effect, PauseReason, Role};
 use crate::message::{Arguments, PolicyName};
-use crate::ports::{Answer, FilePath, Filesystem, WriteMode};
+use crate::ports::{FilePath, Filesystem, PolicyAnswer, WriteMode};
 use crate::session::{BoxError, Items, SessionError, Slice};
 use crate::tool::{ContextError, InvalidToolName, Tool, ToolContext, ToolResult, WorkspaceUse};
 use crate::view::JournalView;
@@ -100,7 +100,11 @@ impl ToolTest {
     }
 
     /// Calls the tool once, as a model would. A tool that needs approval is approved.
-    pub async fn call(self, tool: impl Into<Tool>, arguments: Value) -> Result<Tested, ToolTestError> {
+    pub async fn call(
+        self,
+        tool: impl Into<Tool>,
+        arguments: Value,
+    ) -> Result<ToolTestReport, ToolTestError> {
         let store = Arc::new(MemoryStore::new());
         let files = Arc::new(MemoryFilesystem::new());
         for (path, content) in &self.files {
@@ -115,9 +119,9 @@ impl ToolTest {
         let caller =
             FunctionPolicy::new(PolicyName::new("test").map_err(RuntimeError::from)?, move |question| {
                 let answer = match question.turn {
-                    1 => Answer::default().call(SEED, Arguments::from_text("{}")),
-                    2 => Answer::default().call(&*name, Arguments::from_text(&*text)),
-                    _ => Answer::text("done"),
+                    1 => PolicyAnswer::default().call(SEED, Arguments::from_text("{}")),
+                    2 => PolicyAnswer::default().call(&*name, Arguments::from_text(&*text)),
+                    _ => PolicyAnswer::text("done"),
                 };
                 async move { Ok(answer) }
             });
@@ -128,12 +132,14 @@ impl ToolTest {
         }
         let runtime = Runtime::new(store);
         let mut run = runtime.start(&agent, "test").await?;
-        while let Ended::Paused { reason: PauseReason::Approval, call: Some(call), .. } = run.ended().await? {
+        while let DriveOutcome::Paused { reason: PauseReason::Approval, call: Some(call), .. } =
+            run.ended().await?
+        {
             runtime.approve(run.session(), call).await?;
             run = runtime.resume(run.session(), &agent).await?;
         }
         let ended = run.ended().await?;
-        Ok(Tested { view: runtime.view(run.session()).await?, files, ended })
+        Ok(ToolTestReport { view: runtime.view(run.session()).await?, files, ended })
     }
 }
 
@@ -154,13 +160,13 @@ fn seed(state: Vec<Seed>) -> Result<Tool, InvalidToolName> {
 
 /// What came of a call.
 #[derive(Debug)]
-pub struct Tested {
+pub struct ToolTestReport {
     view: JournalView,
     files: Arc<MemoryFilesystem>,
-    ended: Ended,
+    ended: DriveOutcome,
 }
 
-impl Tested {
+impl ToolTestReport {
     /// Whether the call succeeded. One that did not left no trace in files and state.
     pub fn succeeded(&self) -> bool {
         self.result().is_some_and(|(success, _)| success)
@@ -172,7 +178,7 @@ impl Tested {
     }
 
     /// How the session of the test ended; a pause when the tool waits for something else than an approval.
-    pub fn ended(&self) -> &Ended {
+    pub fn ended(&self) -> &DriveOutcome {
         &self.ended
     }
 

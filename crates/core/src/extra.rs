@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Stored {
+    struct StoredExtra {
         known: u8,
         #[serde(flatten)]
         extra: Extra,
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn unknown_fields_come_back_as_they_were() {
         let text = r#"{"known":1,"zeta":{"deep":[1,2.5,null]},"alpha":18446744073709551615}"#;
-        let stored: Stored = serde_json::from_str(text).unwrap();
+        let stored: StoredExtra = serde_json::from_str(text).unwrap();
         assert_eq!(stored.extra.len(), 2);
         assert_eq!(stored.extra.get("known"), None);
         assert_eq!(serde_json::to_string(&stored).unwrap(), text);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn nothing_unknown_is_not_written() {
-        let stored = Stored { known: 1, extra: Extra::new() };
+        let stored = StoredExtra { known: 1, extra: Extra::new() };
         assert!(stored.extra.is_empty());
         assert_eq!(serde_json::to_string(&stored).unwrap(), r#"{"known":1}"#);
     }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_would_not_come_back_is_refused() {
         let text = format!(r#"{{"known":1,"deep":{}{}}}"#, "[".repeat(100), "]".repeat(100));
-        let error = serde_json::from_str::<Stored>(&text).unwrap_err();
+        let error = serde_json::from_str::<StoredExtra>(&text).unwrap_err();
         assert!(error.to_string().contains("nests deeper than 64 levels"), "{error}");
     }
 }

@@ -11,12 +11,12 @@ use crate::id::{EvaluationId, SessionId};
 use crate::journal::{Batch, EvaluationStarted, Position, Record, RecordBody, SessionCreated};
 use crate::json::JsonLimits;
 use crate::rng::Seed;
-use crate::session::{Capture, Session, Snapshot, SnapshotMismatchError, StoredSlice};
+use crate::session::{CaptureOptions, Session, Snapshot, SnapshotMismatchError, StoredSlice};
 use crate::slices::{
     Plan, PromptExecuted, PromptRendered, ToolInvoked, VisibilityOverrides, WorkspaceDigest,
 };
 use crate::time::{FixedClock, Timestamp};
-use crate::view::{ConversationState, Driver, JournalView};
+use crate::view::{ConversationState, DriverPresence, JournalView};
 
 /// Inputs are small, so that many of them run.
 const LIMITS: JsonLimits = JsonLimits { bytes: 64 * 1024, depth: 80 };
@@ -151,7 +151,7 @@ fn read_everything(view: &JournalView) {
     let session = view.session(Arc::new(FixedClock::default()));
     let _ = all(&session).to_json();
     view.checkpoints();
-    view.status(Driver::Absent);
+    view.status(DriverPresence::Absent);
     view.lineage().visible(view.head());
     view.ledger().committed();
     let Ok(transcript) = view.transcript() else { return };
@@ -169,7 +169,7 @@ fn fresh_session() -> Session {
 }
 
 fn all(session: &Session) -> Snapshot {
-    session.snapshot_with(Capture::include_all())
+    session.snapshot_with(CaptureOptions::include_all())
 }
 
 fn digest(snapshot: &Snapshot) -> crate::digest::Digest {

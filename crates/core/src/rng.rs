@@ -39,7 +39,7 @@ impl Seed {
 
 /// A deterministic generator of chance. Not for secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "State", into = "State")]
+#[serde(try_from = "StoredRng", into = "StoredRng")]
 pub struct Rng {
     inner: ChaCha8Rng,
 }
@@ -84,22 +84,22 @@ impl Rng {
 }
 
 #[derive(Serialize, Deserialize)]
-struct State {
+struct StoredRng {
     seed: String,
     position: String,
 }
 
-impl From<Rng> for State {
+impl From<Rng> for StoredRng {
     fn from(rng: Rng) -> Self {
         let seed = rng.inner.get_seed().iter().map(|byte| format!("{byte:02x}")).collect();
         Self { seed, position: rng.inner.get_word_pos().to_string() }
     }
 }
 
-impl TryFrom<State> for Rng {
+impl TryFrom<StoredRng> for Rng {
     type Error = &'static str;
 
-    fn try_from(state: State) -> Result<Self, Self::Error> {
+    fn try_from(state: StoredRng) -> Result<Self, Self::Error> {
         let seed = crate::hex::parse(&state.seed).ok_or("the seed of a generator has 64 hex digits")?;
         let position: u128 =
             state.position.parse().map_err(|_| "the position of a generator is a whole number")?;

@@ -5,7 +5,7 @@
 //! cannot contain. It stops at its limits and reports that; directories that cannot be listed are counted and
 //! skipped.
 
-use backstitch_core::ports::{Entry, FileKind, Filesystem, FilesystemError};
+use backstitch_core::ports::{DirectoryEntry, FileKind, Filesystem, FilesystemError};
 use serde::{Deserialize, Serialize};
 
 use super::FilePath;
@@ -55,7 +55,7 @@ pub struct GlobMatch {
 /// A walk below a directory.
 pub(super) struct Walk<'a, F: ?Sized> {
     filesystem: &'a F,
-    open: Vec<std::vec::IntoIter<(FilePath, Entry)>>,
+    open: Vec<std::vec::IntoIter<(FilePath, DirectoryEntry)>>,
     entries_left: usize,
     pub(super) skipped: usize,
     pub(super) truncated: bool,
@@ -74,7 +74,7 @@ impl<'a, F: Filesystem + ?Sized> Walk<'a, F> {
 }
 
 impl<F: Filesystem + ?Sized> Iterator for Walk<'_, F> {
-    type Item = (FilePath, Entry);
+    type Item = (FilePath, DirectoryEntry);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (path, entry) = loop {
@@ -100,7 +100,10 @@ impl<F: Filesystem + ?Sized> Iterator for Walk<'_, F> {
     }
 }
 
-fn children(directory: &FilePath, entries: Vec<Entry>) -> std::vec::IntoIter<(FilePath, Entry)> {
+fn children(
+    directory: &FilePath,
+    entries: Vec<DirectoryEntry>,
+) -> std::vec::IntoIter<(FilePath, DirectoryEntry)> {
     let mut children: Vec<_> = entries
         .into_iter()
         // A name with a slash, a replaced byte or a dot would be a different path than the listed one.

@@ -14,7 +14,7 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::digest::Digest;
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 use backstitch_core::secrets::Secrets;
 
 use crate::error::ProviderError;
@@ -106,7 +106,7 @@ impl ModelPolicy {
     }
 
     /// The request that a question makes: rendered, found valid, and not too large.
-    pub fn request(&self, question: &Question) -> Result<RenderedRequest, SendError> {
+    pub fn request(&self, question: &PolicyRequest) -> Result<RenderedRequest, SendError> {
         let thread = Thread::of(question.shown.iter());
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
@@ -117,7 +117,7 @@ impl ModelPolicy {
     }
 
     /// The body of the request that a question makes, and in what it departs from the conversation.
-    pub(crate) fn written(&self, question: &Question) -> Result<(Arc<str>, RenderReport), SendError> {
+    pub(crate) fn written(&self, question: &PolicyRequest) -> Result<(Arc<str>, RenderReport), SendError> {
         let rendered = self.request(question)?;
         let body: Arc<str> = rendered.body.to_string().into();
         self.limits.check(self.target.provider, body.len(), 0)?;
@@ -125,7 +125,7 @@ impl ModelPolicy {
     }
 
     /// How this question is put: media that the store holds is at hand, and the answer looks as the question has it.
-    fn options_for(&self, question: &Question) -> RequestOptions {
+    fn options_for(&self, question: &PolicyRequest) -> RequestOptions {
         let mut options = self.options.clone();
         if question.output.is_some() {
             options.output_schema.clone_from(&question.output);
@@ -176,7 +176,7 @@ impl Policy for ModelPolicy {
         Secrets::new(self.key.as_ref().map(ApiKey::expose))
     }
 
-    fn describe(&self, question: &Question) -> RequestInfo {
+    fn describe(&self, question: &PolicyRequest) -> RequestInfo {
         // A request that cannot be made is described without a digest; deciding says why.
         let (body, report) = self.written(question).ok().unzip();
         let length = body.as_ref().map_or(0, |body| body.len() as u64);
@@ -200,9 +200,9 @@ impl Policy for ModelPolicy {
 
     fn decide(
         &self,
-        question: Question,
+        question: PolicyRequest,
         described: RequestInfo,
-    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
             let body = match described.body {
                 Some(body) => body,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use backstitch_core::message::{Arguments, Large, Part};
-use backstitch_core::ports::{Answer, Delta, Deltas, Finish};
+use backstitch_core::ports::{Delta, Deltas, Finish, PolicyAnswer};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ pub(crate) fn redact_bytes(bytes: &[u8], secret: &[u8]) -> Vec<u8> {
 }
 
 /// An answer without a secret.
-pub(crate) fn redact_answer(mut answer: Answer, secret: &str) -> Answer {
+pub(crate) fn redact_answer(mut answer: PolicyAnswer, secret: &str) -> PolicyAnswer {
     if secret.len() < SHORTEST_KEY {
         return answer;
     }

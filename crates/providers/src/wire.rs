@@ -1,7 +1,7 @@
 //! Requests and answers of any provider: each function here looks up the provider's dialect and applies it.
 
 use backstitch_core::message::Part;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::tool::ToolSpec;
 
 use crate::answer::{FinishMeaning, StreamReader};
@@ -39,7 +39,7 @@ pub fn render<'t>(
 }
 
 /// Reads an answer that came in one piece.
-pub fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
+pub fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     (dialect(target.provider).parse)(body, target)
 }
 

@@ -8,7 +8,7 @@ use backstitch_core::tool::ToolSpec;
 use backstitch_lisp::{Engine, Limits, Map, Tools, Value, from_json};
 use serde_json::{Map as Object, Value as Json};
 
-use crate::compression::{Compression, Full, for_turns};
+use crate::compression::{Compression, NoCompression, for_turns};
 use crate::mission::{MissionError, fill_mission};
 use crate::prompt;
 use crate::signature::Signature;
@@ -45,7 +45,7 @@ impl Default for LispOptions {
             turn_budget: TURN_BUDGET,
             max_depth: MAX_DEPTH,
             limits: Limits::default(),
-            compression: Arc::new(Full::default()),
+            compression: Arc::new(NoCompression::default()),
         }
     }
 }
@@ -188,7 +188,7 @@ pub enum AgentError {
 }
 
 /// An agent that is ready to run programs: made once, and shared by all of its machines.
-pub(crate) struct Prepared {
+pub(crate) struct CompiledAgent {
     pub(crate) agent: LispAgent,
     pub(crate) engine: Engine,
     pub(crate) data: Map,
@@ -199,7 +199,7 @@ pub(crate) struct Prepared {
     pub(crate) inputs: Digest,
 }
 
-impl Prepared {
+impl CompiledAgent {
     pub(crate) fn new(mut agent: LispAgent, engine: Engine) -> Result<Self, AgentError> {
         let most_turns = agent.options.most_turns();
         agent.options.compression = for_turns(agent.options.compression, most_turns);
@@ -229,7 +229,7 @@ impl Prepared {
     }
 }
 
-impl fmt::Debug for Prepared {
+impl fmt::Debug for CompiledAgent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Prepared").field("agent", &self.agent).finish_non_exhaustive()
     }

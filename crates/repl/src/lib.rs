@@ -26,6 +26,6 @@ pub use machine::{LispMachine, LispMachinery};
 pub use mission::{MissionError, fill_mission, placeholders, without_firewalled};
 pub use signature::{Field, InvalidSignature, Mismatch, Signature, Type, is_firewalled, mismatches};
 pub use turn::{
-    CallOutcome, Defined, DefinedAs, Excerpt, Extent, MemoryChange, StoredMemory, Turn, TurnCall, TurnError,
-    TurnSignal,
+    DefinedAs, Excerpt, MemoryChange, MemoryExtent, StoredMemory, Turn, TurnCall, TurnCallOutcome,
+    TurnDefinition, TurnError, TurnSignal,
 };

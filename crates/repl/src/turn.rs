@@ -84,13 +84,13 @@ pub struct TurnCall {
     /// What it was called with: an object.
     pub arguments: Excerpt,
     /// What came of it.
-    pub outcome: CallOutcome,
+    pub outcome: TurnCallOutcome,
 }
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CallOutcome {
+pub enum TurnCallOutcome {
     /// It gave this.
     Result(Excerpt),
     /// It failed, with this message.
@@ -154,9 +154,9 @@ fn fits(json: &Json, most: usize) -> bool {
 /// They can be read without the language and are never more than a few hundred bytes for each name. `stored` is for whoever
 /// restores it, and may be filled in one of two ways:
 ///
-/// - [`Extent::Delta`]: the definitions and atoms that this turn changed. To restore, start from the last turn whose extent
+/// - [`MemoryExtent::Delta`]: the definitions and atoms that this turn changed. To restore, start from the last turn whose extent
 ///   is `Whole` (or from nothing) and apply the deltas after it in order.
-/// - [`Extent::Whole`]: everything, as `backstitch_lisp::store_memory` writes it. One every so often bounds how many deltas
+/// - [`MemoryExtent::Whole`]: everything, as `backstitch_lisp::store_memory` writes it. One every so often bounds how many deltas
 ///   have to be read.
 ///
 /// Either may lie in the turn itself or, once it is large, in an object of the store. What the document of a delta looks like
@@ -166,7 +166,7 @@ pub struct MemoryChange {
     /// What was defined or defined again, in the order of the first definition; the last value of each, with what it has
     /// returned if it is a function. A function that was merely called is in it too, if what it returned changed in type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub defined: Vec<Defined>,
+    pub defined: Vec<TurnDefinition>,
     /// The names that are no longer defined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<String>,
@@ -179,7 +179,7 @@ pub struct MemoryChange {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredMemory {
     /// How much of the memory it is.
-    pub extent: Extent,
+    pub extent: MemoryExtent,
     /// The document.
     #[serde(default, skip_serializing_if = "Json::is_null")]
     pub document: Json,
@@ -191,7 +191,7 @@ pub struct StoredMemory {
 /// How much of a memory is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Extent {
+pub enum MemoryExtent {
     /// What one turn changed.
     Delta,
     /// Everything.
@@ -200,7 +200,7 @@ pub enum Extent {
 
 /// A definition, as far as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Defined {
+pub struct TurnDefinition {
     /// The name, without `user/`.
     pub name: String,
     /// The docstring of the latest definition, as it was written.
@@ -248,14 +248,14 @@ impl MemoryChange {
         all.sort_unstable_by_key(|definition| definition.order);
         all.dedup_by_key(|definition| definition.order);
         Self {
-            defined: all.into_iter().map(|definition| Defined::of(definition, sample)).collect(),
+            defined: all.into_iter().map(|definition| TurnDefinition::of(definition, sample)).collect(),
             forgotten: changes.forgotten.iter().map(|name| name.to_string()).collect(),
             stored: None,
         }
     }
 }
 
-impl Defined {
+impl TurnDefinition {
     /// A definition, as far as it is shown.
     pub fn of(definition: &backstitch_lisp::Definition, sample: Truncation) -> Self {
         let defined_as = match &definition.value {

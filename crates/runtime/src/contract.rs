@@ -18,13 +18,13 @@ pub struct InvalidSchema {
 
 /// What an answer has to look like, with its schema compiled.
 #[derive(Debug)]
-pub struct Contract {
+pub struct OutputContract {
     output: Output,
     wire: Arc<Value>,
     validator: Validator,
 }
 
-impl Contract {
+impl OutputContract {
     /// The contract of an output.
     pub fn new(output: Output) -> Result<Self, InvalidSchema> {
         let validator = jsonschema::validator_for(output.schema())

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::checkpoint::CheckpointError;
 use crate::contract::InvalidSchema;
 use crate::entropy::EntropyError;
-use crate::outcome::{Answered, Ended};
+use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::tools::DuplicateTool;
 
 /// A session could not be opened or driven on.
@@ -238,7 +238,7 @@ pub enum RuntimeError {
     #[error("there is no answer: {ended}")]
     NoAnswer {
         /// How it ended instead.
-        ended: Box<Ended>,
+        ended: Box<DriveOutcome>,
     },
     /// An agent has neither a model nor a policy.
     #[error("agent {agent} has no model and no policy")]
@@ -357,9 +357,9 @@ impl RuntimeError {
     }
 }
 
-impl Ended {
+impl DriveOutcome {
     /// The answer. Everything else is an error that says what to do.
-    pub fn answer(self) -> Result<Answered, RuntimeError> {
+    pub fn answer(self) -> Result<FinalAnswer, RuntimeError> {
         match self {
             Self::Completed(answered) => Ok(answered),
             Self::Paused {

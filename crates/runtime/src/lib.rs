@@ -37,28 +37,30 @@ mod tools;
 
 pub use adapters::Adapters;
 pub use agent::{
-    Agent, AgentWorkspace, Backoff, Drift, Fidelity, Mission, OnTruncation, ResumeOptions, SubAgent,
+    Agent, AgentWorkspace, Backoff, DriftPolicy, Fidelity, Mission, OnTruncation, ResumeOptions, SubAgent,
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
-pub use contract::{Contract, InvalidSchema};
+pub use contract::{InvalidSchema, OutputContract};
 pub use driver::Driver;
 pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
-pub use evaluate::{Evaluator, Requested, Resume};
+pub use evaluate::{Evaluator, RequestReplay, Resume};
 pub use events::{
     EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
 };
-pub use history::{Fork, Place, Rewind, find_call, locate};
-pub use live::{FilesRestored, LiveSession, LiveState, StateView, Surroundings, load_view, read_records};
+pub use history::{Fork, ResolvedPoint, RewindReport, find_call, locate};
+pub use live::{
+    FilesRestored, LiveSession, LiveState, SessionEnvironment, StateView, load_view, read_records,
+};
 pub use main_loop::{MainLoop, MainLoopError, Task};
-pub use outcome::{Answered, Ended};
+pub use outcome::{DriveOutcome, FinalAnswer};
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
 pub use process::end_survivors;
 pub use replay::Replay;
 pub use run::Run;
-pub use runner::{CallEnd, CallRequest, ToolRunner};
+pub use runner::{CallOutcome, CallRequest, ToolRunner};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};

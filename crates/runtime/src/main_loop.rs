@@ -18,7 +18,7 @@ use crate::checkpoint::{CheckpointError, CheckpointHandler};
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::live::Saver;
-use crate::outcome::Answered;
+use crate::outcome::FinalAnswer;
 use crate::runtime::{Runtime, SessionOptions};
 
 /// A loop that answers requests.
@@ -44,7 +44,7 @@ pub trait MainLoop: Send + Sync {
     fn execute(
         &self,
         request: Arc<Self::Request>,
-    ) -> impl Future<Output = Result<Answered, MainLoopError>> + Send
+    ) -> impl Future<Output = Result<FinalAnswer, MainLoopError>> + Send
     where
         Self::Request: 'static,
     {

@@ -2,7 +2,7 @@
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, Outcome, PauseReason};
+use backstitch_core::journal::{EvaluationFailure, EvaluationFinished, EvaluationOutcome, PauseReason};
 use backstitch_core::machine::final_text;
 use backstitch_core::message::Large;
 use backstitch_core::view::Transcript;
@@ -33,9 +33,9 @@ use serde_json::Value;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Ended {
+pub enum DriveOutcome {
     /// With an answer.
-    Completed(Answered),
+    Completed(FinalAnswer),
     /// The session waits for a decision.
     Paused {
         /// The evaluation.
@@ -76,7 +76,7 @@ pub enum Ended {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
+pub struct FinalAnswer {
     /// The evaluation.
     pub evaluation: EvaluationId,
     /// What the last answer says, with the answers before it that it continues.
@@ -85,35 +85,35 @@ pub struct Answered {
     pub output: Option<Value>,
 }
 
-impl Answered {
+impl FinalAnswer {
     /// The structured answer as a value of a type; `None` when there is none.
     pub fn output_as<T: DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
         self.output.as_ref().map(T::deserialize).transpose()
     }
 }
 
-impl Ended {
+impl DriveOutcome {
     /// What the journal says of an evaluation that has ended.
     pub(crate) fn recorded(id: EvaluationId, finished: &EvaluationFinished, transcript: &Transcript) -> Self {
         match finished.outcome {
-            Outcome::Completed => {
+            EvaluationOutcome::Completed => {
                 let text = final_text(&transcript.inner_messages(id));
                 let output = finished.output.as_ref().and_then(Large::inline).cloned();
-                Self::Completed(Answered { evaluation: id, text, output })
+                Self::Completed(FinalAnswer { evaluation: id, text, output })
             }
-            Outcome::Failed => {
+            EvaluationOutcome::Failed => {
                 let unknown = || EvaluationFailure::new(ErrorCode::Unknown, "the evaluation failed");
                 Self::Failed { evaluation: id, failure: finished.error.clone().unwrap_or_else(unknown) }
             }
-            Outcome::Cancelled => Self::Cancelled { evaluation: id },
-            Outcome::Superseded => {
+            EvaluationOutcome::Cancelled => Self::Cancelled { evaluation: id },
+            EvaluationOutcome::Superseded => {
                 Self::Superseded { evaluation: id, sections: Vec::new(), reason: String::new() }
             }
         }
     }
 }
 
-impl Ended {
+impl DriveOutcome {
     /// The stable code that explains why there is no answer; `None` when there is one.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -126,7 +126,7 @@ impl Ended {
     }
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for DriveOutcome {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Completed(_) => write!(formatter, "it has an answer"),

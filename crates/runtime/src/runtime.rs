@@ -9,13 +9,14 @@ use std::sync::Arc;
 use backstitch_core::execution::Resources;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    Decision, InboxId, InboxItem, InboxKind, Origin, Outcome, Position, Record, RecordBody, Resolved,
+    Decision, EvaluationOutcome, InboxId, InboxItem, InboxKind, Origin, PauseResolved, Position, Record,
+    RecordBody,
 };
-use backstitch_core::ports::{Claim, Owner, Store, Workspace};
+use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
-use backstitch_core::view::{Checkpoint, Driver as Presence, JournalView, SessionStatus};
+use backstitch_core::view::{Checkpoint, DriverPresence as Presence, JournalView, SessionStatus};
 use serde_json::Value;
 
 use crate::adapters::{Adapters, NoAdapters};
@@ -25,7 +26,7 @@ use crate::driver::Driver;
 use crate::entropy;
 use crate::error::RuntimeError;
 use crate::history::Fork;
-use crate::live::{LiveSession, Surroundings, load_view, read_records};
+use crate::live::{LiveSession, SessionEnvironment, load_view, read_records};
 use crate::point::PointSpec;
 use crate::registry::Registry;
 
@@ -194,7 +195,7 @@ impl Runtime {
         options: SessionOptions,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<LiveSession>, RuntimeError> {
-        let claim = if options.take_over { Claim::TakeOver } else { Claim::IfFree };
+        let claim = if options.take_over { ClaimMode::TakeOver } else { ClaimMode::IfFree };
         let surroundings = self.surroundings(options.workspace, options.resources);
         LiveSession::open(surroundings, session, claim, set_up).await
     }
@@ -307,7 +308,8 @@ impl Runtime {
     async fn open_evaluation(&self, session: SessionId) -> Result<Option<EvaluationId>, RuntimeError> {
         let view = self.view(session).await?;
         let latest = view.latest_evaluation();
-        let open = latest.filter(|latest| matches!(latest.outcome(), None | Some(Outcome::Superseded)));
+        let open =
+            latest.filter(|latest| matches!(latest.outcome(), None | Some(EvaluationOutcome::Superseded)));
         Ok(open.map(|latest| latest.evaluation_id))
     }
 
@@ -319,7 +321,7 @@ impl Runtime {
         decision: Decision,
         by: Option<String>,
     ) -> Result<InboxId, RuntimeError> {
-        let resolved = Resolved::new(decision).of_call(call).by(by);
+        let resolved = PauseResolved::new(decision).of_call(call).by(by);
         let data =
             serde_json::to_value(&resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
         self.put(session, InboxItem { kind: InboxKind::Resolution, at: self.clock.now(), data }).await
@@ -337,8 +339,8 @@ impl Runtime {
         &self,
         workspace: Option<Arc<dyn Workspace>>,
         resources: Resources,
-    ) -> Surroundings {
-        Surroundings {
+    ) -> SessionEnvironment {
+        SessionEnvironment {
             store: self.store.clone(),
             clock: self.clock.clone(),
             owner: self.owner.clone(),

@@ -10,7 +10,7 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::Arguments;
-use backstitch_core::ports::{Answer, RequestInfo};
+use backstitch_core::ports::{PolicyAnswer, RequestInfo};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -91,7 +91,7 @@ pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span
 }
 
 /// Tells what came of a request.
-pub(crate) fn answered(span: &Span, answer: &Answer, contents: Contents) {
+pub(crate) fn answered(span: &Span, answer: &PolicyAnswer, contents: Contents) {
     if span.is_disabled() {
         return;
     }

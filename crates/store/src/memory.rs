@@ -15,7 +15,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, Claim, Fence, Lease, Objects, Owner, SavedSnapshot, Store, StoreError, check_batch,
+    BoxFuture, ClaimMode, FenceToken, Objects, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
+    check_batch,
 };
 use backstitch_core::session::BoxError;
 
@@ -59,19 +60,24 @@ impl MemoryStore {
 }
 
 impl Contents {
-    fn claim(&mut self, session: SessionId, owner: Owner, claim: Claim) -> Result<Lease, StoreError> {
+    fn claim(
+        &mut self,
+        session: SessionId,
+        owner: Owner,
+        claim: ClaimMode,
+    ) -> Result<SessionClaim, StoreError> {
         let claims = self.claims.entry(session).or_default();
-        if let (Some(owner), Claim::IfFree) = (&claims.owner, claim) {
+        if let (Some(owner), ClaimMode::IfFree) = (&claims.owner, claim) {
             return Err(StoreError::Held { session, owner: owner.clone(), process: None });
         }
         claims.latest += 1;
         claims.owner = Some(owner.clone());
-        Ok(Lease { session, fence: Fence(claims.latest), owner })
+        Ok(SessionClaim { session, fence: FenceToken(claims.latest), owner })
     }
 
-    fn release(&mut self, lease: &Lease) {
+    fn release(&mut self, lease: &SessionClaim) {
         if let Some(claims) = self.claims.get_mut(&lease.session)
-            && Fence(claims.latest) == lease.fence
+            && FenceToken(claims.latest) == lease.fence
         {
             claims.owner = None;
         }
@@ -85,7 +91,7 @@ impl Contents {
         &mut self,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
     ) -> Result<Position, StoreError> {
         self.check_fence(session, fence)?;
@@ -112,8 +118,8 @@ impl Contents {
     }
 
     /// Fails with `Fenced` unless the fence belongs to the current holder.
-    fn check_fence(&self, session: SessionId, fence: Fence) -> Result<(), StoreError> {
-        let is_held = |claims: &Claims| claims.owner.is_some() && Fence(claims.latest) == fence;
+    fn check_fence(&self, session: SessionId, fence: FenceToken) -> Result<(), StoreError> {
+        let is_held = |claims: &Claims| claims.owner.is_some() && FenceToken(claims.latest) == fence;
         if self.claims.get(&session).is_some_and(is_held) {
             Ok(())
         } else {
@@ -150,7 +156,7 @@ impl Contents {
     fn save_snapshot(
         &mut self,
         session: SessionId,
-        fence: Fence,
+        fence: FenceToken,
         position: Position,
         bytes: Vec<u8>,
     ) -> Result<(), StoreError> {
@@ -195,12 +201,12 @@ impl Store for MemoryStore {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: Claim,
-    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        claim: ClaimMode,
+    ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         Box::pin(async move { self.contents().claim(session, owner, claim) })
     }
 
-    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             self.contents().release(&lease);
             Ok(())
@@ -215,7 +221,7 @@ impl Store for MemoryStore {
         &self,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
         Box::pin(async move {
@@ -259,7 +265,7 @@ impl Store for MemoryStore {
     fn save_snapshot(
         &self,
         session: SessionId,
-        fence: Fence,
+        fence: FenceToken,
         position: Position,
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -4,7 +4,7 @@
 //! the view of each cut; [`assert_same`] compares two views by everything that they show.
 
 use backstitch_core::journal::{Record, RecordBody};
-use backstitch_core::view::{Call, Driver, Evaluation, FoldError, JournalView};
+use backstitch_core::view::{Call, DriverPresence, Evaluation, FoldError, JournalView};
 
 use crate::sample;
 
@@ -52,7 +52,7 @@ pub fn assert_same(one: &JournalView, other: &JournalView, what: &str) {
     assert_eq!(one.checkpoints(), other.checkpoints(), "{what}: the checkpoints");
     assert_eq!(one.pause(), other.pause(), "{what}: the pause");
     assert_eq!((one.stopped(), one.last_stop()), (other.stopped(), other.last_stop()), "{what}: the stop");
-    for driver in [Driver::Present, Driver::Absent] {
+    for driver in [DriverPresence::Present, DriverPresence::Absent] {
         assert_eq!(one.status(driver), other.status(driver), "{what}: the status");
     }
     assert_eq!(digest(one), digest(other), "{what}: the slices");

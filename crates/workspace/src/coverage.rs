@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Uncovered, UncoveredReason};
+use backstitch_core::ports::{UncoveredPath, UncoveredReason};
 use backstitch_filesystem::format::names::{decode, encode, is_path, shown};
 use serde::{Deserialize, Serialize};
 
@@ -76,8 +76,12 @@ impl Coverage {
     }
 
     /// Lists the omitted paths in order.
-    pub fn uncovered(&self) -> impl Iterator<Item = Uncovered> {
-        self.paths.iter().map(|(path, reason)| Uncovered { path: shown(path), reason: *reason, bytes: None })
+    pub fn uncovered(&self) -> impl Iterator<Item = UncoveredPath> {
+        self.paths.iter().map(|(path, reason)| UncoveredPath {
+            path: shown(path),
+            reason: *reason,
+            bytes: None,
+        })
     }
 
     /// Encodes the coverage as JSON, to be stored with a root.

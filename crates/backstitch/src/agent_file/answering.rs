@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use backstitch_repl::compression::{Compression, Full, Registry};
+use backstitch_repl::compression::{Compression, NoCompression, Registry};
 use backstitch_repl::recall::TOOL_NAME;
-use backstitch_repl::transcript::{Elide, Keep, TranscriptCompression};
+use backstitch_repl::transcript::{Elide, KeepAll, TranscriptCompression};
 use backstitch_repl::{LispAgent, MAX_TURNS, Signature, check_data_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl AgentDefinition {
             configuration["recall"] = TOOL_NAME.into();
             chosen = known.normalize(&configuration).map_err(wrong)?;
         }
-        Ok((chosen.name() != Keep::NAME).then_some(chosen))
+        Ok((chosen.name() != KeepAll::NAME).then_some(chosen))
     }
 
     /// The agent that answers with programs, without its tools.
@@ -129,7 +129,7 @@ impl AgentDefinition {
     pub(super) fn leaves_out(&self) -> Result<bool, Problem> {
         match self.mode {
             AnswerMode::Tools => Ok(self.transcript_compression()?.is_some()),
-            AnswerMode::Lisp => Ok(self.compression_of_turns()?.name() != Full::NAME),
+            AnswerMode::Lisp => Ok(self.compression_of_turns()?.name() != NoCompression::NAME),
         }
     }
 }

@@ -13,15 +13,15 @@ use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition};
 use super::error::{AgentFileError, KeyOf, Problem};
 use super::keys::{KEY_VARIABLES, checked_url, is_loopback, key_variables};
 use super::model::{ModelName, ModelProvider};
-use super::offered::{Offered, below};
-use super::values::{Money, Span, Thinking};
+use super::offered::{ToolCatalog, below};
+use super::values::{Money, Span, ThinkingSetting};
 use crate::message::PolicyName;
 use crate::ports::Policy;
 use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
 use crate::secrets::Secrets;
 use crate::tool::WorkspaceUse;
 use crate::tools::recall;
-use crate::{Agent, Contract, LispAgent, Price, Prices, ScriptedPolicy, Tools};
+use crate::{Agent, LispAgent, OutputContract, Price, Prices, ScriptedPolicy, Tools};
 
 type KeyOfVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -145,7 +145,7 @@ impl AgentDefinition {
 
     /// Whether any tool that may be offered uses files.
     pub fn uses_files(&self) -> Result<bool, AgentFileError> {
-        let offered = Offered::new(self)?;
+        let offered = ToolCatalog::new(self)?;
         let uses = |name: &str| offered.uses_files(name);
         let in_sections = self.sections.iter().any(|section| section.any_tool(&uses));
         Ok(in_sections
@@ -164,7 +164,7 @@ impl AgentDefinition {
     }
 
     fn parts(&self) -> Result<(Tools, BoundPrompt), AgentFileError> {
-        let offered = Offered::new(self)?;
+        let offered = ToolCatalog::new(self)?;
         let mut chosen = offered.chosen(&self.tools)?;
         let is_recalled = chosen.iter().any(|tool| tool.name().as_str() == TOOL_NAME);
         if self.leaves_out()? && !is_recalled {
@@ -300,9 +300,9 @@ impl AgentDefinition {
         RequestOptions {
             max_output_tokens: request.max_output_tokens,
             thinking: match request.thinking {
-                Thinking::Default => AskedThinking::Default,
-                Thinking::Adaptive => AskedThinking::Adaptive,
-                Thinking::Tokens(tokens) => AskedThinking::Budget(tokens),
+                ThinkingSetting::Default => AskedThinking::Default,
+                ThinkingSetting::Adaptive => AskedThinking::Adaptive,
+                ThinkingSetting::Tokens(tokens) => AskedThinking::Budget(tokens),
             },
             effort: request.effort.clone(),
             cache: if request.cache { CacheMarks::Auto } else { CacheMarks::None },
@@ -318,7 +318,7 @@ fn schema_of(output: &OutputDefinition) -> Result<Output, AgentFileError> {
         return Err(Problem::new(["output"], "say what the answer looks like: `schema`, or `file`").into());
     };
     let output = Output::schema_only(schema.clone());
-    Contract::new(output.clone()).map_err(|error| Problem::new(["output", "schema"], error))?;
+    OutputContract::new(output.clone()).map_err(|error| Problem::new(["output", "schema"], error))?;
     Ok(output)
 }
 

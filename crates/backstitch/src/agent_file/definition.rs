@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::answering::{AnswerMode, DataDefinition};
 use super::model::ModelName;
-use super::values::{Money, Span, Thinking, ToolChoice};
+use super::values::{Money, Span, ThinkingSetting, ToolChoice};
 use crate::Script;
 use crate::budget::Limits;
 use crate::journal::Effect;
@@ -270,8 +270,8 @@ pub struct RequestDefinition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// How much the model is asked to think.
-    #[serde(skip_serializing_if = "Thinking::is_default")]
-    pub thinking: Thinking,
+    #[serde(skip_serializing_if = "ThinkingSetting::is_default")]
+    pub thinking: ThinkingSetting,
     /// How hard the model is asked to try, in its provider's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
@@ -288,7 +288,7 @@ impl Default for RequestDefinition {
     fn default() -> Self {
         Self {
             max_output_tokens: None,
-            thinking: Thinking::Default,
+            thinking: ThinkingSetting::Default,
             effort: None,
             cache: true,
             stream: true,

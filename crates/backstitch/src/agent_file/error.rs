@@ -12,14 +12,14 @@ use crate::code::ErrorCode;
 
 /// Where in a file something stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file; none for a text that came from elsewhere.
     pub file: Option<PathBuf>,
     /// The line, from 1.
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.file {
             Some(file) => write!(formatter, "{}:{}", file.display(), self.line),
@@ -82,7 +82,7 @@ pub enum AgentFileError {
     #[error("{place}: {problem}")]
     InFile {
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// What.
         problem: Problem,
     },

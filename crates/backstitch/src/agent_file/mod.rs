@@ -49,7 +49,7 @@ pub use definition::{
     AgentDefinition, Approve, BudgetDefinition, OutputDefinition, PriceDefinition, RequestDefinition,
     SectionDefinition, ShellDefinition, WorkspaceDefinition,
 };
-pub use error::{AgentFileError, Place, Problem};
+pub use error::{AgentFileError, Problem, SourceLocation};
 pub use keys::{KEY_VARIABLES, key_variables};
 pub use model::{ModelName, ModelProvider};
-pub use values::{Money, Span, Thinking, ToolChoice};
+pub use values::{Money, Span, ThinkingSetting, ToolChoice};

@@ -19,11 +19,11 @@ const DEFAULT: &str = "default";
 const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
 
 /// All built-in tools, as a definition wants them.
-pub(super) struct Offered {
+pub(super) struct ToolCatalog {
     all: Vec<Tool>,
 }
 
-impl Offered {
+impl ToolCatalog {
     pub(super) fn new(definition: &AgentDefinition) -> Result<Self, Problem> {
         let mut shell = Shell::default().effect(definition.shell.effect);
         if let Some(timeout) = definition.shell.timeout {

@@ -14,7 +14,7 @@ use toml::de::DeTable;
 
 use super::answering::DataDefinition;
 use super::definition::{AgentDefinition, OutputDefinition};
-use super::error::{AgentFileError, Place, Problem, near};
+use super::error::{AgentFileError, Problem, SourceLocation, near};
 use super::locate;
 use super::model::{ModelName, ModelProvider};
 use crate::Script;
@@ -136,8 +136,8 @@ impl Source<'_> {
         DeTable::parse(self.text).ok()
     }
 
-    fn place(&self, at: &Range<usize>) -> Place {
-        Place { file: self.file.map(PathBuf::from), line: locate::line(self.text, at.start) }
+    fn place(&self, at: &Range<usize>) -> SourceLocation {
+        SourceLocation { file: self.file.map(PathBuf::from), line: locate::line(self.text, at.start) }
     }
 }
 

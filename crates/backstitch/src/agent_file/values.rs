@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for ToolChoice {
 
 /// How much a model is asked to think: `default`, `adaptive`, or a number of tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Thinking {
+pub enum ThinkingSetting {
     /// As its provider has it.
     #[default]
     Default,
@@ -181,13 +181,13 @@ pub enum Thinking {
     Tokens(u32),
 }
 
-impl Thinking {
+impl ThinkingSetting {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::Default
     }
 }
 
-impl Serialize for Thinking {
+impl Serialize for ThinkingSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Default => serializer.serialize_str("default"),
@@ -197,29 +197,31 @@ impl Serialize for Thinking {
     }
 }
 
-impl<'de> Deserialize<'de> for Thinking {
+impl<'de> Deserialize<'de> for ThinkingSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Words;
         impl Visitor<'_> for Words {
-            type Value = Thinking;
+            type Value = ThinkingSetting;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("\"default\", \"adaptive\" or a number of tokens")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Thinking, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ThinkingSetting, E> {
                 match text {
-                    "default" => Ok(Thinking::Default),
-                    "adaptive" => Ok(Thinking::Adaptive),
+                    "default" => Ok(ThinkingSetting::Default),
+                    "adaptive" => Ok(ThinkingSetting::Adaptive),
                     other => Err(E::unknown_variant(other, &["default", "adaptive"])),
                 }
             }
 
-            fn visit_u64<E: de::Error>(self, tokens: u64) -> Result<Thinking, E> {
-                u32::try_from(tokens).map(Thinking::Tokens).map_err(|_| E::custom("that is very many tokens"))
+            fn visit_u64<E: de::Error>(self, tokens: u64) -> Result<ThinkingSetting, E> {
+                u32::try_from(tokens)
+                    .map(ThinkingSetting::Tokens)
+                    .map_err(|_| E::custom("that is very many tokens"))
             }
 
-            fn visit_i64<E: de::Error>(self, tokens: i64) -> Result<Thinking, E> {
+            fn visit_i64<E: de::Error>(self, tokens: i64) -> Result<ThinkingSetting, E> {
                 let tokens = u64::try_from(tokens);
                 tokens
                     .map_err(|_| E::custom("a number of tokens is not negative"))

@@ -17,11 +17,11 @@ const MOST_PATHS: usize = 1_000;
 
 /// What a directory holds.
 #[derive(Serialize, JsonSchema)]
-struct Listing {
+struct DirectoryListing {
     /// The directory.
     path: String,
     /// What is in it, by name.
-    entries: Vec<Listed>,
+    entries: Vec<ListEntry>,
     /// What is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
@@ -29,7 +29,7 @@ struct Listing {
 
 /// Something in a directory.
 #[derive(Serialize, JsonSchema)]
-struct Listed {
+struct ListEntry {
     /// Its name.
     name: String,
     /// What it is.
@@ -46,20 +46,20 @@ pub fn list_files(
     /// The directory, relative to the workspace; the workspace itself when left out.
     #[arg(default)]
     path: String,
-) -> Result<Listing, ToolError> {
+) -> Result<DirectoryListing, ToolError> {
     let files = Files::of(context)?;
     let path = files.path(&path)?;
     let mut found = files.with(|files| files.list(&path))?;
     found.sort_by(|left, right| left.name.cmp(&right.name));
     let left_out = found.len().saturating_sub(MOST_NAMES);
     found.truncate(MOST_NAMES);
-    let entries = found.into_iter().map(|entry| Listed {
+    let entries = found.into_iter().map(|entry| ListEntry {
         name: entry.name,
         kind: entry.kind.into(),
         bytes: (entry.kind == FileKind::File).then_some(entry.bytes),
     });
     let note = (left_out > 0).then(|| format!("{left_out} more are not shown: use glob with a pattern"));
-    Ok(Listing { path: path.to_string(), entries: entries.collect(), note })
+    Ok(DirectoryListing { path: path.to_string(), entries: entries.collect(), note })
 }
 
 /// Paths that match.

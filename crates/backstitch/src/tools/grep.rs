@@ -13,7 +13,7 @@ const MOST_MATCHES: usize = 1_000;
 
 /// Lines that match.
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct GrepOutput {
     /// The lines.
     matches: Vec<Line>,
     /// How many files were searched.
@@ -63,7 +63,7 @@ pub fn grep(
     /// How many matches to give at most.
     #[arg(default = 100)]
     limit: usize,
-) -> Result<Found, ToolError> {
+) -> Result<GrepOutput, ToolError> {
     let files = Files::of(context)?;
     let options = GrepOptions {
         below: files.path(&path)?,
@@ -99,7 +99,7 @@ pub fn grep(
     if found.skipped > 0 {
         notes.push(format!("{} binary, too large or unreadable files were passed over", found.skipped));
     }
-    Ok(Found { matches, searched: found.searched, note: note(notes) })
+    Ok(GrepOutput { matches, searched: found.searched, note: note(notes) })
 }
 
 fn size(line: &GrepMatch) -> usize {

@@ -12,7 +12,7 @@ use crate::tool::{ToolContext, ToolError};
 
 /// A plan as a model is shown it.
 #[derive(Serialize, JsonSchema)]
-struct Shown {
+struct PlanView {
     /// What is to be reached.
     objective: String,
     /// Whether there is something left to do: `active` or `completed`.
@@ -29,13 +29,13 @@ struct ShownStep {
     /// What is to be done.
     title: String,
     /// How far it is.
-    status: Standing,
+    status: StepProgress,
 }
 
 /// How far a step is.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Standing {
+enum StepProgress {
     /// Not begun.
     Pending,
     /// Begun.
@@ -56,7 +56,7 @@ pub fn setup_plan(
     /// What is to be done, in order. More can be added later.
     #[arg(default)]
     steps: Vec<String>,
-) -> Result<Shown, ToolError> {
+) -> Result<PlanView, ToolError> {
     let objective = said("objective", objective)?;
     let steps: Result<Vec<_>, _> = steps.into_iter().map(|step| said("step", step)).collect();
     let plan = Plan::new(objective, steps?).map_err(refused)?;
@@ -69,7 +69,7 @@ pub fn add_plan_step(
     context: &ToolContext,
     /// What is to be done.
     title: String,
-) -> Result<Shown, ToolError> {
+) -> Result<PlanView, ToolError> {
     let title = said("title", title)?;
     change(context, |plan| plan.add_step(title).map(|_| ()))
 }
@@ -81,26 +81,26 @@ pub fn update_plan_step(
     /// The number of the step, as the plan shows it.
     step: u32,
     /// How far it is: `pending`, `in_progress` or `done`.
-    status: Standing,
-) -> Result<Shown, ToolError> {
+    status: StepProgress,
+) -> Result<PlanView, ToolError> {
     let status = match status {
-        Standing::Pending => StepStatus::Pending,
-        Standing::InProgress => StepStatus::InProgress,
-        Standing::Done => StepStatus::Done,
+        StepProgress::Pending => StepStatus::Pending,
+        StepProgress::InProgress => StepStatus::InProgress,
+        StepProgress::Done => StepStatus::Done,
     };
     change(context, |plan| plan.set_step(step, status))
 }
 
 /// Gives the plan.
 #[crate::tool(crate = crate::__private, effect = "pure", workspace = "none")]
-pub fn read_plan(context: &ToolContext) -> Result<Shown, ToolError> {
+pub fn read_plan(context: &ToolContext) -> Result<PlanView, ToolError> {
     context.session(|draft| current(draft).map(|plan| shown(&plan)))?
 }
 
 fn change(
     context: &ToolContext,
     edit: impl FnOnce(&mut Plan) -> Result<(), PlanError>,
-) -> Result<Shown, ToolError> {
+) -> Result<PlanView, ToolError> {
     context.session(|draft| {
         let mut plan = current(draft)?;
         edit(&mut plan).map_err(refused)?;
@@ -114,23 +114,23 @@ fn current(draft: &Draft) -> Result<Plan, ToolError> {
 }
 
 /// Makes this the one plan of the session.
-fn keep(draft: &mut Draft, plan: Plan) -> Result<Shown, ToolError> {
+fn keep(draft: &mut Draft, plan: Plan) -> Result<PlanView, ToolError> {
     let shown = shown(&plan);
     draft.seed([plan])?;
     Ok(shown)
 }
 
-fn shown(plan: &Plan) -> Shown {
+fn shown(plan: &Plan) -> PlanView {
     let steps = plan.steps().iter().map(|step| ShownStep {
         step: step.id,
         title: step.title.clone(),
         status: match step.status {
-            StepStatus::Pending => Standing::Pending,
-            StepStatus::InProgress => Standing::InProgress,
-            StepStatus::Done => Standing::Done,
+            StepStatus::Pending => StepProgress::Pending,
+            StepStatus::InProgress => StepProgress::InProgress,
+            StepStatus::Done => StepProgress::Done,
         },
     });
-    Shown { objective: plan.objective.clone(), status: plan.status().to_string(), steps: steps.collect() }
+    PlanView { objective: plan.objective.clone(), status: plan.status().to_string(), steps: steps.collect() }
 }
 
 /// A text that says something.

@@ -93,7 +93,7 @@ fn cut(read: &mut crate::filesystem::TextWindow, notes: &mut Vec<String>) {
 
 /// What is known of a path.
 #[derive(Serialize, JsonSchema)]
-struct Known {
+struct PathInfo {
     /// The path.
     path: String,
     /// What it is: `file`, `directory`, `link` or `other`.
@@ -136,12 +136,12 @@ pub fn stat(
     context: &ToolContext,
     /// The path, relative to the workspace.
     path: String,
-) -> Result<Known, ToolError> {
+) -> Result<PathInfo, ToolError> {
     let files = Files::of(context)?;
     let path = files.path(&path)?;
     let stat = files.with(|files| files.stat(&path))?;
     let is_file = stat.kind == FileKind::File;
-    Ok(Known {
+    Ok(PathInfo {
         path: path.to_string(),
         kind: stat.kind.into(),
         bytes: is_file.then_some(stat.bytes),

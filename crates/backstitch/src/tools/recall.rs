@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstitch_repl::Turn;
 use backstitch_repl::compression::History;
-use backstitch_repl::recall::{Recalled, Reference, Window, from_transcript, from_turns};
+use backstitch_repl::recall::{RecallExcerpt, Reference, Window, from_transcript, from_turns};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ pub fn recall() -> Tool {
         .expect("invariant: the name is one")
         .effect(Effect::Pure)
         .workspace(WorkspaceUse::None)
-        .handler(|context: ToolContext, wanted: Wanted| async move {
+        .handler(|context: ToolContext, wanted: RecallArgs| async move {
             let recalled = recalled(&context, &wanted, wanted.reference()?).await?;
             Ok(ToolResult::default().with_value(recalled)?)
         })
@@ -36,9 +36,9 @@ pub fn recall() -> Tool {
 
 async fn recalled(
     context: &ToolContext,
-    wanted: &Wanted,
+    wanted: &RecallArgs,
     reference: Reference,
-) -> Result<Recalled, ToolError> {
+) -> Result<RecallExcerpt, ToolError> {
     let turns = context.finished_turns().await?;
     let by_programs = !turns.is_empty();
     let window = wanted.window(if by_programs { FOR_PROGRAMS } else { Window::default().limit });
@@ -71,7 +71,7 @@ async fn whole_transcript(context: &ToolContext) -> Result<Vec<Arc<InnerMessage>
 
 /// What is to be seen again.
 #[derive(Deserialize, JsonSchema)]
-struct Wanted {
+struct RecallArgs {
     /// The number of a turn.
     turn: Option<u64>,
     /// The id of a call, as the placeholder of its result names it.
@@ -82,7 +82,7 @@ struct Wanted {
     limit: Option<usize>,
 }
 
-impl Wanted {
+impl RecallArgs {
     fn reference(&self) -> Result<Reference, ToolError> {
         let wrong = |message: &str| ToolError::Validation { message: message.to_owned() };
         match (self.turn, &self.call_id) {

@@ -88,7 +88,7 @@ impl Shell {
             .expect("invariant: the name is one")
             .effect(self.effect)
             .workspace(crate::tool::WorkspaceUse::Write)
-            .output::<Ended>()
+            .output::<CommandOutcome>()
             .example(ToolExample { description, arguments, result: None })
             .handler(move |context: ToolContext, command: Command| {
                 let shell = self.clone();
@@ -122,7 +122,8 @@ impl Shell {
             let text = format!("exit code {code}; what the command changed in the workspace was rolled back");
             return Err(ToolError::of_kind("exit_code", with_output(text, &outcome)));
         }
-        let ended = Ended { exit_code: code, stdout: outcome.stdout.text(), stderr: outcome.stderr.text() };
+        let ended =
+            CommandOutcome { exit_code: code, stdout: outcome.stdout.text(), stderr: outcome.stderr.text() };
         Ok(ToolResult::default().with_value(ended)?)
     }
 
@@ -174,7 +175,7 @@ struct Command {
 
 /// How a command ended.
 #[derive(Serialize, JsonSchema)]
-struct Ended {
+struct CommandOutcome {
     /// Its exit code.
     exit_code: i32,
     /// What it wrote; the middle is left out where it is long.

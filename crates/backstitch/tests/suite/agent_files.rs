@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use backstitch::agent_file::{
-    AgentDefinition, AgentFileError, BuildOptions, ModelProvider, Thinking, ToolChoice,
+    AgentDefinition, AgentFileError, BuildOptions, ModelProvider, ThinkingSetting, ToolChoice,
 };
 use backstitch::budget::Limits;
 use backstitch::journal::Effect;
 use backstitch::providers::Provider;
 use backstitch::store::MemoryStore;
 use backstitch::tool::Approval;
-use backstitch::{Ended, Evaluator, Price, Runtime, SessionOptions};
+use backstitch::{DriveOutcome, Evaluator, Price, Runtime, SessionOptions};
 use serde_json::json;
 
 const WHOLE: &str = r#"
@@ -92,7 +92,7 @@ fn a_file_says_all_of_an_agent() {
         (model.provider, model.model.as_str()),
         (ModelProvider::Wire(Provider::Anthropic), "needle-1")
     );
-    assert_eq!(definition.request.thinking, Thinking::Tokens(2048));
+    assert_eq!(definition.request.thinking, ThinkingSetting::Tokens(2048));
     assert_eq!(definition.request.silence.unwrap().0.as_secs(), 90);
     let options = BuildOptions { key: Box::new(key), transport: None };
     let built = definition.build_with(options).unwrap();
@@ -291,7 +291,7 @@ schema = { type = "object", properties = { done = { type = "boolean" } }, requir
     let session = evaluator.create_session(&runtime, SessionOptions::default()).await.unwrap();
     let prompt = built.prompt.clone().asking("Mend it.");
     let ended = evaluator.evaluate(&prompt, &session, false).await.unwrap();
-    let Ended::Completed(answered) = ended else { panic!("{ended}") };
+    let DriveOutcome::Completed(answered) = ended else { panic!("{ended}") };
     assert_eq!(answered.output, Some(json!({"done": true})));
 }
 

@@ -118,7 +118,7 @@ async fn a_call_that_waits_is_approved_or_denied() {
     for approve in [true, false] {
         let run = runtime.start(&agent, "Send it").await.unwrap();
         let ended = run.ended().await.unwrap();
-        assert!(matches!(ended, Ended::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
+        assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
         let session = run.session();
         let call = runtime.waiting_calls(session).await.unwrap()[0];
         match approve {
@@ -173,11 +173,11 @@ async fn runs_go_on_without_readers_and_stop_when_they_are_told_to() {
     let paused = runtime.start(&slow, "Wait").await.unwrap();
     paused.pause();
     let ended = paused.ended().await.unwrap();
-    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     let cancelled = runtime.start(&slow, "Wait").await.unwrap();
     cancelled.cancel().await.unwrap();
     let ended = cancelled.ended().await.unwrap();
-    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
     assert!(matches!(cancelled.cancel().await, Err(RuntimeError::NothingToCancel { .. })));
 
     let (one, other) =
@@ -185,7 +185,7 @@ async fn runs_go_on_without_readers_and_stop_when_they_are_told_to() {
     runtime.shutdown().await;
     for run in [one, other] {
         let ended = run.ended().await.unwrap();
-        assert!(matches!(ended, Ended::Paused { .. }), "{ended:?}");
+        assert!(matches!(ended, DriveOutcome::Paused { .. }), "{ended:?}");
     }
     assert!(matches!(runtime.start(&slow, "Wait").await, Err(RuntimeError::ShuttingDown)));
 }
@@ -198,16 +198,18 @@ impl backstitch::ports::Policy for Broken {
         &self.0
     }
 
-    fn describe(&self, _: &backstitch::ports::Question) -> backstitch::ports::RequestInfo {
+    fn describe(&self, _: &backstitch::ports::PolicyRequest) -> backstitch::ports::RequestInfo {
         panic!("a defect of the policy")
     }
 
     fn decide(
         &self,
-        _: backstitch::ports::Question,
+        _: backstitch::ports::PolicyRequest,
         _: backstitch::ports::RequestInfo,
-    ) -> backstitch::ports::BoxFuture<'_, Result<backstitch::ports::Answer, backstitch::ports::PolicyError>>
-    {
+    ) -> backstitch::ports::BoxFuture<
+        '_,
+        Result<backstitch::ports::PolicyAnswer, backstitch::ports::PolicyError>,
+    > {
         panic!("a defect of the policy")
     }
 }

@@ -3,7 +3,7 @@
 use backstitch::journal::Effect;
 use backstitch::tool::WorkspaceUse;
 use backstitch::tools::{builtin_tools, file_tools};
-use backstitch::{CallEnd, Tools};
+use backstitch::{CallOutcome, Tools};
 use serde_json::{Value, json};
 
 use crate::place::Place;
@@ -301,7 +301,10 @@ async fn without_a_workspace_there_are_no_files() {
     let harness = crate::harness::Harness::new(file_tools()).await;
     let (_, text) = harness.fails("read_file", json!({"path": "a"})).await;
     assert!(text.contains("the session has no workspace"), "{text}");
-    assert!(matches!(harness.run("write_file", json!({"path": "a", "text": ""})).await, CallEnd::Failed(_)));
+    assert!(matches!(
+        harness.run("write_file", json!({"path": "a", "text": ""})).await,
+        CallOutcome::Failed(_)
+    ));
 }
 
 /// A model that is shown a file with a key sees something else in its place, and must not write that back.

@@ -1,6 +1,6 @@
 //! The tools for the plan, through the real runner.
 
-use backstitch::CallEnd;
+use backstitch::CallOutcome;
 use backstitch::slices::{Plan, PlanStatus, StepStatus};
 use backstitch::tools::plan_tools;
 use serde_json::json;
@@ -47,5 +47,5 @@ async fn what_makes_no_sense_leaves_the_plan_as_it_was() {
         harness.fails(tool, arguments).await;
     }
     assert_eq!(harness.succeeds("read_plan", json!({})).await, plan);
-    assert!(matches!(harness.run("read_plan", json!({})).await, CallEnd::Succeeded(_)));
+    assert!(matches!(harness.run("read_plan", json!({})).await, CallOutcome::Succeeded(_)));
 }

@@ -1,6 +1,6 @@
 //! What a model is told of its calls.
 
-use backstitch::CallEnd;
+use backstitch::CallOutcome;
 use backstitch::journal::InnerMessage;
 use backstitch::message::{Content, OptionResult};
 use serde_json::Value;
@@ -11,7 +11,7 @@ impl Harness {
     /// Makes a call that succeeds, and gives what the model is told.
     pub(crate) async fn succeeds(&self, name: &str, arguments: Value) -> Value {
         match self.run(name, arguments).await {
-            CallEnd::Succeeded(message) => told(&message).result.inline().cloned().unwrap(),
+            CallOutcome::Succeeded(message) => told(&message).result.inline().cloned().unwrap(),
             other => panic!("{name} did not succeed: {other:?}"),
         }
     }
@@ -19,7 +19,7 @@ impl Harness {
     /// Makes a call that fails, and gives the error's kind and text as the model is told.
     pub(crate) async fn fails(&self, name: &str, arguments: Value) -> (String, String) {
         match self.run(name, arguments).await {
-            CallEnd::Failed(message) => {
+            CallOutcome::Failed(message) => {
                 let result = told(&message);
                 (result.error_type.clone().unwrap(), result.error_message.clone().unwrap())
             }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use backstitch::CallEnd;
+use backstitch::CallOutcome;
 use backstitch::journal::{Effect, IdempotencyKey};
 use backstitch::prelude::*;
 use backstitch::session::BoxError;
-use backstitch::tool::{Approval, Reconciled, WorkspaceUse};
+use backstitch::tool::{Approval, ReconcileOutcome, WorkspaceUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -98,9 +98,9 @@ async fn send_letter(to: String) -> ToolOutcome {
     Ok(ToolResult::ok(format!("sent to {to}")))
 }
 
-async fn was_sent(_key: IdempotencyKey, arguments: Map<String, Value>) -> Result<Reconciled, BoxError> {
+async fn was_sent(_key: IdempotencyKey, arguments: Map<String, Value>) -> Result<ReconcileOutcome, BoxError> {
     match arguments.contains_key("to") {
-        true => Ok(Reconciled::DidNotHappen),
+        true => Ok(ReconcileOutcome::DidNotHappen),
         false => Err("to whom?".into()),
     }
 }
@@ -152,7 +152,7 @@ async fn errors_of_functions_are_those_of_tools() {
 #[tokio::test]
 async fn a_tool_that_needs_approval_waits_for_it() {
     let harness = Harness::new([nothing(), send_letter()]).await;
-    assert!(matches!(harness.run("nothing", json!({})).await, CallEnd::NeedsApproval));
+    assert!(matches!(harness.run("nothing", json!({})).await, CallOutcome::NeedsApproval));
     let harness = Harness::new([send_letter()]).await;
     assert_eq!(harness.succeeds("send_letter", json!({"to": "me"})).await, "sent to me");
 }
@@ -198,7 +198,7 @@ async fn hooks_are_called_with_key_and_arguments() {
     let key = IdempotencyKey::new(ids.next(), ids.next());
     let reconcile = tool.reconcile.unwrap();
     let arguments = Map::from_iter([("to".to_owned(), json!("me"))]);
-    assert_eq!(reconcile(key.clone(), arguments).await.unwrap(), Reconciled::DidNotHappen);
+    assert_eq!(reconcile(key.clone(), arguments).await.unwrap(), ReconcileOutcome::DidNotHappen);
     assert_eq!(reconcile(key.clone(), Map::new()).await.unwrap_err().to_string(), "to whom?");
     tool.compensate.unwrap()(key, Map::new()).await.unwrap();
 }

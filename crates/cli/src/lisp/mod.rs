@@ -27,7 +27,7 @@ pub(crate) enum Command {
         /// The file.
         file: PathBuf,
         #[command(flatten)]
-        given: Given,
+        given: ProgramInput,
         /// Prints one JSON object instead of text.
         #[arg(long)]
         json: bool,
@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Reads, evaluates and prints, form by form. Definitions stay.
     Repl {
         #[command(flatten)]
-        given: Given,
+        given: ProgramInput,
     },
     /// Evaluates many programs: each line of standard input is one, each line of standard output its answer.
     ///
@@ -51,7 +51,7 @@ pub(crate) enum Command {
 
 /// What a program is given.
 #[derive(Args)]
-pub(crate) struct Given {
+pub(crate) struct ProgramInput {
     /// Reads JSON from a file, so that the program finds it as `data/NAME`. May be given several times.
     #[arg(long = "data", value_name = "NAME=FILE.json")]
     data: Vec<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Given {
     fuel: Option<u64>,
 }
 
-impl Given {
+impl ProgramInput {
     fn limits(&self) -> backstitch_lisp::Limits {
         let mut limits = backstitch_lisp::Limits::default();
         if let Some(fuel) = self.fuel {

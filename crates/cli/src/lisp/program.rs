@@ -10,13 +10,13 @@ use backstitch_lisp::{
 };
 use serde_json::{Value as Json, json};
 
-use super::{Given, now_millis};
+use super::{ProgramInput, now_millis};
 use crate::terminal;
 
 /// The largest file that is read as a program, in bytes. The language itself takes less of most: see its limits.
 const LARGEST_PROGRAM: u64 = 16 << 20;
 
-pub(super) fn run(file: &Path, given: &Given, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(file: &Path, given: &ProgramInput, as_json: bool) -> anyhow::Result<ExitCode> {
     let source = if file.as_os_str() == "-" {
         text_of(std::io::stdin(), LARGEST_PROGRAM).context("cannot read standard input")?
     } else {

@@ -13,7 +13,7 @@ use rustyline::error::ReadlineError;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
 
-use super::{Given, now_millis, program};
+use super::{ProgramInput, now_millis, program};
 
 /// How many values `*1` and its like reach back.
 const REMEMBERED: usize = 3;
@@ -44,7 +44,7 @@ struct Repl {
     history: Vec<Value>,
 }
 
-pub(super) fn run(given: &Given) -> anyhow::Result<ExitCode> {
+pub(super) fn run(given: &ProgramInput) -> anyhow::Result<ExitCode> {
     let mut editor: Editor<WholeForms, _> = Editor::new().context("cannot use this terminal")?;
     editor.set_helper(Some(WholeForms));
     let inputs = Inputs { data: given.data()?, limits: given.limits(), ..Inputs::default() };

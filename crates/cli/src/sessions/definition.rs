@@ -18,7 +18,7 @@ use backstitch::view::JournalView;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
-use super::place::Place;
+use super::place::OpenStore;
 use crate::error::CommandError;
 use crate::keys;
 use crate::usage::Usage;
@@ -208,7 +208,7 @@ pub(super) fn built(definition: &AgentDefinition) -> Result<BuiltAgent, AgentFil
 
 /// What a session is driven by: before a position, or now.
 pub(super) async fn definition_of(
-    place: &Place,
+    place: &OpenStore,
     view: &JournalView,
     before: Option<Position>,
 ) -> anyhow::Result<AgentDefinition> {

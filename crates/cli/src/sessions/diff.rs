@@ -11,7 +11,7 @@ use serde_json::json;
 use similar::TextDiff;
 
 use super::Common;
-use super::place::Place;
+use super::place::OpenStore;
 use super::show::slices;
 use crate::terminal;
 
@@ -40,7 +40,7 @@ struct At {
 
 impl Diff {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::for_reading(common)?;
+        let place = OpenStore::for_reading(common)?;
         let session = place.session(Some(&self.session)).await?;
         let head = place.view(session).await?;
         let from = at(&place, &head, &self.from).await?;
@@ -87,7 +87,7 @@ impl Diff {
     }
 }
 
-async fn at(place: &Place, head: &JournalView, point: &PointSpec) -> anyhow::Result<At> {
+async fn at(place: &OpenStore, head: &JournalView, point: &PointSpec) -> anyhow::Result<At> {
     let found = locate(&*place.store, head, point).await?;
     let view = load_view(&*place.store, found.session, Some(found.cut)).await?;
     Ok(At { view, root: found.files.map(|files| files.root) })
@@ -116,7 +116,7 @@ fn letter(change: ChangeKind) -> char {
 }
 
 /// How a file differs, line by line; `None` for what is no text or too large.
-fn text_of(place: &Place, from: &At, to: &At, change: &PathChange) -> anyhow::Result<Option<String>> {
+fn text_of(place: &OpenStore, from: &At, to: &At, change: &PathChange) -> anyhow::Result<Option<String>> {
     let read = |at: &At| -> anyhow::Result<Option<String>> {
         let Some(root) = at.root else { return Ok(Some(String::new())) };
         let Some(object) = format::read_at(&*place.store, root, change.path.as_bytes())? else {

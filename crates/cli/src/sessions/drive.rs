@@ -11,7 +11,7 @@ use backstitch::id::SessionId;
 use backstitch::journal::StopReason;
 use backstitch::ports::Workspace;
 use backstitch::{
-    Drift, Fidelity, ResumeOptions, Runtime, RuntimeError, SessionOptions, SystemClock, entropy,
+    DriftPolicy, Fidelity, ResumeOptions, Runtime, RuntimeError, SessionOptions, SystemClock, entropy,
 };
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -19,10 +19,10 @@ use tokio::task::JoinHandle;
 
 use super::Common;
 use super::definition::{AgentFlags, ModelFlags, MovedTo, built, changed, definition_of};
-use super::ending::{Driven, finish};
+use super::ending::{DriveReport, finish};
 use super::holder::{WhenDriven, set_free};
-use super::live::{Announced, Live};
-use super::place::{Place, short, uncovered, uncovered_paths};
+use super::live::{AnnouncedRun, Screen};
+use super::place::{OpenStore, short, uncovered, uncovered_paths};
 use super::signals::Signals;
 use crate::error::CommandError;
 use crate::usage::Usage;
@@ -41,9 +41,10 @@ impl Run {
         // What cannot be put together is said before anything is made.
         let built = built(&definition)?;
         let mission = built.mission(&self.mission)?;
-        let live = Live::new(common.json);
+        let live = Screen::new(common.json);
         let here = std::env::current_dir()?;
-        let place = Place::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
+        let place =
+            OpenStore::existing_or_new(common, definition.workspace.path.as_deref().unwrap_or(&here))?;
         let stopper = Stopper::start(&place.runtime, &live)?;
         // The session is named first, so that errors about a directory that is in use name the session that holds it.
         let id: SessionId = entropy::fresh_ids(Arc::new(SystemClock::new()))?.next();
@@ -87,7 +88,7 @@ pub(crate) struct Resume {
     /// What to do about files that changed while nobody drove the session. Without it they are kept as they are, unless the
     /// machine was restarted since: then the session asks.
     #[arg(long, value_enum)]
-    files: Option<Found>,
+    files: Option<DriftChoice>,
     /// Takes an answer that reached its token limit as it is. Without this the model is asked to continue it.
     #[arg(long)]
     accept: bool,
@@ -97,7 +98,7 @@ pub(crate) struct Resume {
 
 /// What to do about files that changed meanwhile.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Found {
+enum DriftChoice {
     /// Go on with them.
     Keep,
     /// Put them back to what they were.
@@ -107,12 +108,12 @@ enum Found {
 impl Resume {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let session = self.session.as_deref();
-        let opened = Opened::open(common, session, &self.model, &self.moved, self.take_over).await?;
+        let opened = SessionToDrive::open(common, session, &self.model, &self.moved, self.take_over).await?;
         let id = opened.session;
         let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
-            Found::Keep => Drift::Adopt,
-            Found::Restore => Drift::Restore,
+            DriftChoice::Keep => DriftPolicy::Adopt,
+            DriftChoice::Restore => DriftPolicy::Restore,
         });
         let resume = ResumeOptions {
             fidelity,
@@ -158,7 +159,7 @@ impl Ask {
             return Err(Usage("say what is asked".to_owned()).into());
         }
         let session = Some(self.session.as_str());
-        let opened = Opened::open(common, session, &self.model, &self.moved, self.take_over).await?;
+        let opened = SessionToDrive::open(common, session, &self.model, &self.moved, self.take_over).await?;
         let mission = opened.built.mission(&self.text)?;
         let options = opened.options()?;
         let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);
@@ -183,17 +184,17 @@ impl Ask {
 }
 
 /// A session that is about to be driven again, with its agent as the flags change it.
-struct Opened {
-    place: Place,
+struct SessionToDrive {
+    place: OpenStore,
     definition: AgentDefinition,
     built: BuiltAgent,
-    live: Live,
+    live: Screen,
     stopper: Stopper,
     session: SessionId,
     take_over: bool,
 }
 
-impl Opened {
+impl SessionToDrive {
     async fn open(
         common: &Common,
         session: Option<&str>,
@@ -201,7 +202,7 @@ impl Opened {
         moved: &MovedTo,
         take_over: bool,
     ) -> anyhow::Result<Self> {
-        let place = Place::existing(common)?;
+        let place = OpenStore::existing(common)?;
         let session = place.session(session).await?;
         let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
         let is_other = model.apply(&mut definition)? | moved.apply(&mut definition)?;
@@ -210,7 +211,7 @@ impl Opened {
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
         let built = built(&limited)?;
-        let live = Live::new(common.json);
+        let live = Screen::new(common.json);
         let stopper = Stopper::start(&place.runtime, &live)?;
         let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
         set_free(common, &place, session, when).await?;
@@ -229,12 +230,12 @@ impl Opened {
         Ok(SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() })
     }
 
-    fn announce(&self) -> Announced {
+    fn announce(&self) -> AnnouncedRun {
         let model = model_of(&self.definition);
         self.live.begin(json!({"v": 1, "event": "resumed", "session": self.session, "model": model}))
     }
 
-    async fn finish(&self, common: &Common, driven: Driven) -> anyhow::Result<ExitCode> {
+    async fn finish(&self, common: &Common, driven: DriveReport) -> anyhow::Result<ExitCode> {
         finish(common, &self.live, &self.place, &self.definition, self.session, driven).await
     }
 }
@@ -248,7 +249,7 @@ struct Stopper {
 
 impl Stopper {
     /// Listens from now on.
-    fn start(runtime: &Runtime, live: &Live) -> anyhow::Result<Self> {
+    fn start(runtime: &Runtime, live: &Screen) -> anyhow::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         let (runtime, live, flag) = (runtime.clone(), live.clone(), interrupted.clone());
         let mut signals = Signals::listen().context("signals cannot be handled here")?;
@@ -267,14 +268,14 @@ impl Stopper {
     }
 
     /// Shows the events of a run until it has ended.
-    async fn driven(&self, common: &Common, live: &Live, mut run: backstitch::Run) -> Driven {
+    async fn driven(&self, common: &Common, live: &Screen, mut run: backstitch::Run) -> DriveReport {
         let tick = live.tick();
         while let Some(event) = run.next().await {
             live.show(common, run.session(), &event);
         }
         let ended = run.ended().await;
         tick.abort();
-        Driven { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
+        DriveReport { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
     }
 }
 

@@ -10,21 +10,21 @@ use backstitch::agent_file::{AgentDefinition, AnswerMode};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
-use backstitch::{Ended, RuntimeError};
+use backstitch::{DriveOutcome, RuntimeError};
 use serde_json::{Value, json};
 
 use super::Common;
-use super::live::Live;
-use super::place::{Place, short};
-use super::waiting::{self, Waiting, explain, waiting};
+use super::live::Screen;
+use super::place::{OpenStore, short};
+use super::waiting::{self, PendingDecision, explain, waiting};
 use crate::error::{code_of, says_more};
 
 /// The exit code of a command that a person interrupted.
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// What came of driving.
-pub(super) struct Driven {
-    pub(super) ended: Result<Ended, RuntimeError>,
+pub(super) struct DriveReport {
+    pub(super) ended: Result<DriveOutcome, RuntimeError>,
     /// Whether a signal stopped it.
     pub(super) interrupted: bool,
 }
@@ -32,11 +32,11 @@ pub(super) struct Driven {
 /// Reports how a session ended that was driven.
 pub(super) async fn finish(
     common: &Common,
-    live: &Live,
-    place: &Place,
+    live: &Screen,
+    place: &OpenStore,
     definition: &AgentDefinition,
     id: SessionId,
-    driven: Driven,
+    driven: DriveReport,
 ) -> anyhow::Result<ExitCode> {
     let view = place.view(id).await;
     if let Ok(view) = &view {
@@ -60,40 +60,42 @@ pub(super) async fn finish(
     let view = view?;
     let waits = waiting(&*place.store, &view).await?;
     live.end(as_json(id, &ended, &waits));
-    if driven.interrupted && matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. }) {
+    if driven.interrupted && matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }) {
         live.status(&format!("paused; {continues}"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     match &ended {
         // An answer that has to be data is printed as data, whatever was said around it.
-        Ended::Completed(answered) => match &answered.output {
+        DriveOutcome::Completed(answered) => match &answered.output {
             Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
                 live.answer(&format!("{output:#}"), false);
             }
             _ => live.answer(&answered.text, true),
         },
-        Ended::Paused { .. } => explain(common, &view, &waits).iter().for_each(|line| live.status(line)),
-        Ended::Failed { failure, .. } => {
+        DriveOutcome::Paused { .. } => {
+            explain(common, &view, &waits).iter().for_each(|line| live.status(line))
+        }
+        DriveOutcome::Failed { failure, .. } => {
             live.status(&ended.to_string());
             live.status(&says_more(failure.code()));
         }
         other => live.status(&other.to_string()),
     }
     Ok(match ended {
-        Ended::Completed(_) => ExitCode::SUCCESS,
-        Ended::Paused { .. } => ExitCode::from(3),
+        DriveOutcome::Completed(_) => ExitCode::SUCCESS,
+        DriveOutcome::Paused { .. } => ExitCode::from(3),
         _ => ExitCode::FAILURE,
     })
 }
 
-fn as_json(session: SessionId, ended: &Ended, waits: &[Waiting]) -> Value {
+fn as_json(session: SessionId, ended: &DriveOutcome, waits: &[PendingDecision]) -> Value {
     match ended {
-        Ended::Completed(answered) => {
+        DriveOutcome::Completed(answered) => {
             let mut line = line(session, "completed", Value::Null, Value::Null);
             (line["text"], line["output"]) = (json!(answered.text), json!(answered.output));
             line
         }
-        Ended::Paused { reason, call, detail, session: below, partial, .. } => {
+        DriveOutcome::Paused { reason, call, detail, session: below, partial, .. } => {
             let mut line = line(session, "paused", json!(reason), detail.as_str());
             (line["reason"], line["call"], line["detail"]) = (json!(reason), json!(call), json!(detail));
             (line["waits"], line["waiting"]) = (json!(below), waiting::as_json(waits));
@@ -102,10 +104,10 @@ fn as_json(session: SessionId, ended: &Ended, waits: &[Waiting]) -> Value {
             }
             line
         }
-        Ended::Failed { failure, .. } => {
+        DriveOutcome::Failed { failure, .. } => {
             line(session, "failed", failure.kind.as_str(), failure.message.as_str())
         }
-        Ended::Cancelled { .. } => {
+        DriveOutcome::Cancelled { .. } => {
             line(session, "cancelled", ErrorCode::Cancelled.as_str(), ended.to_string())
         }
         other => line(session, "superseded", ErrorCode::Superseded.as_str(), other.to_string()),

@@ -1,7 +1,7 @@
 //! Why a session has no answer: the error that stopped it, the failure of its evaluation, or the last failed attempt.
 
 use backstitch::journal::SessionStopped;
-use backstitch::view::{JournalView, Recorded, Request};
+use backstitch::view::{JournalEntry, JournalView, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ pub(super) fn last_stop(view: &JournalView) -> Value {
     }
 }
 
-fn record<T: Serialize>(recorded: &Recorded<T>) -> Value {
-    let Recorded { point, at, record } = recorded;
+fn record<T: Serialize>(recorded: &JournalEntry<T>) -> Value {
+    let JournalEntry { point, at, record } = recorded;
     json!({"session": point.session, "position": point.position, "at": at, "data": &**record})
 }

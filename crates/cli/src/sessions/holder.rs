@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
-use backstitch::ports::{Claim, Owner, Process, Store as _, StoreError};
+use backstitch::ports::{ClaimMode, Owner, Process, Store as _, StoreError};
 
 use super::Common;
-use super::place::{Place, short};
+use super::place::{OpenStore, short};
 use crate::error::CommandError;
 
 /// How long a process that was killed may take to let go of what it holds.
@@ -26,7 +26,7 @@ pub(super) enum WhenDriven {
 /// Makes sure that nobody drives a session, before its files are opened.
 pub(super) async fn set_free(
     common: &Common,
-    place: &Place,
+    place: &OpenStore,
     session: SessionId,
     when: WhenDriven,
 ) -> anyhow::Result<()> {
@@ -59,9 +59,9 @@ pub(super) async fn set_free(
 }
 
 /// Who drives a session, and by which process.
-async fn driver(place: &Place, session: SessionId) -> anyhow::Result<Option<(Owner, Option<Process>)>> {
+async fn driver(place: &OpenStore, session: SessionId) -> anyhow::Result<Option<(Owner, Option<Process>)>> {
     let Some(owner) = place.store.holder(session).await? else { return Ok(None) };
-    match place.store.claim(session, owner.clone(), Claim::IfFree).await {
+    match place.store.claim(session, owner.clone(), ClaimMode::IfFree).await {
         Err(StoreError::Held { owner, process, .. }) => Ok(Some((owner, process))),
         // It was given back meanwhile.
         Ok(lease) => {

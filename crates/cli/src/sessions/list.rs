@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use backstitch::journal::{Origin, Role};
 use backstitch::one_line;
 use backstitch::ports::Store as _;
-use backstitch::stores::{self, Known};
-use backstitch::view::{Driver, JournalView, SessionStatus};
+use backstitch::stores::{self, KnownStore};
+use backstitch::view::{DriverPresence, JournalView, SessionStatus};
 use clap::Args;
 use serde_json::json;
 
 use super::Common;
 use super::failure::Failure;
-use super::place::{Place, elsewhere, short};
+use super::place::{OpenStore, elsewhere, short};
 
 #[derive(Args)]
 pub(crate) struct List {
@@ -24,7 +24,7 @@ pub(crate) struct List {
 impl List {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         if !self.all {
-            return Self::one(common, &Place::for_reading(common)?, None).await;
+            return Self::one(common, &OpenStore::for_reading(common)?, None).await;
         }
         let all = stores::all().map_err(elsewhere)?;
         if all.is_empty() && !common.json {
@@ -35,7 +35,7 @@ impl List {
             if !common.json {
                 println!("{} ({})", project.display(), store.display());
             }
-            let listed = match Place::reading(&store) {
+            let listed = match OpenStore::reading(&store) {
                 Ok(place) => Self::one(common, &place, Some(&known)).await,
                 Err(error) => Err(error),
             };
@@ -54,14 +54,14 @@ impl List {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn one(common: &Common, place: &Place, of: Option<&Known>) -> anyhow::Result<ExitCode> {
+    async fn one(common: &Common, place: &OpenStore, of: Option<&KnownStore>) -> anyhow::Result<ExitCode> {
         let sessions = place.store.sessions().await?;
         if sessions.is_empty() && !common.json {
             println!("there are no sessions yet: `backstitch run` starts one");
         }
         for session in sessions {
             let holder = place.store.holder(session).await?;
-            let driver = if holder.is_some() { Driver::Present } else { Driver::Absent };
+            let driver = if holder.is_some() { DriverPresence::Present } else { DriverPresence::Absent };
             // A session that cannot be read is listed all the same, so that it can be found.
             let view = match place.view(session).await {
                 Ok(view) => view,
@@ -111,7 +111,7 @@ impl List {
 }
 
 /// What a session is doing, in a word. One that stopped for a recorded reason was not interrupted.
-pub(super) fn word(view: &JournalView, driver: Driver) -> &'static str {
+pub(super) fn word(view: &JournalView, driver: DriverPresence) -> &'static str {
     match view.status(driver) {
         SessionStatus::Interrupted if view.stopped().is_some() => "stopped",
         SessionStatus::Running => "running",

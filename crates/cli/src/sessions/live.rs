@@ -42,12 +42,12 @@ enum Mode {
 
 /// What is seen of a session. Clones show together.
 #[derive(Clone)]
-pub(super) struct Live {
+pub(super) struct Screen {
     mode: Mode,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScreenState>>,
 }
 
-struct State {
+struct ScreenState {
     /// When something was last shown.
     shown: Instant,
     /// The calls that were made and have not ended.
@@ -62,9 +62,9 @@ struct State {
 }
 
 /// A run that was announced, and whose end has to be too. One that panics ends when this is dropped.
-pub(super) struct Announced(Live);
+pub(super) struct AnnouncedRun(Screen);
 
-impl Announced {
+impl AnnouncedRun {
     /// Reports the error that ended the run, unless its end was reported already.
     pub(super) fn close(self, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         done.map_err(|error| {
@@ -75,7 +75,7 @@ impl Announced {
     }
 }
 
-impl Drop for Announced {
+impl Drop for AnnouncedRun {
     fn drop(&mut self) {
         let session = self.0.state().announced.clone();
         if let Some(session) = session {
@@ -84,14 +84,14 @@ impl Drop for Announced {
     }
 }
 
-impl Live {
+impl Screen {
     pub(super) fn new(json: bool) -> Self {
         let mode = match (json, std::io::stdout().is_terminal()) {
             (true, _) => Mode::Json,
             (false, true) => Mode::Terminal,
             (false, false) => Mode::Answer,
         };
-        let state = State {
+        let state = ScreenState {
             shown: Instant::now(),
             open: BTreeMap::new(),
             inside_line: false,
@@ -190,12 +190,12 @@ impl Live {
     }
 
     /// Announces a session. From here on its end is announced too.
-    pub(super) fn begin(&self, event: Value) -> Announced {
+    pub(super) fn begin(&self, event: Value) -> AnnouncedRun {
         self.state().announced = Some(event["session"].clone());
         if self.mode == Mode::Json {
             println!("{event}");
         }
-        Announced(self.clone())
+        AnnouncedRun(self.clone())
     }
 
     /// Reports files that were restored.
@@ -327,7 +327,7 @@ impl Live {
         self.event(words);
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ScreenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -342,7 +342,7 @@ fn amounts(spent: Amounts) -> Value {
     })
 }
 
-fn end_line(state: &mut State) {
+fn end_line(state: &mut ScreenState) {
     if std::mem::take(&mut state.inside_line) {
         println!();
     }

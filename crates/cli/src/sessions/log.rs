@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
-use super::place::Place;
+use super::place::OpenStore;
 use super::waiting::{PendingCall, pending_call};
 
 #[derive(Args)]
@@ -26,7 +26,7 @@ pub(crate) struct Log {
 
 impl Log {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::for_reading(common)?;
+        let place = OpenStore::for_reading(common)?;
         let session = place.session(self.session.as_deref()).await?;
         let view = place.view(session).await?;
         for record in read_records(&*place.store, session, Position::START, None).await? {
@@ -52,7 +52,7 @@ impl Log {
     async fn print(
         &self,
         common: &Common,
-        place: &Place,
+        place: &OpenStore,
         view: &JournalView,
         record: &Record,
     ) -> anyhow::Result<()> {
@@ -103,7 +103,7 @@ fn as_json(record: &Record) -> anyhow::Result<Value> {
 /// The call that a person had to decide about there, with all of its arguments. One that was gone back from is looked for where the
 /// session was then.
 async fn asked_about(
-    place: &Place,
+    place: &OpenStore,
     view: &JournalView,
     record: &Record,
 ) -> anyhow::Result<Option<PendingCall>> {

@@ -9,14 +9,14 @@ use clap::Args;
 use serde_json::json;
 
 use super::Common;
-use super::place::{Place, short};
+use super::place::{OpenStore, short};
 
 #[derive(Args)]
 pub(crate) struct Verify {}
 
 impl Verify {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::for_reading(common)?;
+        let place = OpenStore::for_reading(common)?;
         let report = place.store.verify()?;
         if common.json {
             let findings: Vec<_> = report.findings.iter().map(|finding| finding.to_string()).collect();
@@ -53,7 +53,7 @@ pub(crate) struct Salvage {
 
 impl Salvage {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let from = Place::path(common)?;
+        let from = OpenStore::path(common)?;
         let report = SqliteStore::salvage(&from, &self.to)
             .with_context(|| format!("{} cannot be salvaged", from.display()))?;
         if common.json {
@@ -111,7 +111,7 @@ pub(crate) struct Gc {
 
 impl Gc {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::existing(common)?;
+        let place = OpenStore::existing(common)?;
         let mut retention = Retention::keep_all();
         if let Some(days) = self.keep_days {
             retention = retention.keep_days(days);

@@ -20,12 +20,12 @@ use crate::error::CommandError;
 use crate::usage::Usage;
 
 /// An open store.
-pub(super) struct Place {
+pub(super) struct OpenStore {
     pub(super) store: Arc<SqliteStore>,
     pub(super) runtime: Runtime,
 }
 
-impl Place {
+impl OpenStore {
     /// The store that is there; an error that says how to get one if there is none.
     pub(super) fn existing(common: &Common) -> anyhow::Result<Self> {
         Self::open(&Self::path(common)?)

@@ -12,13 +12,13 @@ use backstitch::journal::{Position, RecordBody};
 use backstitch::ports::BoxFuture;
 use backstitch::providers::{HttpRequest, HttpResponse, Transport, TransportError};
 use backstitch::view::JournalView;
-use backstitch::{Requested, read_records};
+use backstitch::{RequestReplay, read_records};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
 use super::definition::definition_of;
-use super::place::Place;
+use super::place::OpenStore;
 use crate::error::CommandError;
 use crate::terminal;
 
@@ -35,7 +35,7 @@ pub(crate) struct Request {
 
 impl Request {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::for_reading(common)?;
+        let place = OpenStore::for_reading(common)?;
         let session = place.session(Some(&self.session)).await?;
         let view = place.view(session).await?;
         let at = self.find(&place, &view).await?;
@@ -49,7 +49,7 @@ impl Request {
     }
 
     /// Where the request is recorded that is meant. A request that was made again after a crash is recorded again: the last counts.
-    async fn find(&self, place: &Place, view: &JournalView) -> anyhow::Result<Position> {
+    async fn find(&self, place: &OpenStore, view: &JournalView) -> anyhow::Result<Position> {
         let evaluation = view.latest_evaluation().ok_or_else(|| {
             CommandError::new(ErrorCode::NoMessages, "the session has not been asked anything yet")
         })?;
@@ -75,7 +75,7 @@ impl Request {
         }
     }
 
-    fn print(&self, common: &Common, requested: &Requested, verdict: &Verdict) -> anyhow::Result<()> {
+    fn print(&self, common: &Common, requested: &RequestReplay, verdict: &Verdict) -> anyhow::Result<()> {
         let (recorded, rendered) = (&requested.recorded, &requested.rendered);
         let body = rendered.body.as_deref();
         if common.json {
@@ -118,7 +118,7 @@ pub(super) fn built_to_look(definition: &AgentDefinition) -> anyhow::Result<Buil
     let options = BuildOptions {
         // Keys stand in no request, and nothing is sent.
         key: Box::new(|_| Some("unused".to_owned())),
-        transport: Some(Arc::new(Nowhere)),
+        transport: Some(Arc::new(NoTransport)),
     };
     Ok(definition.build_with(options)?)
 }
@@ -129,7 +129,7 @@ struct Verdict {
     words: String,
 }
 
-fn verdict(requested: &Requested) -> Verdict {
+fn verdict(requested: &RequestReplay) -> Verdict {
     let (recorded, rendered) = (&requested.recorded, &requested.rendered);
     let renderer = |of: &Option<String>| of.clone().unwrap_or_else(|| "nothing".to_owned());
     let (agrees, words) = match (requested.agrees(), recorded.digest) {
@@ -163,9 +163,9 @@ fn verdict(requested: &Requested) -> Verdict {
 }
 
 /// Sends nothing.
-struct Nowhere;
+struct NoTransport;
 
-impl Transport for Nowhere {
+impl Transport for NoTransport {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async { Err(TransportError::broken("this command sends nothing")) })
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Common;
-use super::place::{Place, short};
+use super::place::{OpenStore, short};
 
 #[derive(Args)]
 pub(crate) struct Send {
@@ -32,7 +32,7 @@ pub(crate) struct Pause {
 
 impl Send {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::existing(common)?;
+        let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.send(session, &self.text).await?;
         let view = place.view(session).await?;
@@ -48,7 +48,7 @@ impl Send {
 
 impl Cancel {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::existing(common)?;
+        let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.cancel(session).await?;
         told(common, &session.to_string(), item, &taken_in(session))
@@ -57,7 +57,7 @@ impl Cancel {
 
 impl Pause {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::existing(common)?;
+        let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let item = place.runtime.pause(session).await?;
         told(common, &session.to_string(), item, &taken_in(session))

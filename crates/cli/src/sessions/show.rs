@@ -6,8 +6,8 @@ use backstitch::filesystem::format;
 use backstitch::journal::Role;
 use backstitch::one_line;
 use backstitch::ports::{ObjectOverlay, Store as _};
-use backstitch::session::Capture;
-use backstitch::view::{CallStatus, Driver, JournalView};
+use backstitch::session::CaptureOptions;
+use backstitch::view::{CallStatus, DriverPresence, JournalView};
 use backstitch::{PointSpec, SystemClock, load_view, locate, reason_word, unfinished};
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use super::Common;
 use super::failure::{Failure, attempts, evaluations, last_stop};
 use super::list::word;
-use super::place::{Place, short};
+use super::place::{OpenStore, short};
 use super::turns;
-use super::waiting::{self, Waiting, waiting};
+use super::waiting::{self, PendingDecision, waiting};
 
 #[derive(Args)]
 pub(crate) struct Show {
@@ -38,7 +38,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::for_reading(common)?;
+        let place = OpenStore::for_reading(common)?;
         let session = place.session(self.session.as_deref()).await?;
         let head = place.view(session).await?;
         let view = match &self.point {
@@ -49,8 +49,8 @@ impl Show {
             }
         };
         let driver = match place.store.holder(session).await? {
-            Some(_) => Driver::Present,
-            None => Driver::Absent,
+            Some(_) => DriverPresence::Present,
+            None => DriverPresence::Absent,
         };
         let waits = waiting(&*place.store, &view).await?;
         if common.json {
@@ -72,10 +72,10 @@ impl Show {
 
     fn print(
         &self,
-        place: &Place,
+        place: &OpenStore,
         view: &JournalView,
-        driver: Driver,
-        waits: &[Waiting],
+        driver: DriverPresence,
+        waits: &[PendingDecision],
     ) -> anyhow::Result<()> {
         println!("session {} ({}), {} records", view.session_id(), word(view, driver), view.head());
         let spent = view.ledger().charged();
@@ -136,7 +136,12 @@ impl Show {
         Ok(())
     }
 
-    fn as_json(&self, place: &Place, view: &JournalView, driver: Driver) -> anyhow::Result<Value> {
+    fn as_json(
+        &self,
+        place: &OpenStore,
+        view: &JournalView,
+        driver: DriverPresence,
+    ) -> anyhow::Result<Value> {
         let transcript = view.transcript()?;
         let messages: Vec<_> =
             transcript.all().iter().map(|message| serde_json::to_value(&**message)).collect();
@@ -164,13 +169,13 @@ impl Show {
 /// The slices of a session but for the transcript, with what they hold.
 pub(super) fn slices(view: &JournalView) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
     let session = view.session(std::sync::Arc::new(SystemClock::new()));
-    let stored = session.snapshot_with(Capture::include_all()).stored_slices()?;
+    let stored = session.snapshot_with(CaptureOptions::include_all()).stored_slices()?;
     let others = stored.into_iter().filter(|slice| slice.name != "inner_message" && !slice.items.is_empty());
     Ok(others.map(|slice| (slice.name, slice.items)).collect())
 }
 
 /// The paths of the files, as far as they are recorded.
-fn files(place: &Place, view: &JournalView) -> anyhow::Result<Vec<String>> {
+fn files(place: &OpenStore, view: &JournalView) -> anyhow::Result<Vec<String>> {
     let Some(files) = view.files() else { return Ok(Vec::new()) };
     let nothing = backstitch::journal::WorkspaceRoot {
         tree: format::empty_tree().id(),

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::Common;
 use super::definition::{MovedTo, changed, definition_of};
 use super::holder::{WhenDriven, set_free};
-use super::place::{Place, short, uncovered};
+use super::place::{OpenStore, short, uncovered};
 use super::restores::Restores;
 use crate::error::CommandError;
 
@@ -35,7 +35,7 @@ pub(crate) struct Rewind {
 
 impl Rewind {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let Opened { live, workspace, moved, mut restores } =
+        let SessionToRewind { live, workspace, moved, mut restores } =
             opened_with_files(common, Some(&self.session), Some(&self.moved)).await?;
         if let Some(workspace) = workspace.filter(|_| !common.json) {
             warn(&live, &workspace, &self.point).await?;
@@ -59,7 +59,7 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let Opened { live, moved, mut restores, .. } =
+        let SessionToRewind { live, moved, mut restores, .. } =
             opened_with_files(common, self.session.as_deref(), Some(&self.moved)).await?;
         let done = live.undo().await;
         if done.is_ok() {
@@ -84,7 +84,7 @@ pub(crate) struct Fork {
 
 impl Fork {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = Place::existing(common)?;
+        let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
         let own = definition.workspace.path.take();
@@ -163,12 +163,12 @@ pub(super) async fn opened_to_decide(
     common: &Common,
     session: Option<&str>,
 ) -> anyhow::Result<(Arc<LiveSession>, Restores)> {
-    let Opened { live, restores, .. } = opened_with_files(common, session, None).await?;
+    let SessionToRewind { live, restores, .. } = opened_with_files(common, session, None).await?;
     Ok((live, restores))
 }
 
 /// A session that is held, and that nobody drives.
-struct Opened {
+struct SessionToRewind {
     live: Arc<LiveSession>,
     workspace: Option<Arc<HostWorkspace>>,
     /// What has to be recorded of it, when its files are elsewhere now.
@@ -181,8 +181,8 @@ async fn opened_with_files(
     common: &Common,
     session: Option<&str>,
     moved: Option<&MovedTo>,
-) -> anyhow::Result<Opened> {
-    let place = Place::existing(common)?;
+) -> anyhow::Result<SessionToRewind> {
+    let place = OpenStore::existing(common)?;
     let session = place.session(session).await?;
     let mut definition = definition_of(&place, &place.view(session).await?, None).await?;
     let is_other = moved.map(|moved| moved.apply(&mut definition)).transpose()?.unwrap_or_default();
@@ -194,7 +194,7 @@ async fn opened_with_files(
     let moved = if is_other { vec![changed(&definition)] } else { Vec::new() };
     let head = live.state().await.view.head();
     let restores = Restores::from(live.store().clone(), session, head);
-    Ok(Opened { live, workspace, moved, restores })
+    Ok(SessionToRewind { live, workspace, moved, restores })
 }
 
 /// Says what going back will not put back: what is not covered, and the workspace's own repository.
@@ -217,7 +217,7 @@ async fn told(
     common: &Common,
     restores: &mut Restores,
     live: &LiveSession,
-    done: &backstitch::Rewind,
+    done: &backstitch::RewindReport,
 ) -> anyhow::Result<ExitCode> {
     let session = live.id();
     let restored = restores.new_ones().await?;

@@ -4,12 +4,12 @@ use anyhow::Context as _;
 use backstitch::code::ErrorCode;
 use backstitch::message::Large;
 use backstitch::ports::fetch_large;
-use backstitch::repl::{CallOutcome, Excerpt, LispMachinery, Turn, TurnSignal};
+use backstitch::repl::{Excerpt, LispMachinery, Turn, TurnCallOutcome, TurnSignal};
 use backstitch::view::{Evaluation, JournalView};
 use backstitch_lisp::{Value, to_edn, to_json};
 
 use super::definition::definition_of;
-use super::place::{Place, short};
+use super::place::{OpenStore, short};
 use super::request::built_to_look;
 use crate::error::CommandError;
 
@@ -18,11 +18,11 @@ pub(super) struct Turns {
     /// The turns that have ended.
     pub(super) turns: Vec<Turn>,
     /// The program of the one that has not.
-    unfinished: Option<Unfinished>,
+    unfinished: Option<OpenProgram>,
 }
 
 /// A program that has not ended.
-struct Unfinished {
+struct OpenProgram {
     turn: u64,
     source: String,
     /// Whether it never will.
@@ -30,7 +30,7 @@ struct Unfinished {
 }
 
 /// The turns of a session, of all of its evaluations.
-pub(super) async fn of(place: &Place, view: &JournalView) -> anyhow::Result<Vec<Turns>> {
+pub(super) async fn of(place: &OpenStore, view: &JournalView) -> anyhow::Result<Vec<Turns>> {
     let mut all = Vec::new();
     for evaluation in view.evaluations() {
         let mut turns = Vec::new();
@@ -48,7 +48,7 @@ pub(super) async fn of(place: &Place, view: &JournalView) -> anyhow::Result<Vec<
     Ok(all)
 }
 
-async fn unfinished(place: &Place, evaluation: &Evaluation) -> anyhow::Result<Option<Unfinished>> {
+async fn unfinished(place: &OpenStore, evaluation: &Evaluation) -> anyhow::Result<Option<OpenProgram>> {
     let done = evaluation.finished_turns.last().map_or(0, |turn| turn.turn);
     let Some(mut program) = evaluation.programs.last().filter(|program| program.turn > done).cloned() else {
         return Ok(None);
@@ -56,11 +56,11 @@ async fn unfinished(place: &Place, evaluation: &Evaluation) -> anyhow::Result<Op
     fetch_large(&*place.store, &mut program).await.context("a program cannot be read")?;
     let source = program.source.as_ref().and_then(Large::inline).map(ToString::to_string);
     let source = source.unwrap_or_default();
-    Ok(Some(Unfinished { turn: program.turn, source, is_over: evaluation.finished.is_some() }))
+    Ok(Some(OpenProgram { turn: program.turn, source, is_over: evaluation.finished.is_some() }))
 }
 
 /// Prints turns for a person.
-pub(super) async fn print(place: &Place, view: &JournalView) -> anyhow::Result<()> {
+pub(super) async fn print(place: &OpenStore, view: &JournalView) -> anyhow::Result<()> {
     let all = of(place, view).await?;
     if all.iter().all(|of_one| of_one.turns.is_empty() && of_one.unfinished.is_none()) {
         println!("there are no turns: no program was answered with so far");
@@ -72,7 +72,7 @@ pub(super) async fn print(place: &Place, view: &JournalView) -> anyhow::Result<(
         for (index, turn) in turns.iter().enumerate() {
             print_turn(turn, results.get(index).and_then(Option::as_ref));
         }
-        if let Some(Unfinished { turn, source, is_over }) = unfinished {
+        if let Some(OpenProgram { turn, source, is_over }) = unfinished {
             println!("turn {turn}: {}", if *is_over { "was cut off" } else { "has not ended" });
             indented(source, "    ");
         }
@@ -81,7 +81,7 @@ pub(super) async fn print(place: &Place, view: &JournalView) -> anyhow::Result<(
 }
 
 /// What restores results of which turns keep a sample; none for an agent that is not known here.
-async fn machinery(place: &Place, view: &JournalView) -> Option<LispMachinery> {
+async fn machinery(place: &OpenStore, view: &JournalView) -> Option<LispMachinery> {
     let built = built_to_look(&definition_of(place, view, None).await.ok()?).ok()?;
     let tools = built.agent.tools.iter().map(|tool| tool.spec.clone());
     LispMachinery::new(built.lisp?.with_tools(tools)).ok()
@@ -98,9 +98,9 @@ fn print_turn(turn: &Turn, result: Option<&Value>) {
     indented(turn.program.as_deref().unwrap_or(&turn.answer), "    ");
     for call in &turn.tool_calls {
         let outcome = match &call.outcome {
-            CallOutcome::Result(result) => format!("-> {}", text_of(result)),
-            CallOutcome::Error(message) => format!("failed: {}", message.replace('\n', "\n    ")),
-            CallOutcome::Open => "has no result".to_owned(),
+            TurnCallOutcome::Result(result) => format!("-> {}", text_of(result)),
+            TurnCallOutcome::Error(message) => format!("failed: {}", message.replace('\n', "\n    ")),
+            TurnCallOutcome::Open => "has no result".to_owned(),
         };
         let called = format!("call {} {} [{}]", call.name, text_of(&call.arguments), short(call.call_id));
         indented(&format!("{called} {outcome}"), "  ");

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use backstitch::budget::Limits;
 use backstitch::id::{CallId, SessionId};
-use backstitch::journal::{InnerMessage, PauseReason, Paused};
+use backstitch::journal::{InnerMessage, PauseReason, SessionPaused};
 use backstitch::load_view;
 use backstitch::message::Large;
 use backstitch::ports::{BoxFuture, Store, fetch_large};
@@ -20,7 +20,7 @@ use super::place::short;
 use crate::terminal::exact_json;
 
 /// Something that a session waits for.
-pub(super) struct Waiting {
+pub(super) struct PendingDecision {
     /// The session in which it is decided: this one, or one that works for a call of it.
     pub(super) session: SessionId,
     pub(super) reason: PauseReason,
@@ -50,7 +50,7 @@ impl PendingCall {
 pub(super) fn waiting<'a>(
     store: &'a dyn Store,
     view: &'a JournalView,
-) -> BoxFuture<'a, anyhow::Result<Vec<Waiting>>> {
+) -> BoxFuture<'a, anyhow::Result<Vec<PendingDecision>>> {
     Box::pin(async move {
         let mut all = Vec::new();
         for pause in view.pauses() {
@@ -62,7 +62,7 @@ pub(super) fn waiting<'a>(
                     continue;
                 }
             }
-            all.push(Waiting {
+            all.push(PendingDecision {
                 session: view.session_id(),
                 reason: pause.reason,
                 detail: pause.detail.clone().unwrap_or_default(),
@@ -79,7 +79,7 @@ pub(super) fn waiting<'a>(
 pub(super) async fn pending_call(
     store: &dyn Store,
     view: &JournalView,
-    pause: &Paused,
+    pause: &SessionPaused,
 ) -> anyhow::Result<Option<PendingCall>> {
     let Some(id) = pause.call_id else { return Ok(None) };
     let Some(call) = view.call(id) else { return Ok(None) };
@@ -122,12 +122,12 @@ async fn with_content(store: &dyn Store, message: &InnerMessage) -> anyhow::Resu
 }
 
 /// How a pause is explained to a person: what is waited for, and commands that end it.
-pub(super) fn explain(common: &Common, view: &JournalView, all: &[Waiting]) -> Vec<String> {
+pub(super) fn explain(common: &Common, view: &JournalView, all: &[PendingDecision]) -> Vec<String> {
     let resume = |more: &str| common.hint(format_args!("resume {}{more}", short(view.session_id())));
     let mut lines = Vec::new();
     let mut then = resume("");
     for one in all {
-        let Waiting { session, reason, detail, call } = one;
+        let PendingDecision { session, reason, detail, call } = one;
         match (reason, call) {
             (PauseReason::Approval, Some(call)) => {
                 lines.push(format!("paused: {detail}"));
@@ -204,8 +204,8 @@ fn twice(limits: &Limits) -> String {
 }
 
 /// What a session waits for, for programs.
-pub(super) fn as_json(all: &[Waiting]) -> Value {
-    let one = |one: &Waiting| {
+pub(super) fn as_json(all: &[PendingDecision]) -> Value {
+    let one = |one: &PendingDecision| {
         let call = one.call.as_ref();
         json!({
             "session": one.session, "reason": one.reason, "detail": one.detail, "call": call.map(|call| call.id),

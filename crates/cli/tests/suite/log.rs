@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use backstitch::journal::{Origin, Position, Record, ResourceChanged, SessionCreated};
-use backstitch::ports::{Claim, Owner, Store as _};
+use backstitch::ports::{ClaimMode, Owner, Store as _};
 use backstitch::rng::Seed;
 use backstitch::store::SqliteStore;
-use backstitch::{LiveSession, Surroundings, SystemClock, entropy};
+use backstitch::{LiveSession, SessionEnvironment, SystemClock, entropy};
 use serde_json::{Value, json};
 
 use backstitch_testkit::{block_on, sample};
@@ -21,7 +21,7 @@ fn everything_that_was_appended_comes_back() {
     let journals: Vec<_> =
         (10..18).map(|seed| sample::journal(seed, 12)).chain([sample::every_kind()]).collect();
     for journal in &journals {
-        let lease = block_on(store.claim(journal.session, Owner::new("a test"), Claim::IfFree)).unwrap();
+        let lease = block_on(store.claim(journal.session, Owner::new("a test"), ClaimMode::IfFree)).unwrap();
         let mut next = Position::START;
         for batch in &journal.batches {
             next = next.after(batch.len());
@@ -60,7 +60,8 @@ async fn states_of_resources_are_shown() {
     let clock = Arc::new(SystemClock::new());
     let ids = entropy::fresh_ids(clock.clone()).unwrap();
     let owner = Owner::new("a test");
-    let surroundings = Surroundings { store, clock, owner, resources: Default::default(), workspace: None };
+    let surroundings =
+        SessionEnvironment { store, clock, owner, resources: Default::default(), workspace: None };
     let created = SessionCreated {
         session_id: ids.next(),
         created_at: ids.clock().now(),

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cell::{ResourceInUse, ResourceMut, ResourceRef};
-use super::resources::{AnyResource, Instances, Made, Resources, Scope, close_all, lock};
+use super::resources::{AnyResource, Instances, ResourceInstance, ResourceScope, Resources, close_all, lock};
 use super::snapshotable::{ResourceSnapshot, Snapshotable};
 use crate::session::BoxError;
 use crate::tool_spec::ResourceUse;
@@ -115,8 +115,8 @@ impl CallResources {
         }
         let Some(maker) = self.session.shared.makers.get(&kind) else { return Ok(None) };
         let instances = match maker.scope {
-            Scope::Session => &self.session.shared.instances,
-            Scope::Call => &*self.own,
+            ResourceScope::Session => &self.session.shared.instances,
+            ResourceScope::Call => &*self.own,
         };
         // Noted and not locked: making one resource may ask for another.
         if lock(&self.own).in_making.contains(&kind) {
@@ -127,7 +127,7 @@ impl CallResources {
         lock(&self.own).in_making.retain(|other| *other != kind);
         let made = made.map_err(|source| ResourceError::Provider { resource, source })?;
         let close = maker.close.clone();
-        let made = Made { kind, resource: made, close, only_of: Some(self.call) };
+        let made = ResourceInstance { kind, resource: made, close, only_of: Some(self.call) };
         let mut instances = lock(instances);
         // Another call may have made it meanwhile; then that one counts.
         if let Some(there) = instances.get(kind, self.call) {

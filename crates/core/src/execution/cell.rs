@@ -20,7 +20,7 @@ pub struct ResourceInUse;
 
 /// A snapshotable resource of a session, whatever its type.
 #[derive(Clone)]
-pub struct SnapshotableResource(Arc<dyn Erased>);
+pub struct SnapshotableResource(Arc<dyn ErasedResource>);
 
 /// A restore of one resource that was prepared.
 pub struct ReadyRestore(Box<dyn FnOnce() -> Result<(), BoxError> + Send>);
@@ -116,7 +116,7 @@ impl<T> Cell<T> {
 }
 
 /// What can be done with a cell without knowing its type.
-trait Erased: Any + Send + Sync {
+trait ErasedResource: Any + Send + Sync {
     fn name(&self) -> &'static str;
     fn type_name(&self) -> &'static str;
     fn snapshot(&self) -> Result<ResourceSnapshot, BoxError>;
@@ -125,7 +125,7 @@ trait Erased: Any + Send + Sync {
     fn read(&self) -> Result<Box<dyn Any>, ResourceInUse>;
 }
 
-impl<T: Snapshotable> Erased for Cell<T> {
+impl<T: Snapshotable> ErasedResource for Cell<T> {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -95,7 +95,7 @@ pub struct CompositeSnapshot {
 
 /// The stored form. Version 1 held the session as text inside of a string.
 #[derive(Serialize)]
-struct Stored<'a> {
+struct StoredComposite<'a> {
     version: u32,
     snapshot_id: SnapshotId,
     created_at: Timestamp,
@@ -111,7 +111,7 @@ struct Stored<'a> {
 
 /// Everything of the stored form but the version and the session.
 #[derive(Deserialize)]
-struct Rest {
+struct CompositeRest {
     snapshot_id: SnapshotId,
     created_at: Timestamp,
     #[serde(default)]
@@ -129,7 +129,7 @@ impl CompositeSnapshot {
     pub fn to_json(&self) -> Result<String, ExecutionStateError> {
         let stored = || -> Result<String, BoxError> {
             let session = RawValue::from_string(self.session.to_json()?)?;
-            let stored = Stored {
+            let stored = StoredComposite {
                 version: COMPOSITE_VERSION,
                 snapshot_id: self.snapshot_id,
                 created_at: self.created_at,
@@ -171,7 +171,7 @@ impl CompositeSnapshot {
             .into_iter()
             .map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?)))
             .collect::<Result<_, serde_json::Error>>()?;
-        let rest: Rest = serde_json::from_value(Value::Object(rest))?;
+        let rest: CompositeRest = serde_json::from_value(Value::Object(rest))?;
         let resources = rest.resources.into_iter();
         Ok(Self {
             snapshot_id: rest.snapshot_id,

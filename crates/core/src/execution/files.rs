@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
 use crate::journal::WorkspaceRoot;
 use crate::object::{Object, ObjectId, ObjectKind};
-use crate::ports::{Captured, Workspace};
+use crate::ports::{Workspace, WorkspaceCapture};
 use crate::session::BoxError;
 
 /// The state of the files of a workspace: everything that another process needs besides the objects of the store.
@@ -56,9 +56,9 @@ impl WorkspaceState {
     }
 }
 
-impl From<Captured> for WorkspaceState {
-    fn from(captured: Captured) -> Self {
-        let Captured { root, mut objects, coverage, .. } = captured;
+impl From<WorkspaceCapture> for WorkspaceState {
+    fn from(captured: WorkspaceCapture) -> Self {
+        let WorkspaceCapture { root, mut objects, coverage, .. } = captured;
         let id = coverage.as_ref().map(Object::id);
         objects.extend(coverage);
         Self { root, coverage: id, objects }

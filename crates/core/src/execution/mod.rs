@@ -21,6 +21,6 @@ pub use composite::{
 };
 pub use error::{ExecutionStateError, RestoreFailedError};
 pub use files::{WorkspaceResource, WorkspaceState};
-pub use resources::{Resources, ResourcesBuilder, ResourcesError, Scope};
+pub use resources::{ResourceScope, Resources, ResourcesBuilder, ResourcesError};
 pub use snapshotable::{LiveSnapshot, PreparedRestore, ResourceSnapshot, Snapshotable};
 pub use state::ExecutionState;

@@ -22,7 +22,7 @@ use crate::tool_spec::ResourceUse;
 
 /// How long a resource lives that is made when it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum ResourceScope {
     /// As long as the session.
     Session,
     /// As long as the call that asked for it.
@@ -61,13 +61,13 @@ type Make = Arc<dyn Fn(&CallResources) -> Result<AnyResource, BoxError> + Send +
 
 #[derive(Clone)]
 pub(super) struct Maker {
-    pub(super) scope: Scope,
+    pub(super) scope: ResourceScope,
     pub(super) make: Make,
     pub(super) close: Option<Close>,
 }
 
 /// A resource that was made, by whom, and how it is closed.
-pub(super) struct Made {
+pub(super) struct ResourceInstance {
     pub(super) kind: TypeId,
     pub(super) resource: AnyResource,
     pub(super) close: Option<Close>,
@@ -79,12 +79,12 @@ pub(super) struct Made {
 pub(super) struct Instances {
     pub(super) by_type: HashMap<TypeId, AnyResource>,
     /// In the order in which they were made.
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<ResourceInstance>,
     pub(super) in_making: Vec<TypeId>,
 }
 
 impl Instances {
-    pub(super) fn forget(&mut self, condition: impl Fn(&Made) -> bool) -> Vec<Made> {
+    pub(super) fn forget(&mut self, condition: impl Fn(&ResourceInstance) -> bool) -> Vec<ResourceInstance> {
         let (forgotten, kept) = std::mem::take(&mut self.made).into_iter().partition(condition);
         self.made = kept;
         for made in &forgotten {
@@ -106,7 +106,7 @@ impl Instances {
 }
 
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct RegistryInner {
     pub(super) makers: HashMap<TypeId, Maker>,
     pub(super) instances: Mutex<Instances>,
     calls: AtomicU64,
@@ -117,7 +117,7 @@ pub(super) struct Shared {
 /// The resources of a session. A clone has the same instances, so each session needs resources of its own.
 #[derive(Clone)]
 pub struct Resources {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RegistryInner>,
     workspace: Option<SnapshotableResource>,
     /// What may be done with the snapshotable resources at most.
     pub(super) lent: ResourceUse,
@@ -132,7 +132,7 @@ impl Default for Resources {
 /// Collects what a session's resources are.
 #[derive(Default)]
 pub struct ResourcesBuilder {
-    shared: Shared,
+    shared: RegistryInner,
     problem: Option<ResourcesError>,
 }
 
@@ -170,7 +170,7 @@ impl ResourcesBuilder {
     #[must_use]
     pub fn with_maker<T: ?Sized + Send + Sync + 'static>(
         self,
-        scope: Scope,
+        scope: ResourceScope,
         make: impl Fn(&CallResources) -> Result<Arc<T>, BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.maker(scope, make, None)
@@ -180,7 +180,7 @@ impl ResourcesBuilder {
     #[must_use]
     pub fn with_closing_maker<T: ?Sized + Send + Sync + 'static>(
         self,
-        scope: Scope,
+        scope: ResourceScope,
         make: impl Fn(&CallResources) -> Result<Arc<T>, BoxError> + Send + Sync + 'static,
         close: impl Fn(&T) + Send + Sync + 'static,
     ) -> Self {
@@ -194,7 +194,7 @@ impl ResourcesBuilder {
 
     fn maker<T: ?Sized + Send + Sync + 'static>(
         mut self,
-        scope: Scope,
+        scope: ResourceScope,
         make: impl Fn(&CallResources) -> Result<Arc<T>, BoxError> + Send + Sync + 'static,
         close: Option<Close>,
     ) -> Self {
@@ -337,7 +337,7 @@ pub(super) fn commit_all(prepared: Vec<(&'static str, ReadyRestore)>) -> Result<
     Ok(())
 }
 
-pub(super) fn close_all(made: Vec<Made>) {
+pub(super) fn close_all(made: Vec<ResourceInstance>) {
     for made in made.into_iter().rev() {
         if let Some(close) = &made.close {
             close(&made.resource);

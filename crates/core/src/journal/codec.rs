@@ -118,7 +118,7 @@ struct Upcaster {
 const UPCASTERS: &[Upcaster] = &[];
 
 #[derive(Serialize)]
-struct Stored<'a> {
+struct StoredRecord<'a> {
     v: u32,
     kind: &'a str,
     at: Timestamp,
@@ -128,10 +128,10 @@ struct Stored<'a> {
 }
 
 #[derive(Serialize)]
-struct Placed<'a> {
+struct PositionedRecord<'a> {
     position: Position,
     #[serde(flatten)]
-    stored: Stored<'a>,
+    stored: StoredRecord<'a>,
 }
 
 /// The fields that every record has.
@@ -160,9 +160,9 @@ impl Record {
         version_of(self.body.kind()).unwrap_or(1)
     }
 
-    fn stored(&self) -> Result<Stored<'_>, serde_json::Error> {
+    fn stored(&self) -> Result<StoredRecord<'_>, serde_json::Error> {
         let (v, kind, data) = (self.version(), self.body.kind(), self.body.to_data()?);
-        Ok(Stored { v, kind, at: self.at, data, extra: &self.extra })
+        Ok(StoredRecord { v, kind, at: self.at, data, extra: &self.extra })
     }
 
     /// Reads a record within the default limits.
@@ -179,7 +179,7 @@ impl Record {
 impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let stored = self.stored().map_err(serde::ser::Error::custom)?;
-        Placed { position: self.position, stored }.serialize(serializer)
+        PositionedRecord { position: self.position, stored }.serialize(serializer)
     }
 }
 

@@ -97,7 +97,7 @@ impl Origin {
 
 /// The session stops and waits for a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Paused {
+pub struct SessionPaused {
     /// What it waits for.
     pub reason: PauseReason,
     /// The call that it is about.
@@ -117,7 +117,7 @@ pub struct Paused {
     pub extra: Extra,
 }
 
-impl Paused {
+impl SessionPaused {
     /// Creates a pause of the whole session for this reason.
     pub fn new(reason: PauseReason) -> Self {
         Self { reason, call_id: None, detail: None, offer: None, session: None, extra: Extra::default() }
@@ -183,7 +183,7 @@ impl PauseReason {
 
 /// What a paused session waited for was decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Resolved {
+pub struct PauseResolved {
     /// The call that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
@@ -197,7 +197,7 @@ pub struct Resolved {
     pub extra: Extra,
 }
 
-impl Resolved {
+impl PauseResolved {
     /// Creates the decision about a pause of the whole session.
     pub fn new(decision: Decision) -> Self {
         Self { call_id: None, decision, by: None, extra: Extra::default() }
@@ -254,7 +254,7 @@ pub enum Decision {
 
 /// The session goes back: what is visible from here on is what was visible at the cut.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Rewound {
+pub struct SessionRewound {
     /// The cut: everything before this position, as it was visible then.
     pub to: Position,
     /// What the files are put back to; without it they are left as they are.
@@ -274,7 +274,7 @@ pub struct Rewound {
     pub extra: Extra,
 }
 
-impl Rewound {
+impl SessionRewound {
     /// Creates a rewind to this position that concerns no files.
     pub fn new(to: Position) -> Self {
         Self { to, root: None, coverage: None, rescue: None, reason: None, extra: Extra::default() }

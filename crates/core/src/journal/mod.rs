@@ -2,7 +2,7 @@
 //!
 //! A session has one journal. It only grows, by [batches](Batch) that are appended whole; a [`Record`] in it never changes.
 //! Whatever else there is, the session's state, the transcript, checkpoints, costs, is a view: a pure function of records
-//! (see [`crate::view`]). Going back is a record too ([`Rewound`]), so nothing is ever deleted.
+//! (see [`crate::view`]). Going back is a record too ([`SessionRewound`]), so nothing is ever deleted.
 
 mod batch;
 mod codec;
@@ -17,19 +17,19 @@ pub use batch::Batch;
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
 pub use inbox::{InboxId, InboxItem, InboxKind};
 pub use lifecycle::{
-    Decision, Note, ObservationCause, Origin, PauseReason, Paused, Resolved, Rewound, SessionCreated,
-    WorkspaceObserved,
+    Decision, Note, ObservationCause, Origin, PauseReason, PauseResolved, SessionCreated, SessionPaused,
+    SessionRewound, WorkspaceObserved,
 };
 pub use position::{Branch, Point, Position};
 pub use record::{Record, RecordBody};
 pub use stop::{SessionStopped, StopReason};
 
 pub use crate::payload::{
-    AfterFailure, BudgetCharged, CallFinished, CallOutcome, CallStarted, CarriedCall, CarriedEvaluation,
-    CarriedObject, Effect, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted,
-    Files, Finish, IdempotencyKey, InnerMessage, LargeRecord, LeftOut, Outcome, ProcessStarted,
+    AfterFailure, BudgetCharged, CallFinished, CallStarted, CallVerdict, CarriedCall, CarriedEvaluation,
+    CarriedObject, Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed,
+    EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LargeRecord, OmittedFile, ProcessStarted,
     ProgramStarted, Provenance, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted,
-    ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, WorkspaceRoot,
+    ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, WorkspaceRevision, WorkspaceRoot,
 };
 pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};
 pub(crate) use crate::session::{MessageSlot, place_after, stands_at};

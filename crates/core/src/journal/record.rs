@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use super::Position;
-use super::lifecycle::{Note, Paused, Resolved, Rewound, SessionCreated, WorkspaceObserved};
+use super::lifecycle::{
+    Note, PauseResolved, SessionCreated, SessionPaused, SessionRewound, WorkspaceObserved,
+};
 use super::stop::SessionStopped;
 use crate::extra::Extra;
 use crate::payload::InnerMessage;
@@ -110,13 +112,13 @@ record_kinds! {
     /// Something was paid for.
     BudgetCharged(BudgetCharged) = "budget_charged", version 1;
     /// The session goes back.
-    Rewound(Rewound) = "rewound", version 1;
+    Rewound(SessionRewound) = "rewound", version 1;
     /// The files were looked at outside of any call.
     WorkspaceObserved(WorkspaceObserved) = "workspace_observed", version 1;
     /// The session waits for a decision.
-    Paused(Paused) = "paused", version 1;
+    Paused(SessionPaused) = "paused", version 1;
     /// The decision was made.
-    Resolved(Resolved) = "resolved", version 1;
+    Resolved(PauseResolved) = "resolved", version 1;
     /// Driving ended before the evaluation did, or on a request from outside.
     SessionStopped(SessionStopped) = "session_stopped", version 1;
     /// An evaluation has ended.

@@ -14,7 +14,7 @@ use crate::view::{JournalView, Transcript};
 
 /// An evaluation that came before in the same conversation.
 #[derive(Debug, Clone)]
-pub struct Followed {
+pub struct FollowedConversation {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
     /// What a later evaluation is shown of it, in order.
@@ -23,7 +23,7 @@ pub struct Followed {
     pub finished: Option<Arc<EvaluationFinished>>,
 }
 
-impl Followed {
+impl FollowedConversation {
     /// The evaluations that an evaluation follows, the oldest first.
     pub fn all(view: &JournalView, transcript: &Transcript, evaluation: EvaluationId) -> Vec<Self> {
         let followed = view.followed(evaluation).into_iter();

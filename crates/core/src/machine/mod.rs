@@ -15,20 +15,20 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
-pub use followed::{Followed, TurnNumbers, conversation};
-pub use past::Past;
-pub use tool_loop::{ToolLoop, ToolLoops};
+pub use followed::{FollowedConversation, TurnNumbers, conversation};
+pub use past::EvaluationHistory;
+pub use tool_loop::{ToolLoop, ToolLoopFactory};
 pub use turn_state::{TurnState, answers_of, final_text};
 
 use crate::code::ErrorCode;
 use crate::id::{CallId, EvaluationId};
-use crate::journal::{EvaluationFailure, InnerMessage, Outcome, RecordBody};
+use crate::journal::{EvaluationFailure, EvaluationOutcome, InnerMessage, RecordBody};
 use crate::message::Arguments;
 use crate::session::{Items, SessionError};
 
 /// Something that happened, and is recorded.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum MachineEvent {
     /// Somebody said something to the policy.
     Said(Arc<InnerMessage>),
     /// The policy answered, with these messages and perhaps a structured answer.
@@ -49,7 +49,7 @@ pub enum Event {
 
 /// A call that is to run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct PendingCall {
     /// The call.
     pub call_id: CallId,
     /// The option.
@@ -68,47 +68,47 @@ pub struct Wanted {
 
 /// How an evaluation ends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
+pub struct EvaluationResult {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: EvaluationOutcome,
     /// The structured answer.
     pub output: Option<Value>,
     /// What went wrong.
     pub error: Option<EvaluationFailure>,
 }
 
-impl Ending {
+impl EvaluationResult {
     /// It has its answer.
     pub fn completed(output: Option<Value>) -> Self {
-        Self { outcome: Outcome::Completed, output, error: None }
+        Self { outcome: EvaluationOutcome::Completed, output, error: None }
     }
 
     /// It failed.
     pub fn failed(kind: impl Into<String>, message: impl Into<String>) -> Self {
         let (kind, message, extra) = (kind.into(), message.into(), Default::default());
         let error = Some(EvaluationFailure { kind, message, extra });
-        Self { outcome: Outcome::Failed, output: None, error }
+        Self { outcome: EvaluationOutcome::Failed, output: None, error }
     }
 
     /// Someone ended it.
     pub fn cancelled() -> Self {
-        Self { outcome: Outcome::Cancelled, output: None, error: None }
+        Self { outcome: EvaluationOutcome::Cancelled, output: None, error: None }
     }
 }
 
 /// What is to be done now.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
+pub enum MachineAction {
     /// Ask the policy.
     Ask,
     /// Run these calls. They are side by side; their results may come in any order.
-    Call(Vec<Wanted>),
+    Call(Vec<PendingCall>),
     /// Append these records.
     Record(Vec<RecordBody>),
     /// Nothing, until a call has ended.
     Wait,
     /// End the evaluation.
-    Finish(Ending),
+    Finish(EvaluationResult),
 }
 
 /// An evaluation could not be rebuilt from its journal.
@@ -150,15 +150,15 @@ impl MachineError {
 /// An evaluation that is told what happened and says what to do.
 pub trait Machine: Send {
     /// Takes in something that happened. It must already be recorded.
-    fn take_in(&mut self, event: Event);
+    fn take_in(&mut self, event: MachineEvent);
 
     /// What is to be done now. An action is given once; what it was given for is told by [`Machine::take_in`].
-    fn next(&mut self) -> Action;
+    fn next(&mut self) -> MachineAction;
 
     /// What is to be done now, or nothing if `stop` is set before that is known. What was under way is then given up, and
     /// begins anew when the machine is asked again. A machine that takes long looks at it often; see
     /// [`Machine::takes_long`].
-    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<Action> {
+    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<MachineAction> {
         let _ = stop;
         Some(self.next())
     }
@@ -171,7 +171,7 @@ pub trait Machine: Send {
     /// What whoever decides is shown when they are asked now; none when that is the whole evaluation, as it was said. It follows
     /// from what the machine has taken in, so that it can be shown again. The budget may leave fewer answers than the machine
     /// knows of.
-    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
+    fn show(&self, answers_left: Option<u64>) -> Option<VisibleHistory> {
         let _ = answers_left;
         None
     }
@@ -179,7 +179,7 @@ pub trait Machine: Send {
 
 /// What whoever decides is shown of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Shown {
+pub struct VisibleHistory {
     /// What is shown, in order.
     pub messages: Items<InnerMessage>,
     /// What rendered it, with its version; none when all is shown as it was said.
@@ -191,9 +191,9 @@ pub struct Shown {
 }
 
 /// Builds the machine of an evaluation from its journal, at whatever place that ends.
-pub trait Machinery: Send + Sync {
+pub trait MachineFactory: Send + Sync {
     /// The machine of an evaluation.
-    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError>;
+    fn rebuild(&self, past: &EvaluationHistory) -> Result<Box<dyn Machine>, MachineError>;
 
     /// Whether an answer that reached its token limit is continued by the next one. Where it is not, its machines ask for a whole
     /// one themselves.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::followed::joined;
-use super::{Followed, MachineError};
+use super::{FollowedConversation, MachineError};
 use crate::id::EvaluationId;
 use crate::journal::{InnerMessage, LargeRecord, ProgramStarted, TaskFinished, TurnFinished};
 use crate::rng::Seed;
@@ -12,13 +12,13 @@ use crate::view::{Evaluation, JournalView};
 /// What a journal says of one evaluation. What is too large for its records is only named in it, unless whoever made it has
 /// put that back.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct EvaluationHistory {
     /// The evaluation.
     pub evaluation: Evaluation,
     /// What was said, in order.
     pub messages: Vec<Arc<InnerMessage>>,
     /// The evaluations that it follows, the oldest first. Nothing in them counts for this one: not their answers, turns or calls.
-    pub followed: Vec<Followed>,
+    pub followed: Vec<FollowedConversation>,
     /// The programs that were started.
     pub programs: Vec<Arc<ProgramStarted>>,
     /// The tasks that programs have done.
@@ -29,14 +29,14 @@ pub struct Past {
     pub seed: Seed,
 }
 
-impl Past {
+impl EvaluationHistory {
     /// What a journal says of an evaluation.
     pub fn of(view: &JournalView, evaluation: EvaluationId) -> Result<Self, MachineError> {
         let known = view.evaluation(evaluation).ok_or(MachineError::NoEvaluation { evaluation })?;
         let transcript = view.transcript()?;
         let messages = transcript.inner_messages(evaluation);
         Ok(Self {
-            followed: Followed::all(view, &transcript, evaluation),
+            followed: FollowedConversation::all(view, &transcript, evaluation),
             programs: known.programs.iter().cloned().collect(),
             tasks: known.tasks.iter().cloned().collect(),
             turns: known.finished_turns.iter().cloned().collect(),

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Action, Ending, Event, Machine, MachineError, Machinery, Past, TurnState, Wanted};
+use super::{
+    EvaluationHistory, EvaluationResult, Machine, MachineAction, MachineError, MachineEvent, MachineFactory,
+    PendingCall, TurnState,
+};
 use crate::code::ErrorCode;
 use crate::id::CallId;
 use crate::journal::{InnerMessage, Role};
@@ -29,7 +32,7 @@ pub struct ToolLoop {
     /// How many answers in a row have called that.
     repeats: u64,
     /// Calls that nobody was told to run yet, in order.
-    wanted: Vec<Wanted>,
+    wanted: Vec<PendingCall>,
     /// Calls without a result that somebody was told to run.
     running: HashSet<CallId>,
     /// Whether the last answer is final, and nobody has said anything since.
@@ -72,15 +75,15 @@ impl ToolLoop {
                 Role::Assistant => {
                     // The answer is taken in whole, at its first message.
                     if let Some(messages) = answers.remove(&message.turn) {
-                        machine.take_in(Event::Answered { messages, output: None });
+                        machine.take_in(MachineEvent::Answered { messages, output: None });
                     }
                 }
                 Role::Tool => {
                     if let Some(call) = message.tool_call_id() {
-                        machine.take_in(Event::CallEnded { call, result: message.clone() });
+                        machine.take_in(MachineEvent::CallEnded { call, result: message.clone() });
                     }
                 }
-                Role::System | Role::User => machine.take_in(Event::Said(message.clone())),
+                Role::System | Role::User => machine.take_in(MachineEvent::Said(message.clone())),
             }
         }
         machine
@@ -89,7 +92,7 @@ impl ToolLoop {
 
 impl ToolLoop {
     /// Counts how many answers in a row have made the same calls. An answer without calls ends the row.
-    fn note_repeats(&mut self, calls: &[Wanted]) {
+    fn note_repeats(&mut self, calls: &[PendingCall]) {
         let is_same = !calls.is_empty()
             && calls.len() == self.called.len()
             && calls.iter().zip(&self.called).all(|(wanted, (name, arguments))| {
@@ -113,20 +116,20 @@ fn is_same_text(one: &Arguments, other: &Arguments) -> bool {
 }
 
 impl Machine for ToolLoop {
-    fn take_in(&mut self, event: Event) {
+    fn take_in(&mut self, event: MachineEvent) {
         match event {
-            Event::Said(message) => {
+            MachineEvent::Said(message) => {
                 self.is_answered = false;
                 // Answers that are continued count as well.
                 self.turns = self.turns.max(message.turn);
                 // What was said may be a reason to call the same again.
                 self.called.clear();
             }
-            Event::Answered { messages, output } => {
+            MachineEvent::Answered { messages, output } => {
                 self.turns = messages.iter().map(|message| message.turn).fold(self.turns, u64::max);
                 let calls = messages.iter().filter_map(|message| {
                     let call = message.message.option_call()?;
-                    Some(Wanted {
+                    Some(PendingCall {
                         call_id: call.invocation_id,
                         name: call.option_name.clone(),
                         arguments: call.arguments.clone(),
@@ -136,7 +139,7 @@ impl Machine for ToolLoop {
                         refusal: call.cut_off.then(|| CUT_OFF.to_owned()),
                     })
                 });
-                let calls: Vec<Wanted> = calls.collect();
+                let calls: Vec<PendingCall> = calls.collect();
                 self.note_repeats(&calls);
                 self.is_answered = match TurnState::of(&messages) {
                     TurnState::Whole | TurnState::Empty => true,
@@ -146,28 +149,28 @@ impl Machine for ToolLoop {
                 self.wanted.extend(calls);
                 self.output = output;
             }
-            Event::CallEnded { call, .. } => {
+            MachineEvent::CallEnded { call, .. } => {
                 self.running.remove(&call);
                 self.wanted.retain(|wanted| wanted.call_id != call);
             }
         }
     }
 
-    fn next(&mut self) -> Action {
+    fn next(&mut self) -> MachineAction {
         if !self.wanted.is_empty() {
             let wanted = std::mem::take(&mut self.wanted);
             self.running.extend(wanted.iter().map(|wanted| wanted.call_id));
-            return Action::Call(wanted);
+            return MachineAction::Call(wanted);
         }
         if !self.running.is_empty() {
-            return Action::Wait;
+            return MachineAction::Wait;
         }
         if self.is_answered {
-            return Action::Finish(Ending::completed(self.output.take()));
+            return MachineAction::Finish(EvaluationResult::completed(self.output.take()));
         }
         if let Some(limit) = self.max_turns.filter(|limit| self.turns >= *limit) {
             let message = format!("there was no answer after {limit} turns");
-            return Action::Finish(Ending::failed(ErrorCode::MaxTurns, message));
+            return MachineAction::Finish(EvaluationResult::failed(ErrorCode::MaxTurns, message));
         }
         if let Some(limit) =
             self.max_repeats.filter(|limit| self.repeats >= *limit && !self.called.is_empty())
@@ -176,23 +179,23 @@ impl Machine for ToolLoop {
             let names = names.join(", ");
             let message =
                 format!("the last {limit} answers made the same calls with the same arguments: {names}");
-            return Action::Finish(Ending::failed(ErrorCode::LoopDetected, message));
+            return MachineAction::Finish(EvaluationResult::failed(ErrorCode::LoopDetected, message));
         }
-        Action::Ask
+        MachineAction::Ask
     }
 }
 
 /// Builds [`ToolLoop`]s.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ToolLoops {
+pub struct ToolLoopFactory {
     /// How many answers an evaluation may have.
     pub max_turns: Option<u64>,
     /// How many answers in a row may make the same calls with the same arguments.
     pub max_repeats: Option<u64>,
 }
 
-impl Machinery for ToolLoops {
-    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
+impl MachineFactory for ToolLoopFactory {
+    fn rebuild(&self, past: &EvaluationHistory) -> Result<Box<dyn Machine>, MachineError> {
         let machine = ToolLoop::rebuilt_accepting(self.max_turns, &past.messages, past.evaluation.accepted);
         Ok(Box::new(machine.with_max_repeats(self.max_repeats)))
     }

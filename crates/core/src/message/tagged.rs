@@ -27,12 +27,12 @@ pub(super) trait Kind: DeserializeOwned {
 
 /// Reads an object with a kind.
 pub(super) fn read<'de, K: Kind, D: Deserializer<'de>>(deserializer: D) -> Result<K::Object, D::Error> {
-    deserializer.deserialize_map(Tagged::<K>(PhantomData))
+    deserializer.deserialize_map(TaggedContent::<K>(PhantomData))
 }
 
-struct Tagged<K>(PhantomData<K>);
+struct TaggedContent<K>(PhantomData<K>);
 
-impl<'de, K: Kind> Visitor<'de> for Tagged<K> {
+impl<'de, K: Kind> Visitor<'de> for TaggedContent<K> {
     type Value = K::Object;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +47,7 @@ impl<'de, K: Kind> Visitor<'de> for Tagged<K> {
                 continue;
             }
             let kind: K = map.next_value()?;
-            let mut rest = Untagged(map);
+            let mut rest = ContentFields(map);
             if before.is_empty() {
                 return kind.read(MapAccessDeserializer::new(rest));
             }
@@ -62,9 +62,9 @@ impl<'de, K: Kind> Visitor<'de> for Tagged<K> {
 }
 
 /// The fields after the kind. Another kind among them would pass for an unknown field, and so be written twice.
-struct Untagged<A>(A);
+struct ContentFields<A>(A);
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Untagged<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for ContentFields<A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {

@@ -61,14 +61,14 @@ pub struct WorkspaceRoot {
 
 /// The files at one moment: their root, and what was decided about what it does not cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Files {
+pub struct WorkspaceRevision {
     /// The root.
     pub root: WorkspaceRoot,
     /// The object that lists what the root does not cover.
     pub coverage: Option<ObjectId>,
 }
 
-impl Files {
+impl WorkspaceRevision {
     /// The files of a record that may have a root.
     pub fn of(root: Option<WorkspaceRoot>, coverage: Option<ObjectId>) -> Option<Self> {
         root.map(|root| Self { root, coverage })
@@ -156,7 +156,7 @@ pub struct CallFinished {
     /// The call.
     pub call_id: CallId,
     /// Whether its changes stand.
-    pub outcome: CallOutcome,
+    pub outcome: CallVerdict,
     /// The workspace after it, for calls that may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<WorkspaceRoot>,
@@ -168,7 +168,7 @@ pub struct CallFinished {
     pub rescue: Option<WorkspaceRoot>,
     /// What a failed call left and the rescue does not hold, because it was too much; of very many, the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedFile>,
     /// How long it took, in microseconds.
     pub elapsed_micros: u64,
     /// A line about its result, for lists.
@@ -181,7 +181,7 @@ pub struct CallFinished {
 
 impl CallFinished {
     /// Creates the end of a call that took no time and left no files.
-    pub fn new(call_id: CallId, outcome: CallOutcome) -> Self {
+    pub fn new(call_id: CallId, outcome: CallVerdict) -> Self {
         Self {
             call_id,
             outcome,
@@ -198,7 +198,7 @@ impl CallFinished {
 
 /// Something that was not kept before files were put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct OmittedFile {
     /// Where it was.
     pub path: String,
     /// How large it was, where that is known.
@@ -209,7 +209,7 @@ pub struct LeftOut {
 /// Whether a call's changes stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CallOutcome {
+pub enum CallVerdict {
     /// They do.
     Succeeded,
     /// They were rolled back.

@@ -117,7 +117,7 @@ pub struct EvaluationFinished {
     /// The evaluation.
     pub evaluation_id: EvaluationId,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: EvaluationOutcome,
     /// The structured answer, where there is one.
     #[serde(flatten, with = "large::output")]
     pub output: Option<Large<Value>>,
@@ -131,7 +131,7 @@ pub struct EvaluationFinished {
 
 impl EvaluationFinished {
     /// Creates the end of an evaluation without a structured answer and without an error.
-    pub fn new(evaluation_id: EvaluationId, outcome: Outcome) -> Self {
+    pub fn new(evaluation_id: EvaluationId, outcome: EvaluationOutcome) -> Self {
         Self { evaluation_id, outcome, output: None, error: None, extra: Extra::default() }
     }
 }
@@ -139,7 +139,7 @@ impl EvaluationFinished {
 /// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum EvaluationOutcome {
     /// With an answer.
     Completed,
     /// With an error.

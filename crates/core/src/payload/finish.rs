@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why an answer ended.
 ///
-/// Policies set it on each [`Answer`](crate::ports::Answer), and the driver records it with the answer, on the
+/// Policies set it on each [`Answer`](crate::ports::PolicyAnswer), and the driver records it with the answer, on the
 /// [`ProviderSidecar`](super::ProviderSidecar) of the turn's first message. Only [`Finish::Stop`] and [`Finish::Calls`] are
 /// whole answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

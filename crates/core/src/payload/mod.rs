@@ -14,11 +14,12 @@ mod request;
 mod resource;
 
 pub use call::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, Files, IdempotencyKey, LeftOut,
-    ProcessStarted, RequestStarted, StepFinished, WorkspaceRoot,
+    BudgetCharged, CallFinished, CallStarted, CallVerdict, Effect, IdempotencyKey, OmittedFile,
+    ProcessStarted, RequestStarted, StepFinished, WorkspaceRevision, WorkspaceRoot,
 };
 pub use evaluation::{
-    EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, TurnFinished,
+    EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted,
+    TurnFinished,
 };
 pub use finish::Finish;
 pub use inner_message::{InnerMessage, ProviderSidecar, Role};

@@ -30,7 +30,7 @@ pub trait Filesystem: Send + Sync + fmt::Debug {
     fn write_bytes(&self, path: &FilePath, bytes: &[u8], mode: WriteMode) -> Result<(), FilesystemError>;
 
     /// What a directory holds, by name.
-    fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError>;
+    fn list(&self, path: &FilePath) -> Result<Vec<DirectoryEntry>, FilesystemError>;
 
     /// Deletes a file, a link, or a directory.
     fn delete(&self, path: &FilePath, recursion: Recursion) -> Result<(), FilesystemError>;
@@ -120,7 +120,7 @@ pub struct Stat {
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The name. Bytes that are no text are shown as replacement characters, and such a file cannot be named by a path.
     pub name: String,
     /// What it is.

@@ -14,20 +14,23 @@ mod workspace;
 use std::pin::Pin;
 
 pub use filesystem::{
-    Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
+    Access, DirectoryEntry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
+    WriteMode,
 };
 pub use path::{FilePath, InvalidPath};
 pub use policy::{
-    Answer, AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyError, Question, RequestInfo, wait_text,
+    AnsweredCall, Delta, Deltas, MediaBytes, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
+    wait_text,
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use store::{
-    Claim, Fence, Lease, Owner, Process, SavedSnapshot, Store, check_batch, fetch_large, hydrate,
+    ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, fetch_large,
+    hydrate,
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{
-    Captured, ChangeKind, ObjectOverlay, Objects, PathChange, Rescued, Restored, Uncovered, UncoveredReason,
-    Workspace, WorkspaceError,
+    ChangeKind, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport, UncoveredPath,
+    UncoveredReason, Workspace, WorkspaceCapture, WorkspaceError,
 };
 
 pub use crate::journal::Finish;

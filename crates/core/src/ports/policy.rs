@@ -1,7 +1,7 @@
 //! Policies: whoever decides what happens next.
 //!
-//! A model with a prompt, a person, a script, any async function: each is a [`Policy`]. It is asked a [`Question`], which
-//! holds everything that was said, and gives an [`Answer`]: words, and the options that it invokes. A policy keeps no memory of
+//! A model with a prompt, a person, a script, any async function: each is a [`Policy`]. It is asked a [`PolicyRequest`], which
+//! holds everything that was said, and gives an [`PolicyAnswer`]: words, and the options that it invokes. A policy keeps no memory of
 //! its own that a resume would need; whatever it has to know stands in the question.
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::view::Transcript;
 
 /// What a policy is asked.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct PolicyRequest {
     /// The session.
     pub session_id: SessionId,
     /// The evaluation.
@@ -134,7 +134,7 @@ impl AnsweredCall {
 
 /// What a policy decided. Without calls, and if it is [whole](Finish::is_whole), it is the end of the evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct PolicyAnswer {
     /// What it says.
     pub parts: Vec<Part>,
     /// What it invokes, in order.
@@ -149,7 +149,7 @@ pub struct Answer {
     pub finish: Finish,
 }
 
-impl Answer {
+impl PolicyAnswer {
     /// An answer of words alone.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self { parts: vec![Part::text(text)], ..Self::default() }
@@ -238,14 +238,14 @@ pub trait Policy: Send + Sync {
     }
 
     /// What is known of the request that a question would make, before it is made.
-    fn describe(&self, question: &Question) -> RequestInfo;
+    fn describe(&self, question: &PolicyRequest) -> RequestInfo;
 
     /// Decides. What the question was described as is handed back.
     fn decide(
         &self,
-        question: Question,
+        question: PolicyRequest,
         described: RequestInfo,
-    ) -> BoxFuture<'_, Result<Answer, PolicyError>>;
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>>;
 }
 
 impl<P: Policy + ?Sized> Policy for Arc<P> {
@@ -257,15 +257,15 @@ impl<P: Policy + ?Sized> Policy for Arc<P> {
         (**self).secrets()
     }
 
-    fn describe(&self, question: &Question) -> RequestInfo {
+    fn describe(&self, question: &PolicyRequest) -> RequestInfo {
         (**self).describe(question)
     }
 
     fn decide(
         &self,
-        question: Question,
+        question: PolicyRequest,
         described: RequestInfo,
-    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         (**self).decide(question, described)
     }
 }

@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 /// The number of a claim to a session. A later claim has a larger number, and only the largest may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Fence(pub u64);
+pub struct FenceToken(pub u64);
 
 /// Who holds a session, for a person to read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl fmt::Display for Process {
 
 /// What to do when a session is held by someone else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum ClaimMode {
     /// Leave it to them.
     IfFree,
     /// Take it from them: from now on nothing of theirs is written.
@@ -67,11 +67,11 @@ pub enum Claim {
 
 /// A held session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
+pub struct SessionClaim {
     /// The session.
     pub session: SessionId,
     /// The number of the claim.
-    pub fence: Fence,
+    pub fence: FenceToken,
     /// Who holds it.
     pub owner: Owner,
 }
@@ -92,11 +92,11 @@ pub trait Store: Send + Sync {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: Claim,
-    ) -> BoxFuture<'_, Result<Lease, StoreError>>;
+        claim: ClaimMode,
+    ) -> BoxFuture<'_, Result<SessionClaim, StoreError>>;
 
     /// Gives a session back. Giving back what is no longer held changes nothing.
-    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Who holds a session.
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>>;
@@ -107,7 +107,7 @@ pub trait Store: Send + Sync {
         &self,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>>;
 
@@ -142,7 +142,7 @@ pub trait Store: Send + Sync {
     fn save_snapshot(
         &self,
         session: SessionId,
-        fence: Fence,
+        fence: FenceToken,
         position: Position,
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>>;

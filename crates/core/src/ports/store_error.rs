@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::store::{Fence, Owner, Process};
+use super::store::{FenceToken, Owner, Process};
 use crate::code::ErrorCode;
 use crate::id::SessionId;
 use crate::journal::{DecodeError, EncodeError, InboxId, Position};
@@ -30,7 +30,7 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
         /// The writer's claim.
-        fence: Fence,
+        fence: FenceToken,
         /// Who holds it now.
         owner: Option<Owner>,
     },

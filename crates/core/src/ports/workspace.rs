@@ -62,24 +62,24 @@ pub trait Workspace: Send + Sync {
     }
 
     /// The state of the files as they are now. What is covered is decided anew.
-    fn capture(&self) -> Result<Captured, WorkspaceError>;
+    fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError>;
 
     /// The state of the files as they are now, where what is covered was decided by an earlier capture: what that one left out
     /// stays left out. `coverage` names the stored object of its decision; none if it left out nothing.
-    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<Captured, WorkspaceError> {
+    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<WorkspaceCapture, WorkspaceError> {
         let _ = coverage;
         self.capture()
     }
 
     /// The state of the files before they are put back to a state with this coverage, within a budget of new content. What
     /// does not fit is listed and not captured.
-    fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<Rescued, WorkspaceError> {
+    fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<RescueCapture, WorkspaceError> {
         let _ = byte_budget;
-        Ok(Rescued { captured: self.capture_covering(coverage)?, left_out: Vec::new() })
+        Ok(RescueCapture { captured: self.capture_covering(coverage)?, left_out: Vec::new() })
     }
 
     /// Puts the files back to a state. What is not covered is not touched; what that is, the last capture decided.
-    fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError>;
+    fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError>;
 
     /// Puts the files back to a state with the coverage that was recorded with it. What is not covered is not touched, what
     /// is covered is put back even if it could not be captured as it is now.
@@ -87,7 +87,7 @@ pub trait Workspace: Send + Sync {
         &self,
         root: WorkspaceRoot,
         coverage: Option<ObjectId>,
-    ) -> Result<Restored, WorkspaceError> {
+    ) -> Result<RestoreReport, WorkspaceError> {
         let _ = coverage;
         self.restore(root)
     }
@@ -98,7 +98,7 @@ pub trait Workspace: Send + Sync {
         root: WorkspaceRoot,
         coverage: Option<ObjectId>,
         brought: &[Object],
-    ) -> Result<Restored, WorkspaceError> {
+    ) -> Result<RestoreReport, WorkspaceError> {
         let _ = brought;
         self.restore_covering(root, coverage)
     }
@@ -117,13 +117,13 @@ pub trait Workspace: Send + Sync {
 
 /// The state of a workspace.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Captured {
+pub struct WorkspaceCapture {
     /// Its name.
     pub root: WorkspaceRoot,
     /// The objects below the root that were not stored yet. The root must not be recorded without them.
     pub objects: Vec<Object>,
     /// What the root does not cover.
-    pub uncovered: Vec<Uncovered>,
+    pub uncovered: Vec<UncoveredPath>,
     /// What was decided about that, for whoever puts the files back to this root: it has to be recorded and stored with it.
     /// None when all is covered that can be.
     pub coverage: Option<Object>,
@@ -131,16 +131,16 @@ pub struct Captured {
 
 /// The state of a workspace that is about to be overwritten.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rescued {
+pub struct RescueCapture {
     /// What was captured. What did not fit is not in it.
-    pub captured: Captured,
+    pub captured: WorkspaceCapture,
     /// What did not fit, or could not be captured, although it is covered: it is lost if the files are put back.
-    pub left_out: Vec<Uncovered>,
+    pub left_out: Vec<UncoveredPath>,
 }
 
 /// Something that a root does not cover: a restore neither changes nor deletes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Uncovered {
+pub struct UncoveredPath {
     /// Where it is.
     pub path: String,
     /// Why it is not covered.
@@ -205,11 +205,11 @@ impl std::fmt::Display for UncoveredReason {
 
 /// What a restore did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreReport {
     /// What it wrote or deleted.
     pub changed: Vec<PathChange>,
     /// What stands in the way of the wanted state, and was left as it is, because it is not covered or in use.
-    pub kept: Vec<Uncovered>,
+    pub kept: Vec<UncoveredPath>,
 }
 
 /// One path that differs.

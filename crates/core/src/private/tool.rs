@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::journal::IdempotencyKey;
 use crate::session::BoxError;
 use crate::tool::{
-    Compensate, Reconcile, Reconciled, Tool, ToolBuilder, ToolExample, ToolOutcome, ToolResult,
+    Compensate, Reconcile, ReconcileOutcome, Tool, ToolBuilder, ToolExample, ToolOutcome, ToolResult,
 };
 
 /// Starts a tool whose name was checked when it was compiled.
@@ -50,7 +50,7 @@ pub fn done((): ()) -> ToolOutcome {
 pub fn reconcile_with<F, W, E>(hook: F) -> Reconcile
 where
     F: Fn(IdempotencyKey, Map<String, Value>) -> W + Send + Sync + 'static,
-    W: Future<Output = Result<Reconciled, E>> + Send + 'static,
+    W: Future<Output = Result<ReconcileOutcome, E>> + Send + 'static,
     E: Into<BoxError>,
 {
     Arc::new(move |key, arguments| {

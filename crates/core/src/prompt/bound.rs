@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::build::Prompt;
-use super::{PromptError, Rendered};
+use super::{PromptError, RenderedPrompt};
 use crate::message::Part;
 use crate::session::Session;
 
@@ -53,7 +53,7 @@ impl BoundPrompt {
     }
 
     /// The text and the tools for a session as it is.
-    pub fn render(&self, session: &Session) -> Result<Rendered, PromptError> {
+    pub fn render(&self, session: &Session) -> Result<RenderedPrompt, PromptError> {
         super::render::render(self, session)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::bound::{BoundPrompt, values_of};
 use super::output::Output;
-use super::section::{Body, Enabled, Section, Selector};
+use super::section::{Body, EnabledFn, Section, Selector};
 use super::template::Template;
 use super::tools::{OPEN_SECTIONS, READ_SECTION};
 use super::{PromptError, name};
@@ -29,14 +29,14 @@ pub(super) struct Inner {
     pub(super) name: String,
     /// What is said before all sections, as it stands.
     pub(super) preamble: String,
-    pub(super) sections: Vec<Node>,
+    pub(super) sections: Vec<SectionNode>,
     pub(super) output: Option<Output>,
     /// The fields that texts name, each with the path of the first that does.
     pub(super) fields: BTreeMap<String, String>,
 }
 
 /// A section whose texts were read.
-pub(super) struct Node {
+pub(super) struct SectionNode {
     pub(super) key: String,
     pub(super) path: String,
     pub(super) title: String,
@@ -46,12 +46,12 @@ pub(super) struct Node {
     pub(super) summary: Option<Template>,
     pub(super) visibility: Visibility,
     pub(super) selector: Option<Selector>,
-    pub(super) enabled: Option<Enabled>,
+    pub(super) enabled: Option<EnabledFn>,
     pub(super) tools: Vec<Tool>,
-    pub(super) children: Vec<Node>,
+    pub(super) children: Vec<SectionNode>,
 }
 
-impl Node {
+impl SectionNode {
     /// Whether it can be shown in short.
     pub(super) fn can_close(&self) -> bool {
         self.summary.is_some() || self.is_digest
@@ -97,7 +97,7 @@ impl Prompt {
 
     /// Whether what is rendered can differ from one session to another.
     pub fn depends_on_session(&self) -> bool {
-        self.inner.sections.iter().any(Node::depends_on_session)
+        self.inner.sections.iter().any(SectionNode::depends_on_session)
     }
 
     /// Gives the prompt its parameters: a value with a field for each `$field`, no more and no fewer. A prompt without fields
@@ -128,7 +128,7 @@ impl Prompt {
     }
 }
 
-fn described(nodes: &[Node]) -> Result<Vec<Value>, PromptError> {
+fn described(nodes: &[SectionNode]) -> Result<Vec<Value>, PromptError> {
     let described = nodes.iter().map(|node| {
         let tools: Result<Vec<_>, _> = node.tools.iter().map(|tool| tool.spec.contract_digest()).collect();
         Ok(serde_json::json!({
@@ -199,7 +199,7 @@ impl PromptBuilder {
     pub fn build(self) -> Result<Prompt, PromptError> {
         name::check_prompt("the namespace of a prompt", &self.ns)?;
         name::check_prompt("the key of a prompt", &self.key)?;
-        let mut seen = Seen::default();
+        let mut seen = PromptNames::default();
         let sections = seen.nodes(self.sections, "")?;
         let name = self.name.unwrap_or_else(|| format!("{}/{}", self.ns, self.key));
         let (ns, key, preamble, output, fields) =
@@ -210,13 +210,13 @@ impl PromptBuilder {
 
 /// What was met so far.
 #[derive(Default)]
-struct Seen {
+struct PromptNames {
     tools: BTreeSet<ToolName>,
     fields: BTreeMap<String, String>,
 }
 
-impl Seen {
-    fn nodes(&mut self, sections: Vec<Section>, above: &str) -> Result<Vec<Node>, PromptError> {
+impl PromptNames {
+    fn nodes(&mut self, sections: Vec<Section>, above: &str) -> Result<Vec<SectionNode>, PromptError> {
         let mut keys = BTreeSet::new();
         let mut nodes = Vec::with_capacity(sections.len());
         for section in sections {
@@ -229,7 +229,7 @@ impl Seen {
         Ok(nodes)
     }
 
-    fn node(&mut self, section: Section, above: &str) -> Result<Node, PromptError> {
+    fn node(&mut self, section: Section, above: &str) -> Result<SectionNode, PromptError> {
         let Section { key, title, body, summary, visibility, selector, enabled, tools, children } = section;
         name::check_section(&key)?;
         let path = match above.is_empty() {
@@ -253,7 +253,7 @@ impl Seen {
         let body = self.template(&path, &body)?;
         let summary = summary.map(|summary| self.template(&path, &summary)).transpose()?;
         let children = self.nodes(children, &path)?;
-        Ok(Node {
+        Ok(SectionNode {
             key,
             path,
             title,

@@ -2,7 +2,7 @@
 //!
 //! A [`Prompt`] is a tree of [sections](Section). Each has a text in which `$field` stands for a parameter, tools that it
 //! offers, perhaps a condition under which it is there at all, and perhaps a summary that is shown in its place. Parameters
-//! make a [`BoundPrompt`] of it, and a session makes that a [`Rendered`] text with the tools of all sections that are shown in
+//! make a [`BoundPrompt`] of it, and a session makes that a [`RenderedPrompt`] text with the tools of all sections that are shown in
 //! full. A section holds no state: what differs from one evaluation to the next stands in the session, and so rendering is a
 //! function of the prompt, its parameters and the journal.
 //!
@@ -46,7 +46,7 @@ pub use build::{Prompt, PromptBuilder};
 pub use error::{PromptError, TemplateError};
 pub use extract::NoJson;
 pub use output::Output;
-pub use render::{Rendered, RenderedSection, fingerprint};
+pub use render::{RenderedPrompt, RenderedSection, fingerprint};
 pub use section::Section;
 pub use tools::{OPEN_SECTIONS, READ_SECTION};
 

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::build::Node;
+use super::build::SectionNode;
 use super::output::Output;
 use super::tools;
 use super::{BoundPrompt, PromptError};
@@ -20,7 +20,7 @@ const DEEPEST: usize = 6;
 
 /// A prompt as a model is told it.
 #[derive(Debug, Clone)]
-pub struct Rendered {
+pub struct RenderedPrompt {
     /// The text: the system message of an evaluation.
     pub text: String,
     /// The tools of the sections that are shown in full, and those for the others.
@@ -58,7 +58,7 @@ pub fn fingerprint<'a>(
     }
 }
 
-pub(super) fn render(bound: &BoundPrompt, session: &Session) -> Result<Rendered, PromptError> {
+pub(super) fn render(bound: &BoundPrompt, session: &Session) -> Result<RenderedPrompt, PromptError> {
     let mut pass = Pass::new(bound, session)?;
     let prompt = &bound.prompt().inner;
     pass.block(&prompt.preamble);
@@ -67,7 +67,7 @@ pub(super) fn render(bound: &BoundPrompt, session: &Session) -> Result<Rendered,
         pass.describe_output(output);
     }
     tools::add(&mut pass.tools, bound, &pass.closed);
-    Ok(Rendered { text: pass.text, tools: pass.tools, sections: pass.shown })
+    Ok(RenderedPrompt { text: pass.text, tools: pass.tools, sections: pass.shown })
 }
 
 /// One walk over the sections.
@@ -78,7 +78,7 @@ pub(super) struct Pass<'a> {
     pub(super) text: String,
     tools: Vec<Tool>,
     shown: Vec<RenderedSection>,
-    closed: Vec<&'a Node>,
+    closed: Vec<&'a SectionNode>,
     /// How many sections of the outermost level there are so far.
     outermost: usize,
 }
@@ -98,13 +98,13 @@ impl<'a> Pass<'a> {
         })
     }
 
-    pub(super) fn is_enabled(&self, node: &Node) -> Result<bool, PromptError> {
+    pub(super) fn is_enabled(&self, node: &SectionNode) -> Result<bool, PromptError> {
         let Some(enabled) = &node.enabled else { return Ok(true) };
         enabled(self.session).map_err(|source| PromptError::Enabled { path: node.path.clone(), source })
     }
 
     /// How much of a section is shown: what the session says, else what the prompt says. What has no summary cannot be closed.
-    pub(super) fn visibility(&self, node: &Node) -> Result<Visibility, PromptError> {
+    pub(super) fn visibility(&self, node: &SectionNode) -> Result<Visibility, PromptError> {
         let wanted = match (self.overrides.get(&node.path), &node.selector) {
             (Some(overridden), _) => overridden,
             (None, Some(selector)) => selector(self.session)
@@ -117,7 +117,7 @@ impl<'a> Pass<'a> {
         })
     }
 
-    fn nodes(&mut self, nodes: &'a [Node], above: &str) -> Result<(), PromptError> {
+    fn nodes(&mut self, nodes: &'a [SectionNode], above: &str) -> Result<(), PromptError> {
         let mut place = 0;
         for node in nodes {
             if self.is_enabled(node)? {
@@ -133,7 +133,7 @@ impl<'a> Pass<'a> {
 
     pub(super) fn node(
         &mut self,
-        node: &'a Node,
+        node: &'a SectionNode,
         number: &str,
         visibility: Visibility,
     ) -> Result<(), PromptError> {
@@ -155,7 +155,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn text_of(&self, node: &Node, visibility: Visibility) -> Result<String, PromptError> {
+    fn text_of(&self, node: &SectionNode, visibility: Visibility) -> Result<String, PromptError> {
         let digest = match node.is_digest {
             true => {
                 let digests = self.session.all::<WorkspaceDigest>()?;

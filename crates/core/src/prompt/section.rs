@@ -8,7 +8,7 @@ use crate::slices::Visibility;
 use crate::tool::Tool;
 
 /// Says whether a section is there.
-pub(super) type Enabled = Arc<dyn Fn(&Session) -> Result<bool, SessionError> + Send + Sync>;
+pub(super) type EnabledFn = Arc<dyn Fn(&Session) -> Result<bool, SessionError> + Send + Sync>;
 
 /// Says how much of a section is shown.
 pub(super) type Selector = Arc<dyn Fn(&Session) -> Result<Visibility, SessionError> + Send + Sync>;
@@ -24,7 +24,7 @@ pub struct Section {
     pub(super) summary: Option<String>,
     pub(super) visibility: Visibility,
     pub(super) selector: Option<Selector>,
-    pub(super) enabled: Option<Enabled>,
+    pub(super) enabled: Option<EnabledFn>,
     pub(super) tools: Vec<Tool>,
     pub(super) children: Vec<Section>,
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::build::Node;
+use super::build::SectionNode;
 use super::render::{Pass, number};
 use super::{BoundPrompt, PromptError};
 use crate::journal::Effect;
@@ -23,7 +23,7 @@ pub const READ_SECTION: &str = "read_section";
 pub const OPEN_SECTIONS: &str = "open_sections";
 
 /// What is said below a summary.
-pub(super) fn hint(node: &Node) -> String {
+pub(super) fn hint(node: &SectionNode) -> String {
     let path = &node.path;
     match node.has_tools() {
         true => format!(
@@ -34,7 +34,7 @@ pub(super) fn hint(node: &Node) -> String {
 }
 
 /// Offers what can be done about closed sections.
-pub(super) fn add(tools: &mut Vec<Tool>, bound: &BoundPrompt, closed: &[&Node]) {
+pub(super) fn add(tools: &mut Vec<Tool>, bound: &BoundPrompt, closed: &[&SectionNode]) {
     if closed.iter().any(|node| !node.has_tools()) {
         tools.push(read_section(bound.clone()));
     }
@@ -44,13 +44,13 @@ pub(super) fn add(tools: &mut Vec<Tool>, bound: &BoundPrompt, closed: &[&Node]) 
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Read {
+struct ReadSectionArgs {
     /// The section, as its summary names it.
     section_key: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Open {
+struct OpenSectionsArgs {
     /// The sections, as their summaries name them.
     section_keys: Vec<String>,
     /// Why they are needed.
@@ -59,7 +59,7 @@ struct Open {
 
 fn read_section(bound: BoundPrompt) -> Tool {
     let description = "Gives the whole text of a section that is shown as a summary. Nothing changes by it.";
-    builder(READ_SECTION, description).handler(move |context: ToolContext, read: Read| {
+    builder(READ_SECTION, description).handler(move |context: ToolContext, read: ReadSectionArgs| {
         let bound = bound.clone();
         async move {
             let text = context.session(|draft| text_of(&bound, draft, &read.section_key))??;
@@ -71,7 +71,7 @@ fn read_section(bound: BoundPrompt) -> Tool {
 fn open_sections(bound: BoundPrompt) -> Tool {
     let description =
         "Shows sections in full from now on, with their tools. The conversation starts again with them.";
-    builder(OPEN_SECTIONS, description).handler(move |context: ToolContext, open: Open| {
+    builder(OPEN_SECTIONS, description).handler(move |context: ToolContext, open: OpenSectionsArgs| {
         let bound = bound.clone();
         async move {
             let sections = context.session(|draft| closed_among(&bound, draft, &open.section_keys))??;
@@ -126,8 +126,8 @@ fn find<'a>(
     bound: &'a BoundPrompt,
     pass: &Pass<'_>,
     path: &str,
-) -> Result<Vec<(&'a Node, String)>, PromptError> {
-    let mut chain: Vec<(&Node, String)> = Vec::new();
+) -> Result<Vec<(&'a SectionNode, String)>, PromptError> {
+    let mut chain: Vec<(&SectionNode, String)> = Vec::new();
     let mut nodes = &bound.prompt().inner.sections;
     for key in path.split('.') {
         let above = chain.last().map_or(String::new(), |(_, number)| number.clone());

@@ -20,13 +20,13 @@ use super::error::SessionError;
 use super::op::SliceOp;
 use super::reducer::{AnyEvent, Change, ErasedReducer};
 use super::slice::{Event, Slice, SlicePolicy};
-use super::state::State;
+use super::state::SliceMap;
 use crate::time::Timestamp;
 
 /// A private copy of a session's state, and what was done to it. Reads go to the copy.
 #[derive(Debug)]
 pub struct Draft {
-    base: State,
+    base: SliceMap,
     base_generation: u64,
     session: Session,
     entries: Vec<Entry>,
@@ -54,20 +54,20 @@ enum Entry {
 
 /// Which of a draft's changes are kept.
 #[derive(Clone, Copy, PartialEq)]
-enum Kept {
+enum ReplayScope {
     All,
     Logs,
 }
 
 /// What a session becomes when a draft is committed.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedCommit {
     generation: u64,
-    after: State,
+    after: SliceMap,
     changes: Vec<Change>,
 }
 
-impl Prepared {
+impl PreparedCommit {
     /// What changes, in order: this is what has to be journaled before [`Session::apply`].
     pub fn changes(&self) -> &[Change] {
         &self.changes
@@ -76,12 +76,12 @@ impl Prepared {
 
 /// Changes that were applied and that observers were not told of yet.
 #[derive(Debug)]
-pub struct Unobserved {
-    before: State,
+pub struct PendingNotifications {
+    before: SliceMap,
     changes: Vec<Change>,
 }
 
-impl Unobserved {
+impl PendingNotifications {
     /// Both as one: observers are told once, of the way from before the first to after the last.
     #[must_use]
     pub fn and(mut self, later: Self) -> Self {
@@ -102,29 +102,37 @@ impl Session {
     }
 
     /// A preparation that changes nothing, for [`prepare_more`](Self::prepare_more) to add to.
-    pub fn prepare_nothing(&self) -> Prepared {
-        Prepared { generation: self.generation, after: self.state.clone(), changes: Vec::new() }
+    pub fn prepare_nothing(&self) -> PreparedCommit {
+        PreparedCommit { generation: self.generation, after: self.state.clone(), changes: Vec::new() }
     }
 
     /// Computes what the session becomes when the draft is committed. The session is not changed.
-    pub fn prepare(&self, draft: &Draft) -> Result<Prepared, SessionError> {
+    pub fn prepare(&self, draft: &Draft) -> Result<PreparedCommit, SessionError> {
         if draft.base_generation == self.generation {
             let changes = draft.changes().cloned().collect();
-            return Ok(Prepared { generation: self.generation, after: draft.session.state.clone(), changes });
+            return Ok(PreparedCommit {
+                generation: self.generation,
+                after: draft.session.state.clone(),
+                changes,
+            });
         }
-        self.replay(draft, Kept::All)
+        self.replay(draft, ReplayScope::All)
     }
 
     /// Computes what the session becomes when only the draft's changes of Log slices are kept: that is what remains of a
     /// call that failed. What the call logged is kept as it is; it is reduced again, over the session as it is now, only
     /// where it took something out of a log that others changed meanwhile.
-    pub fn prepare_logs(&self, draft: &Draft) -> Result<Prepared, SessionError> {
-        self.replay(draft, Kept::Logs)
+    pub fn prepare_logs(&self, draft: &Draft) -> Result<PreparedCommit, SessionError> {
+        self.replay(draft, ReplayScope::Logs)
     }
 
     /// Dispatches one more event on top of what was prepared, so that it is committed with it. When a reducer fails, what was
     /// prepared is as before.
-    pub fn prepare_more<E: Event>(&self, prepared: &mut Prepared, event: E) -> Result<(), SessionError> {
+    pub fn prepare_more<E: Event>(
+        &self,
+        prepared: &mut PreparedCommit,
+        event: E,
+    ) -> Result<(), SessionError> {
         let mut session = self.clone();
         session.set_state(prepared.after.clone());
         let changes = session.dispatch(event)?;
@@ -134,9 +142,9 @@ impl Session {
     }
 
     /// Makes the session what was prepared, and tells observers.
-    pub fn apply(&mut self, prepared: Prepared) -> Result<Vec<Change>, SessionError> {
+    pub fn apply(&mut self, prepared: PreparedCommit) -> Result<Vec<Change>, SessionError> {
         self.check_prepared(&prepared)?;
-        let Prepared { after, changes, .. } = prepared;
+        let PreparedCommit { after, changes, .. } = prepared;
         if changes.is_empty() {
             return Ok(changes);
         }
@@ -146,7 +154,7 @@ impl Session {
     }
 
     /// Refuses what was prepared for a state that the session no longer has.
-    pub(crate) fn check_prepared(&self, prepared: &Prepared) -> Result<(), SessionError> {
+    pub(crate) fn check_prepared(&self, prepared: &PreparedCommit) -> Result<(), SessionError> {
         match prepared.generation == self.generation {
             true => Ok(()),
             false => Err(SessionError::StalePreparation),
@@ -155,7 +163,7 @@ impl Session {
 
     /// Makes the session what its journal holds once the prepared changes are recorded. Of what was prepared only caches are
     /// taken over, since no journal holds them. Observers are left for later: the records may not be durable yet.
-    pub(crate) fn follow(&mut self, journaled: &State, prepared: Prepared) -> Unobserved {
+    pub(crate) fn follow(&mut self, journaled: &SliceMap, prepared: PreparedCommit) -> PendingNotifications {
         let mut state = self.with_policies(journaled);
         for (name, cell) in prepared.after.cells().filter(|(_, cell)| cell.policy() == SlicePolicy::Cache) {
             state.put(name.clone(), cell.clone());
@@ -163,15 +171,15 @@ impl Session {
         self.replace_state(state, prepared.changes)
     }
 
-    fn replace_state(&mut self, state: State, changes: Vec<Change>) -> Unobserved {
+    fn replace_state(&mut self, state: SliceMap, changes: Vec<Change>) -> PendingNotifications {
         let before = std::mem::take(&mut self.state);
         self.set_state(state);
         changes.iter().for_each(|change| self.forget(change.slice()));
-        Unobserved { before, changes }
+        PendingNotifications { before, changes }
     }
 
     /// Tells observers of what was applied.
-    pub fn tell_observers(&self, unobserved: &Unobserved) {
+    pub fn tell_observers(&self, unobserved: &PendingNotifications) {
         self.notify(&unobserved.before, &unobserved.changes);
     }
 
@@ -182,12 +190,12 @@ impl Session {
     }
 
     /// Does again what was done to the draft.
-    fn replay(&self, draft: &Draft, kept: Kept) -> Result<Prepared, SessionError> {
+    fn replay(&self, draft: &Draft, kept: ReplayScope) -> Result<PreparedCommit, SessionError> {
         let mut session = self.clone();
         let mut made = Vec::new();
         for entry in &draft.entries {
             match entry {
-                Entry::Event { event, reducers, now, .. } if kept == Kept::All => {
+                Entry::Event { event, reducers, now, .. } if kept == ReplayScope::All => {
                     made.extend(session.reduce(reducers, event, *now)?);
                 }
                 Entry::Event { event, reducers, now, changes } => {
@@ -208,7 +216,7 @@ impl Session {
                     }
                 }
                 Entry::Overwrite { change, before }
-                    if kept == Kept::All || change.policy() == SlicePolicy::Log =>
+                    if kept == ReplayScope::All || change.policy() == SlicePolicy::Log =>
                 {
                     let slice = change.slice();
                     // Events before it may have been reduced to something else, and then the positions that it takes out
@@ -221,7 +229,7 @@ impl Session {
                     made.push(session.make(change.clone())?);
                 }
                 Entry::FoundNothing { slice, policy, before }
-                    if kept == Kept::All || *policy == SlicePolicy::Log =>
+                    if kept == ReplayScope::All || *policy == SlicePolicy::Log =>
                 {
                     if !self.holds(slice, draft.base.cell(slice))?
                         || !session.holds(slice, before.as_ref())?
@@ -233,7 +241,7 @@ impl Session {
             }
         }
         made.iter().try_for_each(Change::check)?;
-        Ok(Prepared { generation: self.generation, after: session.state, changes: made })
+        Ok(PreparedCommit { generation: self.generation, after: session.state, changes: made })
     }
 
     /// Whether a slice holds the same items as then.

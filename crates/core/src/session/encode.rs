@@ -21,32 +21,32 @@ const MARK: &str = "$some";
 /// An item as JSON, and whether it holds a `Some` that is written as `null`.
 pub(crate) fn to_json<T: Serialize + ?Sized>(item: &T) -> Result<(Value, bool), Error> {
     let some_null = Cell::new(false);
-    let value = item.serialize(Lossless { marks: false, some_null: &some_null })?;
+    let value = item.serialize(LosslessSerializer { marks: false, some_null: &some_null })?;
     Ok((value, some_null.get()))
 }
 
 /// Whether two items have `Some(null)` at the same places.
 pub(super) fn keeps_nulls<T: Serialize + ?Sized>(one: &T, other: &T) -> Result<bool, Error> {
     let some_null = Cell::new(false);
-    let marked = |item: &T| item.serialize(Lossless { marks: true, some_null: &some_null });
+    let marked = |item: &T| item.serialize(LosslessSerializer { marks: true, some_null: &some_null });
     Ok(marked(one)? == marked(other)?)
 }
 
 /// A serializer into JSON that refuses what JSON would change.
 #[derive(Clone, Copy)]
-struct Lossless<'a> {
+struct LosslessSerializer<'a> {
     /// Whether `Some(null)` is written so that it differs from `None`.
     marks: bool,
     some_null: &'a Cell<bool>,
 }
 
-impl<'a> Lossless<'a> {
-    fn list(self, length: Option<usize>, variant: Option<&'static str>) -> List<'a> {
-        List { encoder: self, items: Vec::with_capacity(length.unwrap_or(0).min(1024)), variant }
+impl<'a> LosslessSerializer<'a> {
+    fn list(self, length: Option<usize>, variant: Option<&'static str>) -> ListEncoder<'a> {
+        ListEncoder { encoder: self, items: Vec::with_capacity(length.unwrap_or(0).min(1024)), variant }
     }
 
-    fn fields(self, variant: Option<&'static str>) -> Fields<'a> {
-        Fields { encoder: self, fields: Map::new(), key: None, variant, private: None }
+    fn fields(self, variant: Option<&'static str>) -> FieldEncoder<'a> {
+        FieldEncoder { encoder: self, fields: Map::new(), key: None, variant, private: None }
     }
 }
 
@@ -70,16 +70,16 @@ macro_rules! plain {
     };
 }
 
-impl<'a> Serializer for Lossless<'a> {
+impl<'a> Serializer for LosslessSerializer<'a> {
     type Ok = Value;
     type Error = Error;
-    type SerializeSeq = List<'a>;
-    type SerializeTuple = List<'a>;
-    type SerializeTupleStruct = List<'a>;
-    type SerializeTupleVariant = List<'a>;
-    type SerializeMap = Fields<'a>;
-    type SerializeStruct = Fields<'a>;
-    type SerializeStructVariant = Fields<'a>;
+    type SerializeSeq = ListEncoder<'a>;
+    type SerializeTuple = ListEncoder<'a>;
+    type SerializeTupleStruct = ListEncoder<'a>;
+    type SerializeTupleVariant = ListEncoder<'a>;
+    type SerializeMap = FieldEncoder<'a>;
+    type SerializeStruct = FieldEncoder<'a>;
+    type SerializeStructVariant = FieldEncoder<'a>;
 
     plain! {
         serialize_bool(bool);
@@ -146,15 +146,15 @@ impl<'a> Serializer for Lossless<'a> {
         Ok(in_variant(Some(variant), value.serialize(self)?))
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<List<'a>, Error> {
+    fn serialize_seq(self, length: Option<usize>) -> Result<ListEncoder<'a>, Error> {
         Ok(self.list(length, None))
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<List<'a>, Error> {
+    fn serialize_tuple(self, length: usize) -> Result<ListEncoder<'a>, Error> {
         Ok(self.list(Some(length), None))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<List<'a>, Error> {
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<ListEncoder<'a>, Error> {
         Ok(self.list(Some(length), None))
     }
 
@@ -164,15 +164,15 @@ impl<'a> Serializer for Lossless<'a> {
         _: u32,
         variant: &'static str,
         length: usize,
-    ) -> Result<List<'a>, Error> {
+    ) -> Result<ListEncoder<'a>, Error> {
         Ok(self.list(Some(length), Some(variant)))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Fields<'a>, Error> {
+    fn serialize_map(self, _: Option<usize>) -> Result<FieldEncoder<'a>, Error> {
         Ok(self.fields(None))
     }
 
-    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Fields<'a>, Error> {
+    fn serialize_struct(self, name: &'static str, length: usize) -> Result<FieldEncoder<'a>, Error> {
         let mut fields = self.fields(None);
         // Ready-made JSON is a struct of this name, whose only field the JSON serializer knows how to read.
         if name.starts_with(crate::storable::PRIVATE_KEYS) {
@@ -187,19 +187,19 @@ impl<'a> Serializer for Lossless<'a> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Fields<'a>, Error> {
+    ) -> Result<FieldEncoder<'a>, Error> {
         Ok(self.fields(Some(variant)))
     }
 }
 
 /// An array in the making.
-struct List<'a> {
-    encoder: Lossless<'a>,
+struct ListEncoder<'a> {
+    encoder: LosslessSerializer<'a>,
     items: Vec<Value>,
     variant: Option<&'static str>,
 }
 
-impl List<'_> {
+impl ListEncoder<'_> {
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.items.push(value.serialize(self.encoder)?);
         Ok(())
@@ -211,15 +211,15 @@ impl List<'_> {
 }
 
 /// An object in the making.
-struct Fields<'a> {
-    encoder: Lossless<'a>,
+struct FieldEncoder<'a> {
+    encoder: LosslessSerializer<'a>,
     fields: Map<String, Value>,
     key: Option<String>,
     variant: Option<&'static str>,
     private: Option<<Plain as Serializer>::SerializeStruct>,
 }
 
-impl Fields<'_> {
+impl FieldEncoder<'_> {
     fn push<T: Serialize + ?Sized>(&mut self, key: String, value: &T) -> Result<(), Error> {
         let value = value.serialize(self.encoder)?;
         if self.fields.contains_key(&key) {
@@ -237,7 +237,7 @@ impl Fields<'_> {
 /// The parts of arrays, which differ in their names only.
 macro_rules! list_of {
     ($($kind:ident::$method:ident;)*) => {
-        $(impl ser::$kind for List<'_> {
+        $(impl ser::$kind for ListEncoder<'_> {
             type Ok = Value;
             type Error = Error;
 
@@ -259,7 +259,7 @@ list_of! {
     SerializeTupleVariant::serialize_field;
 }
 
-impl ser::SerializeMap for Fields<'_> {
+impl ser::SerializeMap for FieldEncoder<'_> {
     type Ok = Value;
     type Error = Error;
 
@@ -281,7 +281,7 @@ impl ser::SerializeMap for Fields<'_> {
     }
 }
 
-impl ser::SerializeStruct for Fields<'_> {
+impl ser::SerializeStruct for FieldEncoder<'_> {
     type Ok = Value;
     type Error = Error;
 
@@ -300,7 +300,7 @@ impl ser::SerializeStruct for Fields<'_> {
     }
 }
 
-impl ser::SerializeStructVariant for Fields<'_> {
+impl ser::SerializeStructVariant for FieldEncoder<'_> {
     type Ok = Value;
     type Error = Error;
 

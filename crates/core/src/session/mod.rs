@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-pub use draft::{Draft, Prepared, Unobserved};
+pub use draft::{Draft, PendingNotifications, PreparedCommit};
 pub use error::{BoxError, SessionError, SnapshotMismatchError, SnapshotRestoreError};
 pub use items::Items;
 pub use observer::Observation;
@@ -58,17 +58,17 @@ pub use reducer::{
 #[doc(hidden)]
 pub use slice::DefaultReducer;
 pub use slice::{Event, Slice, SlicePolicy, UpcastError};
-pub use snapshot::{Capture, Snapshot};
+pub use snapshot::{CaptureOptions, Snapshot};
 pub use stored::{SNAPSHOT_VERSION, StoredSlice};
 pub use transcript::{MAX_TURN, SequenceError, inner_message_append};
 
 use crate::id::{IdStream, SessionId};
 use crate::time::{Clock, Timestamp};
 use observer::ErasedObserver;
-pub(crate) use provenance::{Carried, ProvenanceSource};
+pub(crate) use provenance::{CarriedProvenance, ProvenanceSource};
 use query::Memo;
 use registry::Registry;
-pub(crate) use state::State;
+pub(crate) use state::SliceMap;
 pub(crate) use transcript::{MessageSlot, place_after, stands_at};
 
 /// Who a session is.
@@ -118,12 +118,12 @@ pub struct Session {
     info: Arc<SessionInfo>,
     ids: IdStream,
     registry: Arc<Registry>,
-    state: State,
+    state: SliceMap,
     /// Names this state among all that any session of this process ever had, so that equality is one comparison.
     generation: u64,
     observers: Vec<Arc<dyn ErasedObserver>>,
     /// What snapshots carry beside slices.
-    carried: Carried,
+    carried: CarriedProvenance,
     memo: Mutex<Memo>,
 }
 
@@ -132,11 +132,11 @@ impl Session {
     pub fn new(id: SessionId, clock: Arc<dyn Clock>) -> Self {
         let created_at = clock.now();
         let info = SessionInfo { id, created_at, tags: BTreeMap::new(), parent: None, children: Vec::new() };
-        Self::with_state(info, IdStream::new(id, 0, clock), State::default())
+        Self::with_state(info, IdStream::new(id, 0, clock), SliceMap::default())
     }
 
     /// A session with this identity and state. The id stream must be that of the session, opened at its journal's position.
-    pub(crate) fn with_state(info: SessionInfo, ids: IdStream, state: State) -> Self {
+    pub(crate) fn with_state(info: SessionInfo, ids: IdStream, state: SliceMap) -> Self {
         Self {
             info: Arc::new(info),
             ids,
@@ -144,7 +144,7 @@ impl Session {
             state,
             generation: next_generation(),
             observers: Vec::new(),
-            carried: Carried::Nothing,
+            carried: CarriedProvenance::Nothing,
             memo: Mutex::default(),
         }
     }
@@ -192,13 +192,13 @@ impl Session {
     }
 
     /// Holds what a journal says from now on, whatever it held before.
-    pub(crate) fn adopt(&mut self, journaled: &State) {
+    pub(crate) fn adopt(&mut self, journaled: &SliceMap) {
         self.forget_computed();
         self.set_state(self.with_policies(journaled));
     }
 
     /// This state with the policies that were set for the session: a journal has those of the time of each change.
-    fn with_policies(&self, journaled: &State) -> State {
+    fn with_policies(&self, journaled: &SliceMap) -> SliceMap {
         let mut state = journaled.clone();
         for (name, policy) in self.registry.policies() {
             if state.cell(name).is_some_and(|cell| cell.policy() != policy) {
@@ -208,7 +208,7 @@ impl Session {
         state
     }
 
-    pub(super) fn set_state(&mut self, state: State) {
+    pub(super) fn set_state(&mut self, state: SliceMap) {
         self.state = state;
         self.generation = next_generation();
     }
@@ -223,7 +223,7 @@ impl Clone for Session {
             state: self.state.clone(),
             generation: self.generation,
             observers: Vec::new(),
-            carried: Carried::Nothing,
+            carried: CarriedProvenance::Nothing,
             memo: Mutex::default(),
         }
     }

@@ -12,7 +12,7 @@ use super::error::BoxError;
 use super::items::Items;
 use super::reducer::Change;
 use super::slice::Slice;
-use super::state::State;
+use super::state::SliceMap;
 
 /// What an observer is told.
 #[derive(Debug)]
@@ -27,15 +27,15 @@ pub struct Observation<'a, S> {
 
 pub(super) trait ErasedObserver: Send + Sync {
     fn slice(&self) -> &'static str;
-    fn observe(&self, session: &Session, before: &State) -> Result<(), BoxError>;
+    fn observe(&self, session: &Session, before: &SliceMap) -> Result<(), BoxError>;
 }
 
-struct Typed<S, F> {
+struct TypedObserver<S, F> {
     function: F,
     types: std::marker::PhantomData<fn(&S)>,
 }
 
-impl<S: Slice, F> ErasedObserver for Typed<S, F>
+impl<S: Slice, F> ErasedObserver for TypedObserver<S, F>
 where
     F: Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync,
 {
@@ -43,7 +43,7 @@ where
         S::NAME
     }
 
-    fn observe(&self, session: &Session, before: &State) -> Result<(), BoxError> {
+    fn observe(&self, session: &Session, before: &SliceMap) -> Result<(), BoxError> {
         let observation = Observation { old: before.items()?, new: session.all()?, session };
         (self.function)(&observation)
     }
@@ -52,11 +52,11 @@ where
 pub(super) fn erase<S: Slice>(
     function: impl Fn(&Observation<'_, S>) -> Result<(), BoxError> + Send + Sync + 'static,
 ) -> impl ErasedObserver + 'static {
-    Typed { function, types: std::marker::PhantomData }
+    TypedObserver { function, types: std::marker::PhantomData }
 }
 
 impl Session {
-    pub(super) fn notify(&self, before: &State, changes: &[Change]) {
+    pub(super) fn notify(&self, before: &SliceMap, changes: &[Change]) {
         if self.observers.is_empty() {
             return;
         }

@@ -20,14 +20,14 @@ pub(crate) trait ProvenanceSource: Send + Sync {
 
 /// The provenance of a snapshot. Made from a session it is computed when it is asked for, so that taking a snapshot stays cheap.
 #[derive(Clone, Default)]
-pub(crate) enum Carried {
+pub(crate) enum CarriedProvenance {
     #[default]
     Nothing,
     Live(Arc<dyn ProvenanceSource>),
     Stored(Arc<Provenance>),
 }
 
-impl Carried {
+impl CarriedProvenance {
     pub(crate) fn provenance(&self) -> Option<Arc<Provenance>> {
         match self {
             Self::Nothing => None,
@@ -37,7 +37,7 @@ impl Carried {
     }
 }
 
-impl fmt::Debug for Carried {
+impl fmt::Debug for CarriedProvenance {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Carried").field(&self.provenance()).finish()
     }
@@ -46,11 +46,11 @@ impl fmt::Debug for Carried {
 impl Session {
     /// Makes snapshots carry what this source knows.
     pub(crate) fn attach(&mut self, source: Arc<dyn ProvenanceSource>) {
-        self.carried = Carried::Live(source);
+        self.carried = CarriedProvenance::Live(source);
     }
 
     /// What snapshots carry.
-    pub(crate) fn carried(&self) -> &Carried {
+    pub(crate) fn carried(&self) -> &CarriedProvenance {
         &self.carried
     }
 
@@ -61,7 +61,7 @@ impl Session {
 }
 
 impl Snapshot {
-    pub(crate) fn carried(&self) -> &Carried {
+    pub(crate) fn carried(&self) -> &CarriedProvenance {
         &self.carried
     }
 
@@ -108,8 +108,8 @@ impl Snapshot {
     /// The snapshot with this provenance in place of its own.
     #[must_use]
     pub fn with_provenance(mut self, provenance: Option<Provenance>) -> Self {
-        self.carried =
-            provenance.map_or(Carried::Nothing, |provenance| Carried::Stored(Arc::new(provenance)));
+        self.carried = provenance
+            .map_or(CarriedProvenance::Nothing, |provenance| CarriedProvenance::Stored(Arc::new(provenance)));
         self
     }
 }

@@ -23,9 +23,9 @@ pub(super) struct Memo {
 }
 
 /// A computation under way. It ends with this value, by a panic too.
-struct Computing<'a>(&'a Session, (ThreadId, &'static str));
+struct ComputeGuard<'a>(&'a Session, (ThreadId, &'static str));
 
-impl Drop for Computing<'_> {
+impl Drop for ComputeGuard<'_> {
     fn drop(&mut self) {
         self.0.memo().computing.retain(|entry| *entry != self.1);
     }
@@ -80,7 +80,7 @@ impl Session {
         memo.computing.push((this, S::NAME));
         drop(memo);
 
-        let computing = Computing(self, (this, S::NAME));
+        let computing = ComputeGuard(self, (this, S::NAME));
         let items: Items<S> = compute(self).map_err(failed)?.into_iter().collect();
         drop(computing);
         self.memo().computed.insert(S::NAME, Box::new(items.clone()));

@@ -13,7 +13,7 @@ use super::error::{BoxError, SessionError};
 use super::items::Items;
 use super::op::{self, SliceOp, StoredChange};
 use super::slice::{Event, Slice, SlicePolicy};
-use super::state::State;
+use super::state::SliceMap;
 use crate::extra::Extra;
 use crate::time::Timestamp;
 
@@ -79,18 +79,18 @@ pub(crate) trait ErasedReducer: Send + Sync {
 }
 
 /// A function, registered as a reducer of `E` for `S`.
-pub(crate) struct Registered<S, E, F> {
+pub(crate) struct TypedReducer<S, E, F> {
     function: F,
     types: PhantomData<fn(&E) -> S>,
 }
 
-impl<S, E, F> Registered<S, E, F> {
+impl<S, E, F> TypedReducer<S, E, F> {
     pub(crate) fn new(function: F) -> Self {
         Self { function, types: PhantomData }
     }
 }
 
-impl<S, E, F> ErasedReducer for Registered<S, E, F>
+impl<S, E, F> ErasedReducer for TypedReducer<S, E, F>
 where
     S: Slice,
     E: Event,
@@ -124,8 +124,8 @@ pub struct Change {
 trait ErasedChange: Send + Sync {
     fn slice(&self) -> &'static str;
     fn policy(&self) -> SlicePolicy;
-    fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError>;
-    fn type_slice(&self, state: &mut State) -> Result<(), SessionError>;
+    fn apply(&self, session: &Session, state: &mut SliceMap) -> Result<(), SessionError>;
+    fn type_slice(&self, state: &mut SliceMap) -> Result<(), SessionError>;
     fn only_adds(&self) -> bool;
     fn is_absolute(&self) -> bool;
     fn encode(&self) -> Result<Arc<StoredChange>, SessionError>;
@@ -149,7 +149,7 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
         self.policy
     }
 
-    fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
+    fn apply(&self, session: &Session, state: &mut SliceMap) -> Result<(), SessionError> {
         // What a cache was computed to is the base of a change to it.
         if self.policy == SlicePolicy::Cache && !self.op.is_absolute() {
             state.set(self.policy, session.all::<S>()?);
@@ -159,7 +159,7 @@ impl<S: Slice> ErasedChange for TypedChange<S> {
         Ok(())
     }
 
-    fn type_slice(&self, state: &mut State) -> Result<(), SessionError> {
+    fn type_slice(&self, state: &mut SliceMap) -> Result<(), SessionError> {
         state.type_slice::<S>(self.policy)
     }
 
@@ -228,12 +228,12 @@ impl Change {
     }
 
     /// Carries the change out over `state`, which is that of `session`.
-    pub(super) fn apply(&self, session: &Session, state: &mut State) -> Result<(), SessionError> {
+    pub(super) fn apply(&self, session: &Session, state: &mut SliceMap) -> Result<(), SessionError> {
         self.erased.apply(session, state)
     }
 
     /// Makes the slice that changes hold typed items.
-    pub(crate) fn type_slice(&self, state: &mut State) -> Result<(), SessionError> {
+    pub(crate) fn type_slice(&self, state: &mut SliceMap) -> Result<(), SessionError> {
         self.erased.type_slice(state)
     }
 

@@ -130,7 +130,7 @@ pub trait Event: Send + Sync + 'static {
 
 impl<S: Slice> Event for S {
     fn default_reducer() -> Option<DefaultReducer> {
-        Some(DefaultReducer(Arc::new(super::reducer::Registered::<S, S, _>::new(
+        Some(DefaultReducer(Arc::new(super::reducer::TypedReducer::<S, S, _>::new(
             super::reducer::append_all::<S>,
         ))))
     }

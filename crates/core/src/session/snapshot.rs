@@ -1,7 +1,7 @@
 //! Snapshots: what a session held at one moment.
 //!
 //! Taking one is a clone in constant time, whatever the session holds. A default snapshot captures State and Journal
-//! slices, which is enough to resume from; [`Capture`] asks for more or less. As JSON ([`super::stored`]) a snapshot
+//! slices, which is enough to resume from; [`CaptureOptions`] asks for more or less. As JSON ([`super::stored`]) a snapshot
 //! survives the process, and slices of types that the reader does not know survive it too.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::cell::Cell;
 use super::error::SessionError;
 use super::items::Items;
-use super::provenance::Carried;
+use super::provenance::CarriedProvenance;
 use super::slice::{Slice, SlicePolicy};
-use super::state::State;
+use super::state::SliceMap;
 use super::{Session, SessionInfo};
 use crate::digest::Digest;
 use crate::extra::Extra;
@@ -22,19 +22,19 @@ use crate::time::Timestamp;
 
 /// What a snapshot captures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capture {
+pub struct CaptureOptions {
     pub(super) policies: BTreeSet<SlicePolicy>,
     pub(super) tags: BTreeMap<String, String>,
 }
 
-impl Default for Capture {
+impl Default for CaptureOptions {
     /// State and Journal slices: what is needed to resume.
     fn default() -> Self {
         Self::policies([SlicePolicy::State, SlicePolicy::Journal])
     }
 }
 
-impl Capture {
+impl CaptureOptions {
     /// Slices of these policies only.
     pub fn policies(policies: impl IntoIterator<Item = SlicePolicy>) -> Self {
         Self { policies: policies.into_iter().collect(), tags: BTreeMap::new() }
@@ -63,10 +63,10 @@ pub struct Snapshot {
     pub(super) tags: BTreeMap<String, String>,
     /// The whole state of the session, of which only slices with a captured policy count. Not filtering it is what makes
     /// taking a snapshot cheap.
-    pub(super) state: State,
+    pub(super) state: SliceMap,
     /// Policies of slices that a stored snapshot knew of but did not capture.
     pub(super) other_policies: BTreeMap<String, SlicePolicy>,
-    pub(super) carried: Carried,
+    pub(super) carried: CarriedProvenance,
     pub(super) objects: Vec<CarriedObject>,
     pub(super) extra: Extra,
 }
@@ -74,11 +74,11 @@ pub struct Snapshot {
 impl Session {
     /// Captures State and Journal slices.
     pub fn snapshot(&self) -> Snapshot {
-        self.snapshot_with(Capture::default())
+        self.snapshot_with(CaptureOptions::default())
     }
 
     /// Captures the slices that `capture` names.
-    pub fn snapshot_with(&self, capture: Capture) -> Snapshot {
+    pub fn snapshot_with(&self, capture: CaptureOptions) -> Snapshot {
         Snapshot {
             id: self.ids.next(),
             created_at: self.ids.clock().now(),

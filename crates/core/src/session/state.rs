@@ -1,6 +1,6 @@
 //! The slices of a session as one value.
 //!
-//! [`State`] is a persistent map from stored name to [`Cell`]; cloning it is a snapshot, dropping a clone is a rollback.
+//! [`SliceMap`] is a persistent map from stored name to [`Cell`]; cloning it is a snapshot, dropping a clone is a rollback.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::extra::Extra;
 
 /// All slices of a session.
 #[derive(Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct SliceMap {
     cells: imbl::OrdMap<Arc<str>, Arc<Cell>>,
 }
 
-impl State {
+impl SliceMap {
     pub(crate) fn cell(&self, name: &str) -> Option<&Arc<Cell>> {
         self.cells.get(name)
     }
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for SliceMap {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_map().entries(self.cells.iter()).finish()
     }

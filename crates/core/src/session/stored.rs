@@ -14,10 +14,10 @@ use super::SessionInfo;
 use super::cell::{Cell, PlainItem};
 use super::error::{SessionError, SnapshotRestoreError};
 use super::op;
-use super::provenance::Carried;
+use super::provenance::CarriedProvenance;
 use super::slice::{Slice, SlicePolicy};
 use super::snapshot::Snapshot;
-use super::state::State;
+use super::state::SliceMap;
 use crate::extra::Extra;
 use crate::id::{SessionId, SnapshotId};
 use crate::json::JsonLimits;
@@ -177,7 +177,7 @@ impl Snapshot {
         }
         let stored: StoredSnapshot = serde_json::from_slice(text)?;
         let mut other_policies = stored.policies;
-        let mut state = State::default();
+        let mut state = SliceMap::default();
         for slice in stored.slices {
             let name: Arc<str> = slice.name.as_str().into();
             if state.cell(&name).is_some() {
@@ -208,7 +208,7 @@ impl Snapshot {
             tags: stored.tags,
             state,
             other_policies,
-            carried: stored.provenance.map_or(Carried::Nothing, Carried::Stored),
+            carried: stored.provenance.map_or(CarriedProvenance::Nothing, CarriedProvenance::Stored),
             objects: stored.objects,
             extra: stored.extra,
         })

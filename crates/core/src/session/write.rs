@@ -12,9 +12,9 @@ use super::error::{BoxError, SessionError};
 use super::items::Items;
 use super::observer::{self, Observation};
 use super::op::SliceOp;
-use super::reducer::{AnyEvent, Change, ErasedReducer, ReducerContext, ReducerResult, Registered};
+use super::reducer::{AnyEvent, Change, ErasedReducer, ReducerContext, ReducerResult, TypedReducer};
 use super::slice::{Event, Slice, SlicePolicy};
-use super::state::State;
+use super::state::SliceMap;
 use crate::time::Timestamp;
 
 impl Session {
@@ -26,7 +26,7 @@ impl Session {
     ) -> &mut Self {
         let registry = Arc::make_mut(&mut self.registry);
         registry.add_slice::<S>();
-        registry.add_reducer::<E>(Arc::new(Registered::<S, E, _>::new(reducer)));
+        registry.add_reducer::<E>(Arc::new(TypedReducer::<S, E, _>::new(reducer)));
         self
     }
 
@@ -106,7 +106,7 @@ impl Session {
     /// Empties every slice, whatever its policy. Registrations stay.
     pub fn reset(&mut self) {
         self.forget_computed();
-        self.set_state(State::default());
+        self.set_state(SliceMap::default());
     }
 
     pub(super) fn removal<S: Slice>(

@@ -13,7 +13,7 @@ use crate::session::{Slice, SlicePolicy};
 
 /// An objective and the steps towards it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[serde(try_from = "RawPlan")]
 pub struct Plan {
     /// What is to be reached.
     pub objective: String,
@@ -132,7 +132,7 @@ impl Plan {
 
 /// A plan as it was read.
 #[derive(Deserialize)]
-struct Unchecked {
+struct RawPlan {
     objective: String,
     #[serde(default)]
     steps: Vec<PlanStep>,
@@ -140,10 +140,10 @@ struct Unchecked {
     extra: Extra,
 }
 
-impl TryFrom<Unchecked> for Plan {
+impl TryFrom<RawPlan> for Plan {
     type Error = PlanError;
 
-    fn try_from(plan: Unchecked) -> Result<Self, PlanError> {
+    fn try_from(plan: RawPlan) -> Result<Self, PlanError> {
         let mut last = 0;
         for step in &plan.steps {
             if step.id <= last {

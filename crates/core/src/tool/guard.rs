@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ports::{
-    Access, Entry, FilePath, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
+    Access, DirectoryEntry, FilePath, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
+    WriteMode,
 };
 use crate::tool_spec::WorkspaceUse;
 
@@ -60,7 +61,7 @@ impl Filesystem for GuardedFilesystem {
         self.writing(path)?.write_bytes(path, bytes, mode)
     }
 
-    fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
+    fn list(&self, path: &FilePath) -> Result<Vec<DirectoryEntry>, FilesystemError> {
         self.reading(path)?.list(path)
     }
 

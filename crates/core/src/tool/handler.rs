@@ -48,7 +48,7 @@ pub trait ToolHandler: Send + Sync {
 
 /// What an external tool finds out about a call that a crash interrupted.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reconciled {
+pub enum ReconcileOutcome {
     /// It happened, with this result.
     Happened(Box<OptionResult>),
     /// It did not happen: it may run again.
@@ -59,7 +59,7 @@ pub enum Reconciled {
 
 /// Asks the outside whether a call's effect happened.
 pub type Reconcile = Arc<
-    dyn Fn(IdempotencyKey, Map<String, Value>) -> BoxFuture<'static, Result<Reconciled, BoxError>>
+    dyn Fn(IdempotencyKey, Map<String, Value>) -> BoxFuture<'static, Result<ReconcileOutcome, BoxError>>
         + Send
         + Sync,
 >;
@@ -219,7 +219,7 @@ impl ToolBuilder {
             false => Parameters::Object,
         };
         self.spec.parameters = strict(schema);
-        self.build(Arc::new(Typed { run, parameters, types: std::marker::PhantomData }))
+        self.build(Arc::new(TypedHandler { run, parameters, types: std::marker::PhantomData }))
     }
 
     /// The tool, with parameters as plain data.
@@ -239,13 +239,13 @@ enum Parameters {
     Object,
 }
 
-struct Typed<P, F> {
+struct TypedHandler<P, F> {
     run: F,
     parameters: Parameters,
     types: std::marker::PhantomData<fn(P)>,
 }
 
-impl<P, F, W> ToolHandler for Typed<P, F>
+impl<P, F, W> ToolHandler for TypedHandler<P, F>
 where
     P: DeserializeOwned + Send + 'static,
     F: Fn(ToolContext, P) -> W + Send + Sync,

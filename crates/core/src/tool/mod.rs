@@ -14,10 +14,10 @@ mod result;
 pub use context::{ContextError, ContextParts, ToolContext};
 pub use error::{ToolError, with_causes};
 pub use handler::{
-    Compensate, Reconcile, Reconciled, Tool, ToolBuilder, ToolHandler, ToolOutcome, schema_of,
+    Compensate, Reconcile, ReconcileOutcome, Tool, ToolBuilder, ToolHandler, ToolOutcome, schema_of,
 };
 pub use host::{Progress, ToolHost};
-pub use result::{Success, ToolResult, ValueInContext};
+pub use result::{ToolResult, ToolStatus, ValueInContext};
 
 pub use crate::tool_spec::{
     Approval, InvalidToolName, ResourceUse, ToolExample, ToolName, ToolSpec, WorkspaceUse,

@@ -29,7 +29,7 @@ pub struct ToolResult {
     /// The value, as data.
     pub value: Option<Value>,
     /// Whether it worked. What did not work is rolled back.
-    pub success: Success,
+    pub success: ToolStatus,
     /// Whether the model is shown the value, or only the sentence.
     pub value_in_context: ValueInContext,
     /// Media for the model.
@@ -40,7 +40,7 @@ pub struct ToolResult {
 
 /// Whether a tool's work stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Success {
+pub enum ToolStatus {
     /// It stands.
     #[default]
     Yes,
@@ -68,7 +68,7 @@ impl ToolResult {
 
     /// It did not work, and this is what to say. All that it did is rolled back.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { success: Success::No, ..Self::ok(message) }
+        Self { success: ToolStatus::No, ..Self::ok(message) }
     }
 
     /// Replaces keys in the message, the value and text parts. Media stays as it is.

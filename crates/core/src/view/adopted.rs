@@ -12,17 +12,17 @@ use super::call::{Call, CallStatus};
 use super::error::FoldProblem;
 use super::evaluation::Evaluation;
 use super::fold::JournalView;
-use super::recorded::Recorded;
-use super::visible::Visible;
+use super::recorded::JournalEntry;
+use super::visible::VisibleState;
 use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
 use crate::journal::{
     CallStarted, CarriedCall, CarriedEvaluation, EvaluationStarted, IdempotencyKey, Origin, Point, Position,
     Provenance, SessionCreated,
 };
-use crate::session::{Carried, ProvenanceSource, Session};
+use crate::session::{CarriedProvenance, ProvenanceSource, Session};
 
-impl Visible {
+impl VisibleState {
     /// Takes in what is known of the conversation that a session starts with.
     pub(super) fn adopt(&mut self, created: &SessionCreated) -> Result<(), FoldProblem> {
         if matches!(created.origin, Origin::Fork { .. }) {
@@ -65,7 +65,7 @@ impl Evaluation {
         self.finished_turns = carried.turns.iter().cloned().collect();
         let point = Point { session: created.session_id, position: Position::START };
         self.finished =
-            carried.finished.clone().map(|record| Recorded { point, at: created.created_at, record });
+            carried.finished.clone().map(|record| JournalEntry { point, at: created.created_at, record });
         self.decider = carried.started.as_ref().and_then(|started| started.decider.clone());
         self.adopted_start = carried.started.clone();
     }
@@ -84,8 +84,8 @@ impl JournalView {
     }
 
     /// What the transcript and snapshots carry.
-    pub(super) fn carried(&self) -> Carried {
-        Carried::Live(Arc::new(self.known()))
+    pub(super) fn carried(&self) -> CarriedProvenance {
+        CarriedProvenance::Live(Arc::new(self.known()))
     }
 
     /// Makes snapshots of a session carry what the journal knows as it is here.
@@ -93,8 +93,8 @@ impl JournalView {
         session.attach(Arc::new(self.known()));
     }
 
-    fn known(&self) -> Known {
-        Known {
+    fn known(&self) -> AdoptedCalls {
+        AdoptedCalls {
             session: self.session_id(),
             evaluations: self.visible.evaluations.clone(),
             calls: self.visible.calls.clone(),
@@ -103,13 +103,13 @@ impl JournalView {
 }
 
 /// What a journal knows. Making one is cheap: it shares what the view holds.
-struct Known {
+struct AdoptedCalls {
     session: SessionId,
     evaluations: imbl::Vector<Arc<Evaluation>>,
     calls: imbl::Vector<Arc<Call>>,
 }
 
-impl ProvenanceSource for Known {
+impl ProvenanceSource for AdoptedCalls {
     fn provenance(&self) -> Provenance {
         let evaluations = self.evaluations.iter().filter(|evaluation| evaluation.messages > 0);
         let calls = self.calls.iter().filter(|call| call.status() == CallStatus::Pending);

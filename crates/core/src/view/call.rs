@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::recorded::Recorded;
+use super::recorded::JournalEntry;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    CallFinished, CallOutcome, CallStarted, CarriedCall, Effect, Point, Position, ProcessStarted, Resolved,
-    WorkspaceRoot,
+    CallFinished, CallStarted, CallVerdict, CarriedCall, Effect, PauseResolved, Point, Position,
+    ProcessStarted, WorkspaceRoot,
 };
 use crate::message::OptionResult;
 use crate::object::ObjectId;
@@ -44,13 +44,13 @@ pub struct Call {
     /// The option.
     pub name: String,
     /// Its latest intent.
-    pub intent: Option<Recorded<CallStarted>>,
+    pub intent: Option<JournalEntry<CallStarted>>,
     /// The outcome of that intent.
-    pub finished: Option<Recorded<CallFinished>>,
+    pub finished: Option<JournalEntry<CallFinished>>,
     /// The outside sub-steps that are done, by name. Values are shared, so that a copy of the view copies none of them.
     pub steps: imbl::OrdMap<Arc<str>, Arc<Value>>,
     /// What was last decided about it, since its latest intent.
-    pub decision: Option<Arc<Resolved>>,
+    pub decision: Option<Arc<PauseResolved>>,
     /// Whether the files were restored to what they were before its latest intent, and that was recorded since. Nothing of it is
     /// left in them, and what they hold now is not its doing.
     pub files_restored: bool,
@@ -82,8 +82,8 @@ impl Call {
     /// How far the call has come.
     pub fn status(&self) -> CallStatus {
         let finished = self.finished.as_ref().map(|finished| match finished.record.outcome {
-            CallOutcome::Succeeded => CallStatus::Completed,
-            CallOutcome::Failed => CallStatus::Failed,
+            CallVerdict::Succeeded => CallStatus::Completed,
+            CallVerdict::Failed => CallStatus::Failed,
         });
         self.result.or(finished).unwrap_or(CallStatus::Pending)
     }
@@ -128,8 +128,8 @@ impl Call {
             after: finished.map(|finished| {
                 let Point { session, position } = finished.point;
                 let (root, coverage) = match (finished.record.outcome, finished.record.root) {
-                    (CallOutcome::Succeeded, Some(root)) => (Some(root), finished.record.coverage),
-                    (CallOutcome::Succeeded, None) | (CallOutcome::Failed, _) => (root, coverage),
+                    (CallVerdict::Succeeded, Some(root)) => (Some(root), finished.record.coverage),
+                    (CallVerdict::Succeeded, None) | (CallVerdict::Failed, _) => (root, coverage),
                 };
                 Boundary { session, position: position.next(), root, coverage }
             }),

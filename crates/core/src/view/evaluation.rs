@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::FoldProblem;
-use super::recorded::Recorded;
+use super::recorded::JournalEntry;
 use super::request::Request;
 use crate::budget::Limits;
 use crate::id::EvaluationId;
 use crate::journal::{
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, Outcome, PauseReason, Point, ProgramStarted,
-    RequestStarted, TaskFinished, TurnFinished,
+    EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, PauseReason, Point,
+    ProgramStarted, RequestStarted, TaskFinished, TurnFinished,
 };
 use crate::message::PolicyName;
 
@@ -56,7 +56,7 @@ pub struct Evaluation {
     /// The turns of its programs that have ended.
     pub finished_turns: imbl::Vector<Arc<TurnFinished>>,
     /// Where and how it ended.
-    pub finished: Option<Recorded<EvaluationFinished>>,
+    pub finished: Option<JournalEntry<EvaluationFinished>>,
     /// Where its first message stands in the transcript.
     pub(super) first_message: usize,
 }
@@ -120,7 +120,7 @@ impl Evaluation {
     }
 
     /// How it ended; `None` while it has not.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<EvaluationOutcome> {
         self.finished.as_ref().map(|finished| finished.record.outcome)
     }
 }
@@ -162,7 +162,7 @@ pub enum SessionStatus {
 
 /// Whether someone holds the session, which no journal can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Driver {
+pub enum DriverPresence {
     /// A process drives it.
     Present,
     /// Nobody does.
@@ -170,13 +170,17 @@ pub enum Driver {
 }
 
 impl SessionStatus {
-    pub(super) fn of(pause: Option<PauseReason>, latest: Option<&Evaluation>, driver: Driver) -> Self {
+    pub(super) fn of(
+        pause: Option<PauseReason>,
+        latest: Option<&Evaluation>,
+        driver: DriverPresence,
+    ) -> Self {
         match (pause, latest) {
             (Some(PauseReason::Poisoned), _) => Self::Poisoned,
             (Some(reason), _) => Self::Paused { reason },
             (None, Some(latest)) if latest.finished.is_none() => match driver {
-                Driver::Present => Self::Running,
-                Driver::Absent => Self::Interrupted,
+                DriverPresence::Present => Self::Running,
+                DriverPresence::Absent => Self::Interrupted,
             },
             (None, _) => Self::Idle,
         }

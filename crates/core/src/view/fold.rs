@@ -12,8 +12,10 @@ use super::error::{FoldError, FoldProblem};
 use super::ledger::Ledger;
 use super::lineage::Lineage;
 use super::stops::Stops;
-use super::visible::Visible;
-use crate::journal::{Files, Origin, Position, Record, RecordBody, Rewound, SessionCreated};
+use super::visible::VisibleState;
+use crate::journal::{
+    Origin, Position, Record, RecordBody, SessionCreated, SessionRewound, WorkspaceRevision,
+};
 
 /// Everything that follows from the records of a journal.
 #[derive(Debug, Clone)]
@@ -23,7 +25,7 @@ pub struct JournalView {
     pub(super) lineage: Lineage,
     pub(super) ledger: Ledger,
     pub(super) stops: Stops,
-    pub(super) visible: Visible,
+    pub(super) visible: VisibleState,
 }
 
 impl JournalView {
@@ -82,7 +84,7 @@ impl JournalView {
                 return Err(at(FoldProblem::NeedsParent { session, position }));
             }
             (Some(_), _) => return Err(at(FoldProblem::NotAFork)),
-            (None, _) => Visible::default(),
+            (None, _) => VisibleState::default(),
         };
         visible.load(created).map_err(at)?;
         Ok(Self {
@@ -117,8 +119,8 @@ impl JournalView {
     fn go_back(
         &mut self,
         record: &Record,
-        rewound: &Rewound,
-        prefix: Option<&Visible>,
+        rewound: &SessionRewound,
+        prefix: Option<&VisibleState>,
     ) -> Result<(), FoldError> {
         self.check_place(record)?;
         let to = rewound.to;
@@ -126,7 +128,7 @@ impl JournalView {
             return Err(FoldError::at(record, FoldProblem::NoSuchCut { to }));
         }
         let prefix = prefix.ok_or_else(|| FoldError::at(record, FoldProblem::NeedsPrefix { to }))?;
-        self.visible = self.visible.rewound_to(prefix, Files::of(rewound.root, rewound.coverage));
+        self.visible = self.visible.rewound_to(prefix, WorkspaceRevision::of(rewound.root, rewound.coverage));
         self.lineage.add(record.position, to);
         self.taken_in(record);
         Ok(())
@@ -147,11 +149,11 @@ impl JournalView {
 }
 
 /// What was visible at the cuts that later records go back to, each kept until the last of them has.
-struct Cuts(BTreeMap<Position, Cut>);
+struct Cuts(BTreeMap<Position, CutView>);
 
-struct Cut {
+struct CutView {
     last_use: Position,
-    visible: Option<Visible>,
+    visible: Option<VisibleState>,
 }
 
 impl Cuts {
@@ -160,7 +162,7 @@ impl Cuts {
             RecordBody::Rewound(rewound) => Some((rewound.to, record.position)),
             _ => None,
         });
-        Self(rewinds.map(|(to, last_use)| (to, Cut { last_use, visible: None })).collect())
+        Self(rewinds.map(|(to, last_use)| (to, CutView { last_use, visible: None })).collect())
     }
 
     fn keep(&mut self, view: &JournalView) {
@@ -169,7 +171,7 @@ impl Cuts {
         }
     }
 
-    fn take(&mut self, to: Position, at: Position) -> Option<Visible> {
+    fn take(&mut self, to: Position, at: Position) -> Option<VisibleState> {
         match self.0.get(&to)?.last_use == at {
             true => self.0.remove(&to)?.visible,
             false => self.0.get(&to)?.visible.clone(),

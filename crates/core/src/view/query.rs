@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call::{Call, CallStatus, Checkpoint};
-use super::evaluation::{Driver, Evaluation, SessionStatus};
+use super::evaluation::{DriverPresence, Evaluation, SessionStatus};
 use super::fold::JournalView;
 use super::ledger::Ledger;
 use super::lineage::Lineage;
@@ -12,10 +12,12 @@ use crate::budget::{Amounts, Limits};
 use crate::digest::Digest;
 use crate::id::{CallId, EvaluationId, IdStream, SessionId};
 use crate::journal::{
-    Files, InnerMessage, PauseReason, Paused, Position, ResourceChanged, SessionCreated, inner_message_append,
+    InnerMessage, PauseReason, Position, ResourceChanged, SessionCreated, SessionPaused, WorkspaceRevision,
+    inner_message_append,
 };
 use crate::session::{
-    Capture, Change, Prepared, Session, SessionError, SessionInfo, SlicePolicy, Unobserved,
+    CaptureOptions, Change, PendingNotifications, PreparedCommit, Session, SessionError, SessionInfo,
+    SlicePolicy,
 };
 use crate::time::{Clock, Timestamp};
 
@@ -80,7 +82,7 @@ impl JournalView {
 
     /// Gets ready to take in the records of these changes: the slices that they change hold typed items from now on, as those of the
     /// session do that the changes were prepared for, so that both can share them.
-    pub fn expect(&mut self, session: &Session, prepared: &Prepared) -> Result<(), SessionError> {
+    pub fn expect(&mut self, session: &Session, prepared: &PreparedCommit) -> Result<(), SessionError> {
         session.check_prepared(prepared)?;
         let journaled = |change: &&Change| change.policy() != SlicePolicy::Cache;
         let mut changes = prepared.changes().iter().filter(journaled);
@@ -89,7 +91,12 @@ impl JournalView {
 
     /// Makes a live session that holds what `before` says hold what this view says: it shares its slices. `prepared` is what the
     /// records between the two were made from. Observers are to be told once those are durable.
-    pub fn advance(&self, before: &Self, session: &mut Session, prepared: Prepared) -> Option<Unobserved> {
+    pub fn advance(
+        &self,
+        before: &Self,
+        session: &mut Session,
+        prepared: PreparedCommit,
+    ) -> Option<PendingNotifications> {
         let is_changed = !prepared.changes().is_empty() || !self.visible.state.is(&before.visible.state);
         let unobserved = is_changed.then(|| session.follow(&self.visible.state, prepared));
         // Snapshots carry what the journal knows.
@@ -145,13 +152,13 @@ impl JournalView {
     }
 
     /// What the session waits for, if it waits: that its files are looked after, else what came first.
-    pub fn pause(&self) -> Option<&Arc<Paused>> {
+    pub fn pause(&self) -> Option<&Arc<SessionPaused>> {
         let poisoned = self.pauses().find(|pause| pause.reason == PauseReason::Poisoned);
         poisoned.or_else(|| self.pauses().next())
     }
 
     /// Everything that the session waits for, in order.
-    pub fn pauses(&self) -> impl Iterator<Item = &Arc<Paused>> {
+    pub fn pauses(&self) -> impl Iterator<Item = &Arc<SessionPaused>> {
         self.visible.pauses.iter()
     }
 
@@ -161,7 +168,7 @@ impl JournalView {
     }
 
     /// What the files are, as far as it is recorded; `None` when no record tells.
-    pub fn files(&self) -> Option<Files> {
+    pub fn files(&self) -> Option<WorkspaceRevision> {
         self.visible.files
     }
 
@@ -176,17 +183,17 @@ impl JournalView {
     }
 
     /// What the files still have to be put back to, because the session went back and nothing says that it was done.
-    pub fn owed_files(&self) -> Option<Files> {
+    pub fn owed_files(&self) -> Option<WorkspaceRevision> {
         self.visible.files.filter(|_| self.visible.files_are_owed)
     }
 
     /// What the session is doing, given whether someone drives it.
-    pub fn status(&self, driver: Driver) -> SessionStatus {
+    pub fn status(&self, driver: DriverPresence) -> SessionStatus {
         SessionStatus::of(self.pause().map(|pause| pause.reason), self.latest_evaluation(), driver)
     }
 
     /// A digest of all slices, whatever their policy.
     pub fn content_digest(&self, clock: Arc<dyn Clock>) -> Result<Digest, SessionError> {
-        self.session(clock).snapshot_with(Capture::include_all()).content_digest()
+        self.session(clock).snapshot_with(CaptureOptions::include_all()).content_digest()
     }
 }

@@ -20,7 +20,7 @@ use crate::message::{
 impl ConversationState {
     /// The messages of the conversation in order, each at its place.
     pub fn inner_messages(&self) -> Vec<Arc<InnerMessage>> {
-        let mut rebuilt = Rebuilt { state: self, messages: Vec::new(), turn: 0 };
+        let mut rebuilt = TranscriptBuilder { state: self, messages: Vec::new(), turn: 0 };
         if let Some(system) = &self.system_message {
             rebuilt.say(system, &[]);
         }
@@ -46,7 +46,7 @@ impl ConversationState {
     }
 }
 
-struct Rebuilt<'a> {
+struct TranscriptBuilder<'a> {
     state: &'a ConversationState,
     /// Each message, and whether it is the very one that the conversation was made from.
     messages: Vec<(Arc<InnerMessage>, bool)>,
@@ -54,7 +54,7 @@ struct Rebuilt<'a> {
     turn: u64,
 }
 
-impl Rebuilt<'_> {
+impl TranscriptBuilder<'_> {
     fn turn(&mut self, turn: &ConversationTurn) {
         for message in &turn.user_messages {
             self.say(message, &[]);

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 
 /// What a record says, with its place and time.
 #[derive(Debug, PartialEq)]
-pub struct Recorded<T> {
+pub struct JournalEntry<T> {
     /// Where the record stands. In a fork that may be the journal of its parent.
     pub point: Point,
     /// When it was recorded.
@@ -17,13 +17,13 @@ pub struct Recorded<T> {
     pub record: Arc<T>,
 }
 
-impl<T> Recorded<T> {
+impl<T> JournalEntry<T> {
     pub(super) fn new(session: SessionId, record: &Record, body: &Arc<T>) -> Self {
         Self { point: Point { session, position: record.position }, at: record.at, record: body.clone() }
     }
 }
 
-impl<T> Clone for Recorded<T> {
+impl<T> Clone for JournalEntry<T> {
     fn clone(&self) -> Self {
         Self { point: self.point, at: self.at, record: self.record.clone() }
     }

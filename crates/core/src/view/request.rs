@@ -1,21 +1,21 @@
 //! Requests of an evaluation, with their attempts.
 
-use super::recorded::Recorded;
+use super::recorded::JournalEntry;
 use crate::journal::{RequestFailed, RequestFinished, RequestStarted};
 
 /// A request to a policy: when it was started, the attempts that failed, and the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Its start.
-    pub started: Recorded<RequestStarted>,
+    pub started: JournalEntry<RequestStarted>,
     /// The attempts that failed, in order.
-    pub failures: Vec<Recorded<RequestFailed>>,
+    pub failures: Vec<JournalEntry<RequestFailed>>,
     /// The answer. None for one that is open, was given up or was interrupted, and in journals that do not say.
-    pub finished: Option<Recorded<RequestFinished>>,
+    pub finished: Option<JournalEntry<RequestFinished>>,
 }
 
 impl Request {
-    pub(super) fn new(started: Recorded<RequestStarted>) -> Self {
+    pub(super) fn new(started: JournalEntry<RequestStarted>) -> Self {
         Self { started, failures: Vec::new(), finished: None }
     }
 

@@ -3,14 +3,14 @@
 //! Stops are folded over all records, visible or not: going back does not change why a session stopped.
 
 use super::fold::JournalView;
-use super::recorded::Recorded;
+use super::recorded::JournalEntry;
 use crate::id::SessionId;
 use crate::journal::{Record, RecordBody, SessionStopped};
 
 /// The last stop of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Stops {
-    last: Option<Recorded<SessionStopped>>,
+    last: Option<JournalEntry<SessionStopped>>,
     /// Whether nothing has been driven, ended or rewound since.
     is_current: bool,
 }
@@ -20,7 +20,7 @@ impl Stops {
     pub(super) fn take_in(&mut self, session: SessionId, record: &Record) {
         match &record.body {
             RecordBody::SessionStopped(stopped) => {
-                *self = Self { last: Some(Recorded::new(session, record, stopped)), is_current: true };
+                *self = Self { last: Some(JournalEntry::new(session, record, stopped)), is_current: true };
             }
             RecordBody::EvaluationStarted(_)
             | RecordBody::EvaluationResumed(_)
@@ -33,7 +33,7 @@ impl Stops {
 
 impl JournalView {
     /// The last stop that is recorded. It stays when the session is resumed.
-    pub fn last_stop(&self) -> Option<&Recorded<SessionStopped>> {
+    pub fn last_stop(&self) -> Option<&JournalEntry<SessionStopped>> {
         self.stops.last.as_ref()
     }
 

@@ -11,7 +11,7 @@ use super::call::CallStatus;
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{InnerMessage, Provenance, Role};
 use crate::message::OptionCall;
-use crate::session::{Carried, Items, Session, SessionError, Snapshot};
+use crate::session::{CarriedProvenance, Items, Session, SessionError, Snapshot};
 
 /// A call as the assistant made it, with its status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct ToolCallRecord {
 pub struct Transcript {
     messages: Items<InnerMessage>,
     /// What the journal knows beside the messages, for exports.
-    carried: Carried,
+    carried: CarriedProvenance,
     /// Built by the first query that needs it, shared by clones, and carried along by [`Transcript::push`].
     index: Arc<OnceLock<Index>>,
 }
@@ -83,10 +83,10 @@ impl Transcript {
 
     /// The transcript that these messages are.
     pub fn new(messages: Items<InnerMessage>) -> Self {
-        Self::carrying(messages, Carried::Nothing)
+        Self::carrying(messages, CarriedProvenance::Nothing)
     }
 
-    pub(crate) fn carrying(messages: Items<InnerMessage>, carried: Carried) -> Self {
+    pub(crate) fn carrying(messages: Items<InnerMessage>, carried: CarriedProvenance) -> Self {
         Self { messages, carried, index: Arc::default() }
     }
 

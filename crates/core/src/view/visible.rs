@@ -8,31 +8,32 @@ use std::sync::Arc;
 use super::call::{Call, CallStatus};
 use super::error::FoldProblem;
 use super::evaluation::Evaluation;
-use super::recorded::Recorded;
+use super::recorded::JournalEntry;
 use super::request::Request;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    Decision, EvaluationStarted, Files, InnerMessage, MessageSlot, ObservationCause, Paused, Point, Position,
-    Record, RecordBody, Resolved, ResourceChanged, SessionCreated, place_after, stands_at,
+    Decision, EvaluationStarted, InnerMessage, MessageSlot, ObservationCause, PauseResolved, Point, Position,
+    Record, RecordBody, ResourceChanged, SessionCreated, SessionPaused, WorkspaceRevision, place_after,
+    stands_at,
 };
 use crate::message::Content;
-use crate::session::{Items, Slice, SliceOp, SlicePolicy, SnapshotRestoreError, State};
+use crate::session::{Items, Slice, SliceMap, SliceOp, SlicePolicy, SnapshotRestoreError};
 use crate::time::Timestamp;
 
 /// What is visible at one place of a journal.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Visible {
-    pub(super) state: State,
+pub(super) struct VisibleState {
+    pub(super) state: SliceMap,
     pub(super) evaluations: imbl::Vector<Arc<Evaluation>>,
     evaluation_index: imbl::OrdMap<EvaluationId, usize>,
     pub(super) calls: imbl::Vector<Arc<Call>>,
     call_index: imbl::OrdMap<CallId, usize>,
-    pub(super) pauses: imbl::Vector<Arc<Paused>>,
+    pub(super) pauses: imbl::Vector<Arc<SessionPaused>>,
     /// When the last record was made, and whether somebody drove the session after it.
     pub(super) last_at: Option<Timestamp>,
     is_driven: bool,
     /// What the files are, as far as it was recorded.
-    pub(super) files: Option<Files>,
+    pub(super) files: Option<WorkspaceRevision>,
     /// The call that was the last to start writing them.
     writer: Option<CallId>,
     /// Whether the files still have to be put back to it.
@@ -52,7 +53,7 @@ pub(super) struct ResourceStates {
     pub(super) latest: Arc<ResourceChanged>,
 }
 
-impl Visible {
+impl VisibleState {
     /// What a fork of `session` starts from.
     pub(super) fn forked(&self, session: SessionId) -> Self {
         let mut fork = self.clone();
@@ -129,18 +130,18 @@ impl Visible {
             RecordBody::RequestStarted(request) => {
                 let evaluation = self.edit_evaluation(request.evaluation_id)?;
                 evaluation.open_request = Some(request.clone());
-                let started = Recorded::new(session, record, request);
+                let started = JournalEntry::new(session, record, request);
                 evaluation.requests.push_back(Arc::new(Request::new(started)));
             }
             RecordBody::RequestFinished(finished) => {
                 let evaluation = self.edit_evaluation(finished.evaluation_id)?;
                 let request = evaluation.edit_request(finished.turn)?;
-                request.finished = Some(Recorded::new(session, record, finished));
+                request.finished = Some(JournalEntry::new(session, record, finished));
             }
             RecordBody::RequestFailed(failed) => {
                 let evaluation = self.edit_evaluation(failed.evaluation_id)?;
                 let request = evaluation.edit_request(failed.turn)?;
-                request.failures.push(Recorded::new(session, record, failed));
+                request.failures.push(JournalEntry::new(session, record, failed));
             }
             RecordBody::EvaluationFinished(finished) => {
                 let ended = finished.evaluation_id;
@@ -148,7 +149,7 @@ impl Visible {
                 if evaluation.finished.is_some() {
                     return Err(FoldProblem::AlreadyFinished { evaluation: ended });
                 }
-                evaluation.finished = Some(Recorded::new(session, record, finished));
+                evaluation.finished = Some(JournalEntry::new(session, record, finished));
                 evaluation.open_request = None;
                 self.forget_pauses(|visible, pause| {
                     let call = pause.call_id.and_then(|call| visible.call(call));
@@ -160,11 +161,11 @@ impl Visible {
                 self.evaluation(evaluation).ok_or(FoldProblem::UnknownEvaluation { evaluation })?;
                 let index = self.call_at(started.call_id, evaluation, &started.name);
                 let call = self.edit_call(index);
-                call.intent = Some(Recorded::new(session, record, started));
+                call.intent = Some(JournalEntry::new(session, record, started));
                 call.finished = None;
                 call.decision = None;
                 call.files_restored = false;
-                if let Some(before) = Files::of(started.root, started.coverage) {
+                if let Some(before) = WorkspaceRevision::of(started.root, started.coverage) {
                     self.files = Some(before);
                     self.writer = Some(started.call_id);
                 }
@@ -173,10 +174,11 @@ impl Visible {
                 let unknown = FoldProblem::UnknownCall { call: finished.call_id };
                 let index = *self.call_index.get(&finished.call_id).ok_or(unknown)?;
                 let call = self.edit_call(index);
-                call.finished = Some(Recorded::new(session, record, finished));
+                call.finished = Some(JournalEntry::new(session, record, finished));
                 call.processes = imbl::Vector::new();
                 let after = call.checkpoint().and_then(|checkpoint| checkpoint.after);
-                self.files = after.and_then(|after| Files::of(after.root, after.coverage)).or(self.files);
+                self.files =
+                    after.and_then(|after| WorkspaceRevision::of(after.root, after.coverage)).or(self.files);
             }
             RecordBody::StepFinished(step) => {
                 let unknown = FoldProblem::UnknownCall { call: step.call_id };
@@ -190,7 +192,7 @@ impl Visible {
             }
             RecordBody::Paused(paused) => self.pauses.push_back(paused.clone()),
             RecordBody::Resolved(resolved) => {
-                let Resolved { call_id, .. } = **resolved;
+                let PauseResolved { call_id, .. } = **resolved;
                 self.forget_pauses(|_, pause| pause.call_id == call_id);
                 if matches!(resolved.decision, Decision::Accept)
                     && let Some(latest) = self.evaluations.back_mut()
@@ -216,7 +218,7 @@ impl Visible {
             RecordBody::WorkspaceObserved(observed)
                 if self.files_are_owed && observed.cause == ObservationCause::Interrupted => {}
             RecordBody::WorkspaceObserved(observed) => {
-                self.files = Files::of(Some(observed.root), observed.coverage);
+                self.files = WorkspaceRevision::of(Some(observed.root), observed.coverage);
                 self.files_are_owed = false;
                 let writer = self.writer.and_then(|call| self.call_index.get(&call).copied());
                 if let Some(index) = writer.filter(|_| observed.cause == ObservationCause::Restored) {
@@ -254,7 +256,7 @@ impl Visible {
 
     /// What is visible after going back to `prefix`: all of it, and the logs as they are here. The files are another matter: they
     /// are put back to `files` if there are any, and are what they are otherwise.
-    pub(super) fn rewound_to(&self, prefix: &Self, files: Option<Files>) -> Self {
+    pub(super) fn rewound_to(&self, prefix: &Self, files: Option<WorkspaceRevision>) -> Self {
         let mut visible = prefix.clone();
         // The time between the cut and now was spent on what is no longer visible.
         (visible.last_at, visible.is_driven) = (self.last_at, false);
@@ -361,7 +363,7 @@ impl Visible {
         Arc::make_mut(call)
     }
 
-    fn forget_pauses(&mut self, condition: impl Fn(&Self, &Paused) -> bool) {
+    fn forget_pauses(&mut self, condition: impl Fn(&Self, &SessionPaused) -> bool) {
         if !self.pauses.is_empty() {
             let kept = self.pauses.iter().filter(|pause| !condition(self, pause)).cloned();
             self.pauses = kept.collect();

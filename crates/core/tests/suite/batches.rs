@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    Batch, CallStarted, Decision, Effect, EvaluationFinished, IdempotencyKey, LargeRecord, Note, Origin,
-    Outcome, Position, ProgramStarted, RecordBody, Resolved, ResourceChanged, Rewound, TaskFinished,
-    TurnFinished,
+    Batch, CallStarted, Decision, Effect, EvaluationFinished, EvaluationOutcome, IdempotencyKey, LargeRecord,
+    Note, Origin, PauseResolved, Position, ProgramStarted, RecordBody, ResourceChanged, SessionRewound,
+    TaskFinished, TurnFinished,
 };
 use backstitch_core::message::{Content, Large, OptionResult, Part, RoleHint};
 use backstitch_core::object::{INLINE_LIMIT, Object};
@@ -27,7 +27,7 @@ fn a_batch_moves_out_what_exceeds_a_record_and_nothing_that_just_fits() {
         let (text, batch) = (json!("x".repeat(length)), Batch::at(time(0)));
         let finished = EvaluationFinished {
             output: Some(text.clone().into()),
-            ..EvaluationFinished::new(evaluation, Outcome::Completed)
+            ..EvaluationFinished::new(evaluation, EvaluationOutcome::Completed)
         };
         let batch = batch.with(finished);
         assert_eq!(batch.objects().len(), moved);
@@ -67,7 +67,7 @@ fn every_large_value_of_a_record_moves_out() {
     });
     let result = Box::new(OptionResult::new(id, "search", large.clone()));
     let decision = Decision::Happened { result };
-    batch.push(Resolved { call_id: Some(id), ..Resolved::new(decision) });
+    batch.push(PauseResolved { call_id: Some(id), ..PauseResolved::new(decision) });
     batch.push(Note::new("a topic", "a line").with_data(large.clone()));
     // The content is the same three times; a store keeps it once.
     assert_eq!(batch.objects().len(), 3);
@@ -96,7 +96,7 @@ fn what_moved_out_of_a_record_is_written_as_an_object_and_comes_back() {
         "output",
         EvaluationFinished {
             output: Some(large.clone().into()),
-            ..EvaluationFinished::new(id, Outcome::Completed)
+            ..EvaluationFinished::new(id, EvaluationOutcome::Completed)
         },
     );
     comes_back("source", serde_json::from_value::<ProgramStarted>(program).unwrap());
@@ -143,9 +143,9 @@ fn a_batch_holds_records_and_objects_in_order() {
     assert!(records.iter().all(|record| record.at == time(3) && record.extra.is_empty()));
 }
 
-fn rewound(to: u64) -> Rewound {
+fn rewound(to: u64) -> SessionRewound {
     let rescue = Some(root("rescue"));
-    Rewound { rescue, ..Rewound::new(Position::new(to)) }
+    SessionRewound { rescue, ..SessionRewound::new(Position::new(to)) }
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backstitch_core::digest::Digest;
-use backstitch_core::journal::{InnerMessage, Paused, Position, Record, RecordBody};
-use backstitch_core::session::{Capture, SlicePolicy, StoredOp};
+use backstitch_core::journal::{InnerMessage, Position, Record, RecordBody, SessionPaused};
+use backstitch_core::session::{CaptureOptions, SlicePolicy, StoredOp};
 use backstitch_core::view::{
-    Call, CallStatus, Checkpoint, Driver, Evaluation, JournalView, Ledger, SessionStatus,
+    Call, CallStatus, Checkpoint, DriverPresence, Evaluation, JournalView, Ledger, SessionStatus,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -23,7 +23,7 @@ struct Shown {
     evaluations: Vec<Evaluation>,
     calls: Vec<Call>,
     checkpoints: Vec<Checkpoint>,
-    pauses: Vec<Paused>,
+    pauses: Vec<SessionPaused>,
     status: SessionStatus,
     transcript: Vec<Arc<InnerMessage>>,
     state: Digest,
@@ -47,7 +47,7 @@ fn shown(view: &JournalView) -> Shown {
         calls: view.calls().cloned().collect(),
         checkpoints: view.checkpoints(),
         pauses: view.pauses().map(|pause| (**pause).clone()).collect(),
-        status: view.status(Driver::Absent),
+        status: view.status(DriverPresence::Absent),
         transcript: view.transcript().unwrap().all().iter().cloned().collect(),
         state,
     }
@@ -218,7 +218,7 @@ proptest! {
         let session = view.session(clock());
         prop_assert_eq!(session.all::<Tally>().unwrap().len(), writer.now.tally);
         prop_assert_eq!(session.all::<Trace>().unwrap().len(), writer.trace);
-        let digest = session.snapshot_with(Capture::include_all()).content_digest().unwrap();
+        let digest = session.snapshot_with(CaptureOptions::include_all()).content_digest().unwrap();
         prop_assert_eq!(digest, view.content_digest(clock()).unwrap());
     }
 }

@@ -5,8 +5,8 @@ use std::error::Error;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    CallOutcome, CallStarted, EvaluationStarted, InnerMessage, Origin, Outcome, Position, Record, RecordBody,
-    RequestStarted, SequenceError, TurnFinished,
+    CallStarted, CallVerdict, EvaluationOutcome, EvaluationStarted, InnerMessage, Origin, Position, Record,
+    RecordBody, RequestStarted, SequenceError, TurnFinished,
 };
 use backstitch_core::message::RoleHint;
 use backstitch_core::session::{SessionError, SlicePolicy, SnapshotRestoreError, StoredOp, StoredSlice};
@@ -181,8 +181,8 @@ fn what_is_about_an_evaluation_needs_one() {
     }
     let mut writer = Writer::new(1);
     let evaluation = writer.start();
-    writer.finish(evaluation, Outcome::Failed);
-    writer.finish(evaluation, Outcome::Completed);
+    writer.finish(evaluation, EvaluationOutcome::Failed);
+    writer.finish(evaluation, EvaluationOutcome::Completed);
     assert_refused!(writer, FoldProblem::AlreadyFinished { .. });
 
     let mut writer = Writer::new(1);
@@ -198,7 +198,7 @@ fn what_ends_a_call_needs_one() {
     let mut writer = Writer::new(1);
     let evaluation = writer.start();
     let call = writer.answer(evaluation, "", &["{}"])[0];
-    writer.finish_call(evaluation, call, CallOutcome::Succeeded);
+    writer.finish_call(evaluation, call, CallVerdict::Succeeded);
     let finished = writer.records.pop().unwrap();
     writer.records.truncate(2);
     writer.push(finished.body);
@@ -282,7 +282,7 @@ fn a_fork_tells_its_own_boundaries_from_those_of_its_parent() {
     let (base, cut) = (parent.view(), parent.head());
     let mut fork = parent.fork(2, cut);
     // The call that was under way ends in the fork, and another one runs there.
-    fork.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+    fork.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
     let ended = fork.head();
     let own = fork.start_call(evaluation, calls[1]);
     let view = JournalView::fold_fork(&base, &fork.records).unwrap();

@@ -3,7 +3,7 @@
 use backstitch_core::fuzzing;
 use backstitch_core::message::RoleHint;
 use backstitch_core::rng::{Rng, Seed};
-use backstitch_core::session::Capture;
+use backstitch_core::session::CaptureOptions;
 use backstitch_core::slices::{Plan, StepStatus, Visibility, VisibilityOverrides, WorkspaceDigest};
 use serde_json::json;
 
@@ -172,7 +172,7 @@ fn snapshots() -> Vec<String> {
     session.append(Line(1)).unwrap();
     session.append(note(1, "one")).unwrap();
     session.seed((0..5).map(Deed)).unwrap();
-    let house = session.fork(session_id(2)).snapshot_with(Capture::include_all().tag("why", "fuzz"));
+    let house = session.fork(session_id(2)).snapshot_with(CaptureOptions::include_all().tag("why", "fuzz"));
     let versions = one_of_each().snapshot().to_json().unwrap().replace(
         r#""items":[1]"#,
         r#""items":[1,{"deep":[[[[[{"a":-1.5e-7}]]]]]},null],"item_versions":[1,7,2],"of_tomorrow":{"a":[]}"#,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Role};
-use backstitch_core::machine::{Action, Machine, ToolLoop};
+use backstitch_core::machine::{Machine, MachineAction, ToolLoop};
 use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
 use backstitch_core::view::{ConversationMessage, ConversationState, Transition};
 use proptest::prelude::*;
@@ -76,7 +76,7 @@ fn told(speakers: &[(Speaker, Option<RoleHint>)]) -> (Writer, EvaluationId) {
 #[derive(Debug, PartialEq)]
 struct Meaning {
     roles: Vec<Role>,
-    next: Action,
+    next: MachineAction,
     conversation: Option<ConversationState>,
     transitions: Vec<Transition>,
 }
@@ -137,13 +137,13 @@ fn only_what_the_decider_says_is_an_answer_and_all_else_is_observed() {
                 [(Speaker::Prompt, None), (Speaker::User, None), (Speaker::Calls, None), (speaker, hint)];
             let (writer, evaluation) = told(&said);
             let meaning = meaning(&writer, evaluation);
-            assert_eq!(meaning.next, Action::Ask, "{speaker:?} {hint:?}");
+            assert_eq!(meaning.next, MachineAction::Ask, "{speaker:?} {hint:?}");
             assert_eq!(meaning.roles.last(), Some(&Role::User), "{speaker:?} {hint:?}");
         }
         let (writer, evaluation) =
             told(&[(Speaker::Prompt, hint), (Speaker::User, hint), (Speaker::Decider, hint)]);
         let meaning = meaning(&writer, evaluation);
-        assert!(matches!(meaning.next, Action::Finish(_)), "{hint:?}");
+        assert!(matches!(meaning.next, MachineAction::Finish(_)), "{hint:?}");
         assert_eq!(meaning.roles, [Role::System, Role::User, Role::Assistant], "{hint:?}");
     }
 }

@@ -6,10 +6,10 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    AfterFailure, CallOutcome, Decision, EvaluationResumed, EvaluationStarted, Finish, ObservationCause,
-    Outcome, PauseReason, Position, ProcessStarted, ProgramStarted, RecordBody, RequestFinished, Resolved,
-    ResourceChanged, SessionStopped, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved,
-    WorkspaceRoot,
+    AfterFailure, CallVerdict, Decision, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish,
+    ObservationCause, PauseReason, PauseResolved, Position, ProcessStarted, ProgramStarted, RecordBody,
+    RequestFinished, ResourceChanged, SessionStopped, StepFinished, TaskFinished, TurnFinished,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, MediaPart, MediaUrl, Message, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
@@ -172,14 +172,14 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             writer.start_call(id, call);
             writer.change::<Tally>(StoredOp::Append(json!(pick)));
             writer.push(ResourceChanged::new(format!("spool {}", pick % 3), json!(pick)));
-            writer.finish_call(id, call, CallOutcome::Succeeded);
+            writer.finish_call(id, call, CallVerdict::Succeeded);
         }),
         (Action::FailCall, Some(id)) => with_call(writer, id, *pick, |writer, call| {
             writer.start_call(id, call);
             let (name, value) = (format!("step {}", pick % 2), json!(pick));
             writer.push(StepFinished { call_id: call, name, value, extra: Extra::default() });
             writer.change::<Trace>(StoredOp::Append(json!(pick)));
-            writer.finish_call(id, call, CallOutcome::Failed);
+            writer.finish_call(id, call, CallVerdict::Failed);
         }),
         (Action::ResultAlone, Some(id)) => with_call(writer, id, *pick, |writer, call| {
             let message =
@@ -200,7 +200,7 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
         (Action::Resolve, _) => {
             if let Some(call_id) = writer.now.pauses.pop() {
                 let decision = decision(*pick, text, call_id);
-                writer.push(Resolved { call_id, ..Resolved::new(decision) });
+                writer.push(PauseResolved { call_id, ..PauseResolved::new(decision) });
             }
         }
         (Action::Request, Some(id)) => {
@@ -257,7 +257,8 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
             writer.push(TurnFinished::new(evaluation_id, turn, data));
         }
         (Action::Finish, Some(id)) => {
-            let outcomes = [Outcome::Completed, Outcome::Failed, Outcome::Cancelled];
+            let outcomes =
+                [EvaluationOutcome::Completed, EvaluationOutcome::Failed, EvaluationOutcome::Cancelled];
             writer.finish(id, outcomes[pick % 3]);
         }
         (Action::SayAgain, _) => {
@@ -282,7 +283,7 @@ fn take(writer: &mut Writer, Step { action, pick, text }: &Step) {
 }
 
 fn supersede(writer: &mut Writer, evaluation: EvaluationId) {
-    writer.finish(evaluation, Outcome::Superseded);
+    writer.finish(evaluation, EvaluationOutcome::Superseded);
     writer.start();
     let Some(record) = writer.records.last_mut() else { return };
     if let RecordBody::EvaluationStarted(started) = &record.body {

@@ -13,9 +13,10 @@ use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, ReservationId, SessionId};
 use backstitch_core::journal::{
-    AfterFailure, BudgetCharged, CallFinished, CallOutcome, CallStarted, Effect, EvaluationFinished,
-    EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, Outcome, PauseReason, Paused, Position,
-    Record, RecordBody, RequestFailed, RequestStarted, Rewound, SessionCreated, WorkspaceRoot,
+    AfterFailure, BudgetCharged, CallFinished, CallStarted, CallVerdict, Effect, EvaluationFinished,
+    EvaluationOutcome, EvaluationStarted, IdempotencyKey, InnerMessage, Note, Origin, PauseReason, Position,
+    Record, RecordBody, RequestFailed, RequestStarted, SessionCreated, SessionPaused, SessionRewound,
+    WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, RoleHint};
 use backstitch_core::object::Object;
@@ -176,7 +177,7 @@ impl Writer {
         id
     }
 
-    pub(crate) fn finish(&mut self, evaluation: EvaluationId, outcome: Outcome) -> Position {
+    pub(crate) fn finish(&mut self, evaluation: EvaluationId, outcome: EvaluationOutcome) -> Position {
         let position = self.push(EvaluationFinished::new(evaluation, outcome));
         let running = self.running(evaluation);
         running.finished = true;

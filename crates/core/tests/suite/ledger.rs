@@ -1,6 +1,6 @@
 //! What was spent: held back, settled, and never given back by a rewind.
 
-use backstitch_core::journal::{CallOutcome, Outcome};
+use backstitch_core::journal::{CallVerdict, EvaluationOutcome};
 use backstitch_core::view::JournalView;
 
 use super::journals::{Writer, tokens};
@@ -47,14 +47,14 @@ fn after_a_crash_a_request_stays_charged_and_a_call_does_not() {
     let hold = writer.reservation(tokens(1));
     writer.start_call_with(evaluation, calls[0], Some(hold));
     assert_eq!(reserved(&writer), 103, "a second attempt replaces the first");
-    writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+    writer.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
     assert_eq!(reserved(&writer), 102);
     let before = writer.head();
     writer.rewind(before);
     assert_eq!(reserved(&writer), 100, "whoever goes back has no calls under way");
     let hold = writer.reservation(tokens(1));
     writer.start_call_with(evaluation, calls[1], Some(hold));
-    writer.finish(evaluation, Outcome::Failed);
+    writer.finish(evaluation, EvaluationOutcome::Failed);
     assert_eq!(reserved(&writer), 100, "nor has an evaluation that ended");
 }
 
@@ -63,7 +63,7 @@ fn an_evaluation_has_spent_what_its_session_has_since_it_began() {
     let mut writer = Writer::new(1);
     let first = writer.start();
     writer.charge(None, tokens(40));
-    writer.finish(first, Outcome::Completed);
+    writer.finish(first, EvaluationOutcome::Completed);
     let second = writer.start();
     let begun = writer.head();
     writer.charge(None, tokens(7));

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, IdStream};
-use backstitch_core::journal::{Finish, InnerMessage, Outcome};
-use backstitch_core::machine::{Action, Event, Machine, Machinery, Past, ToolLoop, ToolLoops};
+use backstitch_core::journal::{EvaluationOutcome, Finish, InnerMessage};
+use backstitch_core::machine::{
+    EvaluationHistory, Machine, MachineAction, MachineEvent, MachineFactory, ToolLoop, ToolLoopFactory,
+};
 use backstitch_core::message::{Arguments, OptionResultBuilder, PolicyName, RoleHint};
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::time::FixedClock;
 use proptest::prelude::*;
 
@@ -54,20 +56,22 @@ impl Simulation {
 
     fn user(&mut self, text: &str) {
         let inner = self.push(self.turns, parts(RoleHint::User, text));
-        self.machine.take_in(Event::Said(inner));
+        self.machine.take_in(MachineEvent::Said(inner));
     }
 
     fn answer(&mut self, calls: usize) {
-        self.say((0..calls).fold(Answer::text("hm"), |answer, _| answer.call("sew", Arguments::none())));
+        self.say(
+            (0..calls).fold(PolicyAnswer::text("hm"), |answer, _| answer.call("sew", Arguments::none())),
+        );
     }
 
-    fn say(&mut self, answer: Answer) {
+    fn say(&mut self, answer: PolicyAnswer) {
         self.turns += 1;
         let policy = PolicyName::new("tailor").unwrap();
         let messages = answer.into_messages(&policy, self.turns, &self.ids).unwrap();
         let messages: Vec<_> = messages.into_iter().map(|message| self.push(self.turns, message)).collect();
         self.open.extend(messages.iter().filter(|inner| inner.message.option_call().is_some()).cloned());
-        self.machine.take_in(Event::Answered { messages, output: None });
+        self.machine.take_in(MachineEvent::Answered { messages, output: None });
     }
 
     fn end_call(&mut self, index: usize) {
@@ -75,7 +79,7 @@ impl Simulation {
         let result = OptionResultBuilder::response_to(&call.message).unwrap().success("sewn");
         let result = self.push(call.turn, result);
         let call = result.tool_call_id().unwrap();
-        self.machine.take_in(Event::CallEnded { call, result });
+        self.machine.take_in(MachineEvent::CallEnded { call, result });
     }
 
     fn rebuilt(&self) -> ToolLoop {
@@ -83,15 +87,15 @@ impl Simulation {
     }
 
     /// What both want must be the same, but for calls that are running: to the rebuilt machine they are wanted again.
-    fn check(&self) -> Action {
+    fn check(&self) -> MachineAction {
         let (live, rebuilt) = (self.machine.clone().next(), self.rebuilt().next());
         let open: BTreeSet<CallId> =
             self.open.iter().filter_map(|call| Some(call.message.option_call()?.invocation_id)).collect();
         match &rebuilt {
-            Action::Call(wanted) => {
+            MachineAction::Call(wanted) => {
                 let wanted: BTreeSet<_> = wanted.iter().map(|wanted| wanted.call_id).collect();
                 assert_eq!(wanted, open);
-                assert!(matches!(live, Action::Wait | Action::Call(_)), "{live:?}");
+                assert!(matches!(live, MachineAction::Wait | MachineAction::Call(_)), "{live:?}");
             }
             _ => {
                 assert!(open.is_empty());
@@ -114,15 +118,15 @@ proptest! {
         let mut simulation = Simulation::new(max_turns, max_repeats);
         for (calls, order, interrupt) in answers {
             match simulation.check() {
-                Action::Ask => {}
-                Action::Finish(ending) => {
+                MachineAction::Ask => {}
+                MachineAction::Finish(ending) => {
                     let over = max_turns.is_some_and(|limit| simulation.turns >= limit);
                     match ending.error.as_ref().map(|error| error.kind.as_str()) {
                         Some("max_turns") => prop_assert!(over),
                         Some("loop_detected") => prop_assert!(max_repeats.is_some() && simulation.turns > 0),
                         other => prop_assert_eq!(other, None),
                     }
-                    let expected = if ending.error.is_some() { Outcome::Failed } else { Outcome::Completed };
+                    let expected = if ending.error.is_some() { EvaluationOutcome::Failed } else { EvaluationOutcome::Completed };
                     prop_assert_eq!(ending.outcome, expected);
                     return Ok(());
                 }
@@ -130,7 +134,7 @@ proptest! {
             }
             simulation.answer(calls);
             let issued = simulation.machine.next();
-            prop_assert_eq!(matches!(issued, Action::Call(_)), calls > 0);
+            prop_assert_eq!(matches!(issued, MachineAction::Call(_)), calls > 0);
             simulation.check();
             let mut order = order;
             while !simulation.open.is_empty() {
@@ -150,12 +154,12 @@ proptest! {
 fn a_machine_is_rebuilt_from_a_view() {
     let mut writer = Writer::new(1);
     let evaluation = writer.start();
-    let machinery = ToolLoops::default();
-    let past = |writer: &Writer, evaluation| Past::of(&writer.view(), evaluation);
-    assert_eq!(machinery.rebuild(&past(&writer, evaluation).unwrap()).unwrap().next(), Action::Ask);
+    let machinery = ToolLoopFactory::default();
+    let past = |writer: &Writer, evaluation| EvaluationHistory::of(&writer.view(), evaluation);
+    assert_eq!(machinery.rebuild(&past(&writer, evaluation).unwrap()).unwrap().next(), MachineAction::Ask);
     writer.answer(evaluation, "done", &[]);
     let next = machinery.rebuild(&past(&writer, evaluation).unwrap()).unwrap().next();
-    assert!(matches!(next, Action::Finish(ending) if ending.outcome == Outcome::Completed));
+    assert!(matches!(next, MachineAction::Finish(ending) if ending.outcome == EvaluationOutcome::Completed));
     let unknown = backstitch_core::id::EvaluationId::from_uuid(uuid::Uuid::from_u128(99));
     assert!(past(&writer, unknown).is_err());
 }
@@ -164,12 +168,12 @@ fn a_machine_is_rebuilt_from_a_view() {
 fn a_call_that_the_token_limit_cut_off_is_refused_also_once_it_is_rebuilt() {
     let mut simulation = Simulation::new(None, None);
     let mut answer =
-        Answer::text("hm").call("sew", Arguments::none()).call("sew", Arguments::from_text("{}"));
+        PolicyAnswer::text("hm").call("sew", Arguments::none()).call("sew", Arguments::from_text("{}"));
     answer.calls[1].cut_off = true;
     answer.finish = Finish::Length;
     simulation.say(answer);
     for mut machine in [simulation.rebuilt(), simulation.machine.clone()] {
-        let Action::Call(wanted) = machine.next() else { panic!("there are calls") };
+        let MachineAction::Call(wanted) = machine.next() else { panic!("there are calls") };
         assert_eq!(wanted[0].refusal, None);
         let refusal = wanted[1].refusal.as_deref().unwrap();
         assert!(refusal.contains("token limit"), "{refusal}");
@@ -187,13 +191,13 @@ fn answers_that_make_the_same_calls_again_and_again_end_the_evaluation() {
         }
         simulation.check()
     };
-    assert_eq!(turn(&mut simulation, 1), Action::Ask);
-    assert_eq!(turn(&mut simulation, 1), Action::Ask);
-    assert_eq!(turn(&mut simulation, 2), Action::Ask, "two calls are another answer than one");
-    assert_eq!(turn(&mut simulation, 2), Action::Ask);
+    assert_eq!(turn(&mut simulation, 1), MachineAction::Ask);
+    assert_eq!(turn(&mut simulation, 1), MachineAction::Ask);
+    assert_eq!(turn(&mut simulation, 2), MachineAction::Ask, "two calls are another answer than one");
+    assert_eq!(turn(&mut simulation, 2), MachineAction::Ask);
     simulation.user("go on");
-    assert_eq!(turn(&mut simulation, 2), Action::Ask, "what was said is a reason to try again");
-    assert_eq!(turn(&mut simulation, 2), Action::Ask);
-    let Action::Finish(ending) = turn(&mut simulation, 2) else { panic!("it goes in circles") };
+    assert_eq!(turn(&mut simulation, 2), MachineAction::Ask, "what was said is a reason to try again");
+    assert_eq!(turn(&mut simulation, 2), MachineAction::Ask);
+    let MachineAction::Finish(ending) = turn(&mut simulation, 2) else { panic!("it goes in circles") };
     assert_eq!(ending.error.unwrap().kind, "loop_detected");
 }

@@ -2,7 +2,7 @@
 
 use backstitch_core::journal::Effect;
 use backstitch_core::prompt::{
-    OPEN_SECTIONS, Prompt, PromptBuilder, PromptError, READ_SECTION, Rendered, Section, fingerprint,
+    OPEN_SECTIONS, Prompt, PromptBuilder, PromptError, READ_SECTION, RenderedPrompt, Section, fingerprint,
     register_slices,
 };
 use backstitch_core::session::Session;
@@ -22,7 +22,7 @@ pub(crate) fn prompt() -> PromptBuilder {
     Prompt::builder("tests", "tailor")
 }
 
-pub(crate) fn names(rendered: &Rendered) -> Vec<&str> {
+pub(crate) fn names(rendered: &RenderedPrompt) -> Vec<&str> {
     rendered.tools.iter().map(|tool| tool.name().as_str()).collect()
 }
 
@@ -58,7 +58,7 @@ fn workshop() -> Prompt {
         .unwrap()
 }
 
-fn rendered(session: &Session) -> Rendered {
+fn rendered(session: &Session) -> RenderedPrompt {
     workshop().bind(&json!({"cloth": "coat", "count": 2})).unwrap().render(session).unwrap()
 }
 

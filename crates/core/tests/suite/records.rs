@@ -7,12 +7,12 @@ use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
-    AfterFailure, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey, InnerMessage, LeftOut,
-    Note, ObservationCause, Origin, Outcome, PauseReason, Paused, Point, Position, ProcessStarted,
-    ProgramStarted, ProviderSidecar, Record, RecordBody, RequestFailed, RequestFinished, RequestStarted,
-    Resolved, ResourceChanged, Rewound, Role, SessionCreated, SessionStopped, StepFinished, StopReason,
-    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    AfterFailure, BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect, EvaluationFailure,
+    EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey,
+    InnerMessage, Note, ObservationCause, OmittedFile, Origin, PauseReason, PauseResolved, Point, Position,
+    ProcessStarted, ProgramStarted, ProviderSidecar, Record, RecordBody, RequestFailed, RequestFinished,
+    RequestStarted, ResourceChanged, Role, SessionCreated, SessionPaused, SessionRewound, SessionStopped,
+    StepFinished, StopReason, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Large, PolicyName};
 use backstitch_core::rng::Seed;
@@ -251,8 +251,8 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
 }
 
 fn call_finished() -> impl Strategy<Value = CallFinished> {
-    let outcome = select(vec![CallOutcome::Succeeded, CallOutcome::Failed]);
-    let left_out = (text(), option::of(any::<u64>())).prop_map(|(path, bytes)| LeftOut { path, bytes });
+    let outcome = select(vec![CallVerdict::Succeeded, CallVerdict::Failed]);
+    let left_out = (text(), option::of(any::<u64>())).prop_map(|(path, bytes)| OmittedFile { path, bytes });
     let roots = (option::of(root()), option::of(object_id()), option::of(root()), vec(left_out, 0..3));
     (call_id(), outcome, roots, any::<u64>(), option::of(text()), extra()).prop_map(
         |(call_id, outcome, (root, coverage, rescue, left_out), elapsed_micros, summary, extra)| {
@@ -334,7 +334,12 @@ fn session_stopped() -> impl Strategy<Value = SessionStopped> {
 }
 
 fn evaluation_finished() -> impl Strategy<Value = EvaluationFinished> {
-    let outcome = select(vec![Outcome::Completed, Outcome::Failed, Outcome::Cancelled, Outcome::Superseded]);
+    let outcome = select(vec![
+        EvaluationOutcome::Completed,
+        EvaluationOutcome::Failed,
+        EvaluationOutcome::Cancelled,
+        EvaluationOutcome::Superseded,
+    ]);
     let error = (text(), text(), extra()).prop_map(|(kind, message, extra)| EvaluationFailure {
         kind,
         message,
@@ -353,7 +358,7 @@ fn evaluation_finished() -> impl Strategy<Value = EvaluationFinished> {
     )
 }
 
-fn resolved() -> impl Strategy<Value = Resolved> {
+fn resolved() -> impl Strategy<Value = PauseResolved> {
     let decision = prop_oneof![
         Just(Decision::Continue),
         Just(Decision::Approve),
@@ -364,16 +369,16 @@ fn resolved() -> impl Strategy<Value = Resolved> {
         option::of(text()).prop_map(|reason| Decision::Fail { reason }),
     ];
     (option::of(call_id()), decision, option::of(text()), extra())
-        .prop_map(|(call_id, decision, by, extra)| Resolved { call_id, decision, by, extra })
+        .prop_map(|(call_id, decision, by, extra)| PauseResolved { call_id, decision, by, extra })
 }
 
-fn paused() -> impl Strategy<Value = Paused> {
+fn paused() -> impl Strategy<Value = SessionPaused> {
     use PauseReason::{Approval, Asked, Budget, EffectUnknown, Poisoned};
     let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
     let point =
         (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
     (reason, option::of(call_id()), option::of(text()), option::of(point), extra()).prop_map(
-        |(reason, call_id, detail, offer, extra)| Paused {
+        |(reason, call_id, detail, offer, extra)| SessionPaused {
             reason,
             call_id,
             detail,
@@ -398,7 +403,7 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         option::of(text()),
         extra(),
     )
-        .prop_map(|(to, root, coverage, rescue, reason, extra)| Rewound {
+        .prop_map(|(to, root, coverage, rescue, reason, extra)| SessionRewound {
             to,
             root,
             coverage,

@@ -6,9 +6,9 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    AfterFailure, EvaluationResumed, Finish, Outcome, RequestFinished, SessionStopped, StopReason,
+    AfterFailure, EvaluationOutcome, EvaluationResumed, Finish, RequestFinished, SessionStopped, StopReason,
 };
-use backstitch_core::view::{Driver, FoldProblem, JournalView, SessionStatus};
+use backstitch_core::view::{DriverPresence, FoldProblem, JournalView, SessionStatus};
 
 use super::journals::{Writer, tokens};
 
@@ -114,14 +114,18 @@ fn a_stop_counts_until_the_session_is_driven_and_is_kept_after_that() {
     let position = writer.push(stop.clone());
     let stopped = writer.view();
     assert_eq!(stopped.stopped(), Some(&stop));
-    assert_eq!(stopped.status(Driver::Absent), SessionStatus::Interrupted, "as before there were stops");
+    assert_eq!(
+        stopped.status(DriverPresence::Absent),
+        SessionStatus::Interrupted,
+        "as before there were stops"
+    );
     writer.note("changed");
     assert_eq!(writer.view().stopped(), Some(&stop), "nobody drives it yet");
 
     writer.push(resumed(evaluation));
     assert!(writer.view().stopped().is_none());
     assert_eq!(writer.view().last_stop().unwrap().point.position, position);
-    writer.finish(evaluation, Outcome::Completed);
+    writer.finish(evaluation, EvaluationOutcome::Completed);
     assert_eq!(*writer.view().last_stop().unwrap().record, stop);
 
     let second = writer.start();

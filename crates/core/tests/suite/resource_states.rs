@@ -1,6 +1,6 @@
 //! What a journal tells about snapshotable resources.
 
-use backstitch_core::journal::{Batch, CallOutcome, Position, RecordBody, ResourceChanged};
+use backstitch_core::journal::{Batch, CallVerdict, Position, RecordBody, ResourceChanged};
 use backstitch_core::object::INLINE_LIMIT;
 use serde_json::{Value, json};
 
@@ -28,10 +28,10 @@ fn states_follow_the_records_and_go_back_with_the_session() {
     let calls = writer.answer(evaluation, "two calls", &["{}", "{}"]);
     writer.start_call(evaluation, calls[0]);
     change(&mut writer, "counter", json!(1));
-    let after_first = writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded).next();
+    let after_first = writer.finish_call(evaluation, calls[0], CallVerdict::Succeeded).next();
     writer.start_call(evaluation, calls[1]);
     change(&mut writer, "counter", json!(2));
-    let head = writer.finish_call(evaluation, calls[1], CallOutcome::Succeeded).next();
+    let head = writer.finish_call(evaluation, calls[1], CallVerdict::Succeeded).next();
     assert_eq!(states(&writer), [state("counter", json!(2))]);
     writer.rewind(after_first);
     assert_eq!(states(&writer), [state("counter", json!(1))]);

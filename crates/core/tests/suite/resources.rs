@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use backstitch_core::execution::{ResourceError, Resources, ResourcesBuilder, Scope};
+use backstitch_core::execution::{ResourceError, ResourceScope, Resources, ResourcesBuilder};
 
 trait Index: Send + Sync {
     fn name(&self) -> String;
@@ -25,7 +25,7 @@ type Log = Arc<Mutex<Vec<&'static str>>>;
 /// Makes a resource, and notes in the log when it is closed.
 fn closing<T: Send + Sync + 'static>(
     builder: ResourcesBuilder,
-    scope: Scope,
+    scope: ResourceScope,
     log: &Log,
     name: &'static str,
     make: fn() -> T,
@@ -65,9 +65,9 @@ fn a_later_instance_takes_the_place_of_an_earlier_one() {
 #[test]
 fn what_is_made_lives_as_long_as_its_scope() {
     let log = Log::default();
-    let builder = closing(Resources::builder(), Scope::Session, &log, "first", || First);
-    let builder = closing(builder, Scope::Call, &log, "second", || Second);
-    let resources = closing(builder, Scope::Call, &log, "third", || Third).build().unwrap();
+    let builder = closing(Resources::builder(), ResourceScope::Session, &log, "first", || First);
+    let builder = closing(builder, ResourceScope::Call, &log, "second", || Second);
+    let resources = closing(builder, ResourceScope::Call, &log, "third", || Third).build().unwrap();
     assert!(resources.get::<First>().is_none(), "it is made when a call first asks for it");
 
     let call = resources.for_call();
@@ -90,9 +90,9 @@ fn what_is_made_lives_as_long_as_its_scope() {
 #[test]
 fn what_a_failing_call_was_the_first_to_make_goes_with_it() {
     let log = Log::default();
-    let builder = closing(Resources::builder(), Scope::Session, &log, "first", || First);
-    let builder = closing(builder, Scope::Session, &log, "second", || Second);
-    let resources = closing(builder, Scope::Session, &log, "third", || Third).build().unwrap();
+    let builder = closing(Resources::builder(), ResourceScope::Session, &log, "first", || First);
+    let builder = closing(builder, ResourceScope::Session, &log, "second", || Second);
+    let resources = closing(builder, ResourceScope::Session, &log, "third", || Third).build().unwrap();
     let earlier = resources.for_call();
     earlier.get::<First>().unwrap();
     earlier.end(true);
@@ -119,13 +119,17 @@ fn what_a_failing_call_was_the_first_to_make_goes_with_it() {
 #[test]
 fn making_one_resource_may_need_another_but_not_itself() {
     let resources = Resources::builder()
-        .with_maker(Scope::Session, |_| Ok(Arc::new(20u32)))
-        .with_maker(Scope::Call, |call| {
+        .with_maker(ResourceScope::Session, |_| Ok(Arc::new(20u32)))
+        .with_maker(ResourceScope::Call, |call| {
             Ok(Arc::new(u64::from(*call.get::<u32>()?.ok_or("there is none")?) + 1))
         })
-        .with_maker::<i8>(Scope::Call, |call| Ok(call.get::<i16>()?.map(|_| Arc::new(0)).ok_or("none")?))
-        .with_maker::<i16>(Scope::Call, |call| Ok(call.get::<i8>()?.map(|_| Arc::new(0)).ok_or("none")?))
-        .with_maker::<f32>(Scope::Session, |_| Err("out of order".into()))
+        .with_maker::<i8>(ResourceScope::Call, |call| {
+            Ok(call.get::<i16>()?.map(|_| Arc::new(0)).ok_or("none")?)
+        })
+        .with_maker::<i16>(ResourceScope::Call, |call| {
+            Ok(call.get::<i8>()?.map(|_| Arc::new(0)).ok_or("none")?)
+        })
+        .with_maker::<f32>(ResourceScope::Session, |_| Err("out of order".into()))
         .build()
         .unwrap();
     let call = resources.for_call();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::{IdStream, MessageId, SnapshotId};
 use backstitch_core::session::{
-    Capture, Draft, Session, SessionError, SliceOp, Snapshot, SnapshotMismatchError, upsert_by,
+    CaptureOptions, Draft, Session, SessionError, SliceOp, Snapshot, SnapshotMismatchError, upsert_by,
 };
 use backstitch_core::time::FixedClock;
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ impl Both {
             }
             Step::Drop(index) => drop(take(&mut self.drafts, *index)),
             Step::Snapshot { all } => {
-                let capture = if *all { Capture::include_all() } else { Capture::default() };
+                let capture = if *all { CaptureOptions::include_all() } else { CaptureOptions::default() };
                 let slices = self.model.slices.clone();
                 let model = ModelSnapshot { slices, all: *all };
                 self.snapshots.push((self.session.snapshot_with(capture), model));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use backstitch_core::session::{
-    Capture, Session, SessionError, Slice, SlicePolicy, Snapshot, SnapshotMismatchError,
+    CaptureOptions, Session, SessionError, Slice, SlicePolicy, Snapshot, SnapshotMismatchError,
 };
 
 use crate::samples::{Deed, Line, Note, Total, clock, items, note, one_of_each, session, session_id, values};
@@ -55,10 +55,10 @@ fn a_default_snapshot_captures_state_and_journal() {
 #[test]
 fn a_snapshot_can_capture_more_or_less() {
     let session = one_of_each();
-    let all = through_json(&session.snapshot_with(Capture::include_all()));
+    let all = through_json(&session.snapshot_with(CaptureOptions::include_all()));
     assert_eq!(values(&all.all::<Deed>().unwrap()), [Deed(1)]);
     assert_eq!(values(&all.all::<Total>().unwrap()), [Total(1)]);
-    let logs = through_json(&session.snapshot_with(Capture::policies([SlicePolicy::Log])));
+    let logs = through_json(&session.snapshot_with(CaptureOptions::policies([SlicePolicy::Log])));
     assert_eq!(values(&logs.all::<Deed>().unwrap()), [Deed(1)]);
     assert!(logs.all::<Note>().unwrap().is_empty());
 }
@@ -66,7 +66,7 @@ fn a_snapshot_can_capture_more_or_less() {
 #[test]
 fn a_snapshot_does_not_change_with_its_session() {
     let mut session = one_of_each();
-    let snapshot = session.snapshot_with(Capture::default().tag("why", "before the call"));
+    let snapshot = session.snapshot_with(CaptureOptions::default().tag("why", "before the call"));
     let text = snapshot.to_json().unwrap();
     go_on(&mut session, 2);
     session.set_tag("name", "other");
@@ -97,41 +97,41 @@ fn the_digest_of_a_snapshot_is_that_of_its_content() {
 fn what_going_back_does_to_each_policy() {
     type GoBack = fn(&mut Session, &Snapshot) -> Result<(), SnapshotMismatchError>;
     let (old, kept, none) = (vec![1], vec![1, 2], Vec::new());
-    let rows: [(&str, Capture, GoBack, Contents); 6] = [
+    let rows: [(&str, CaptureOptions, GoBack, Contents); 6] = [
         // State, Log, Cache, Journal
         (
             "rollback",
-            Capture::default(),
+            CaptureOptions::default(),
             Session::rollback,
             [old.clone(), kept.clone(), none.clone(), kept.clone()],
         ),
         (
             "rollback",
-            Capture::include_all(),
+            CaptureOptions::include_all(),
             Session::rollback,
             [old.clone(), kept.clone(), old.clone(), kept.clone()],
         ),
         (
             "rollback_with_logs",
-            Capture::include_all(),
+            CaptureOptions::include_all(),
             Session::rollback_with_logs,
             [old.clone(), old.clone(), old.clone(), kept.clone()],
         ),
         (
             "rollback_with_logs",
-            Capture::policies([SlicePolicy::State, SlicePolicy::Log]),
+            CaptureOptions::policies([SlicePolicy::State, SlicePolicy::Log]),
             Session::rollback_with_logs,
             [old.clone(), old.clone(), none.clone(), kept.clone()],
         ),
         (
             "rewind_to",
-            Capture::default(),
+            CaptureOptions::default(),
             Session::rewind_to,
             [old.clone(), kept.clone(), none.clone(), old.clone()],
         ),
         (
             "rewind_to",
-            Capture::include_all(),
+            CaptureOptions::include_all(),
             Session::rewind_to,
             [old.clone(), kept.clone(), old.clone(), old.clone()],
         ),
@@ -164,7 +164,7 @@ fn slices_that_came_after_the_snapshot_go_or_stay_by_their_policy() {
 
 #[test]
 fn a_fresh_session_takes_over_what_the_snapshot_holds() {
-    let snapshot = through_json(&one_of_each().snapshot_with(Capture::include_all()));
+    let snapshot = through_json(&one_of_each().snapshot_with(CaptureOptions::include_all()));
     let mut session = fresh();
     session.rollback(&snapshot).unwrap();
     assert_eq!(contents(&session), [vec![1], vec![], vec![1], vec![1]], "the logs of a session are its own");
@@ -188,7 +188,8 @@ fn the_policy_in_the_snapshot_holds() {
 #[test]
 fn what_would_lose_something_is_refused_and_changes_nothing() {
     let mut session = one_of_each();
-    let take = |policies: &[SlicePolicy]| session.snapshot_with(Capture::policies(policies.iter().copied()));
+    let take =
+        |policies: &[SlicePolicy]| session.snapshot_with(CaptureOptions::policies(policies.iter().copied()));
     let (logs, state, default) = (
         take(&[SlicePolicy::Log]),
         take(&[SlicePolicy::State]),
@@ -271,7 +272,7 @@ fn what_does_not_parse_is_refused_where_its_type_is_known() {
 #[test]
 fn logs_that_do_not_parse_do_not_stand_in_the_way_of_a_rollback() {
     let session = one_of_each();
-    let text = session.snapshot_with(Capture::include_all()).to_json().unwrap();
+    let text = session.snapshot_with(CaptureOptions::include_all()).to_json().unwrap();
     let text = text.replace(r#""policy":"log","items":[1]"#, r#""policy":"log","items":["one"]"#);
     let mut resumed = fresh();
     resumed.rollback_with_logs(&Snapshot::from_json(&text).unwrap()).unwrap();

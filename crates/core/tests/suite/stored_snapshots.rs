@@ -42,7 +42,7 @@ fn the_shape_of_a_snapshot() {
     session.add_child(session_id(7));
     let snapshot = session
         .fork(session_id(2))
-        .snapshot_with(backstitch_core::session::Capture::default().tag("why", "a test"));
+        .snapshot_with(backstitch_core::session::CaptureOptions::default().tag("why", "a test"));
     let snapshot: Value = serde_json::from_str(&snapshot.to_json().unwrap()).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&snapshot).unwrap(), @r#"
     {

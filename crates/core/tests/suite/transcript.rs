@@ -1,6 +1,6 @@
 //! Who said what: evaluations in the order of the journal, calls with derived status, transitions.
 
-use backstitch_core::journal::{CallOutcome, InnerMessage, inner_message_append};
+use backstitch_core::journal::{CallVerdict, InnerMessage, inner_message_append};
 use backstitch_core::message::{Message, RoleHint};
 use backstitch_core::session::{Session, Snapshot};
 use backstitch_core::storable::{self, MAX_DEPTH};
@@ -85,7 +85,7 @@ fn an_intent_alone_does_not_complete_a_call() {
     writer.start_call(evaluation, calls[0]);
     let transcript = writer.view().transcript().unwrap();
     assert_eq!(transcript.pending_tool_calls(evaluation).len(), 1);
-    writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+    writer.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
     let after = writer.view().transcript().unwrap();
     assert_eq!(after.pending_tool_calls(evaluation), []);
     // What was read before is a value: nothing later changes it.

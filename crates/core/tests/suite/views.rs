@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
-    CallOutcome, Decision, EvaluationResumed, InnerMessage, Origin, Outcome, PauseReason, Point, Position,
-    ProcessStarted, RecordBody, Resolved,
+    CallVerdict, Decision, EvaluationOutcome, EvaluationResumed, InnerMessage, Origin, PauseReason,
+    PauseResolved, Point, Position, ProcessStarted, RecordBody,
 };
-use backstitch_core::machine::{Past, TurnNumbers, conversation};
+use backstitch_core::machine::{EvaluationHistory, TurnNumbers, conversation};
 use backstitch_core::message::RoleHint;
 use backstitch_core::session::{SessionError, Snapshot, StoredOp};
-use backstitch_core::view::{CallStatus, Driver, JournalView, SessionStatus};
+use backstitch_core::view::{CallStatus, DriverPresence, JournalView, SessionStatus};
 use serde_json::json;
 
 use super::journals::{Standing, Tally, Trace, Writer, clock, parts, result, root, session_id};
@@ -33,7 +33,12 @@ fn an_evaluation_has_a_start_turns_and_an_outcome() {
     let one = view.evaluation(evaluation).unwrap();
     assert_eq!((one.turns, one.messages, one.open_request.is_none()), (1, 3, true));
     writer.request(evaluation, None);
-    for outcome in [Outcome::Completed, Outcome::Failed, Outcome::Cancelled, Outcome::Superseded] {
+    for outcome in [
+        EvaluationOutcome::Completed,
+        EvaluationOutcome::Failed,
+        EvaluationOutcome::Cancelled,
+        EvaluationOutcome::Superseded,
+    ] {
         let mut writer = Writer::new(1);
         let evaluation = writer.start();
         writer.request(evaluation, None);
@@ -58,21 +63,21 @@ fn a_conversation_is_the_line_of_evaluations_that_follow_each_other() {
         writer.finish(evaluation, outcome);
         evaluation
     };
-    let old = ended(&mut writer, None, Outcome::Completed);
-    let first = ended(&mut writer, None, Outcome::Completed);
-    let second = ended(&mut writer, Some(first), Outcome::Superseded);
+    let old = ended(&mut writer, None, EvaluationOutcome::Completed);
+    let first = ended(&mut writer, None, EvaluationOutcome::Completed);
+    let second = ended(&mut writer, Some(first), EvaluationOutcome::Superseded);
     let view = writer.view();
     assert_eq!(view.to_follow(None), Some(second), "the latest, however it ended");
     assert_eq!(view.to_follow(Some(second)), Some(first), "what the superseded one followed");
     assert_eq!(view.to_follow(Some(first)), None);
     let cut = writer.head();
-    let third = ended(&mut writer, Some(first), Outcome::Failed);
-    let fourth = ended(&mut writer, Some(third), Outcome::Completed);
+    let third = ended(&mut writer, Some(first), EvaluationOutcome::Failed);
+    let fourth = ended(&mut writer, Some(third), EvaluationOutcome::Completed);
     let view = writer.view();
     assert_eq!(view.followed(fourth), [first, third]);
     assert_eq!(view.followed(second), [first]);
     assert_eq!((view.followed(old), view.followed(first)), (vec![], vec![]));
-    let past = Past::of(&view, fourth).unwrap();
+    let past = EvaluationHistory::of(&view, fourth).unwrap();
     let said: Vec<_> = past.conversation().iter().map(|message| message.content()).collect();
     let expected = [
         format!("system of {fourth}"),
@@ -93,7 +98,7 @@ fn a_conversation_is_the_line_of_evaluations_that_follow_each_other() {
     writer.rewind(cut);
     assert_eq!(writer.view().to_follow(None), Some(second));
     // A line that names what is not there, or goes in a circle, ends.
-    let lost = ended(&mut writer, Some(fourth), Outcome::Completed);
+    let lost = ended(&mut writer, Some(fourth), EvaluationOutcome::Completed);
     assert_eq!(writer.view().followed(lost), []);
     let next = writer.start_after(None);
     let RecordBody::EvaluationStarted(started) = &writer.records.last().unwrap().body else { panic!() };
@@ -106,8 +111,9 @@ fn a_conversation_is_the_line_of_evaluations_that_follow_each_other() {
 #[test]
 fn the_status_of_a_session_follows_from_pauses_its_latest_evaluation_and_its_driver() {
     use SessionStatus::{Idle, Interrupted, Paused, Poisoned, Running};
-    let status =
-        |writer: &Writer| [Driver::Present, Driver::Absent].map(|driver| writer.view().status(driver));
+    let status = |writer: &Writer| {
+        [DriverPresence::Present, DriverPresence::Absent].map(|driver| writer.view().status(driver))
+    };
     let mut writer = Writer::new(1);
     assert_eq!(status(&writer), [Idle, Idle]);
     let evaluation = writer.start();
@@ -123,7 +129,7 @@ fn the_status_of_a_session_follows_from_pauses_its_latest_evaluation_and_its_dri
         assert_eq!(status(&writer), [Paused { reason }; 2], "going back to a pause is being paused");
         writer.rewind(before);
     }
-    writer.finish(evaluation, Outcome::Completed);
+    writer.finish(evaluation, EvaluationOutcome::Completed);
     assert_eq!(status(&writer), [Idle, Idle]);
     writer.pause(PauseReason::Asked, None);
     writer.pause(PauseReason::Poisoned, None);
@@ -133,7 +139,7 @@ fn the_status_of_a_session_follows_from_pauses_its_latest_evaluation_and_its_dri
 }
 
 fn resolve(writer: &mut Writer, call_id: Option<CallId>) {
-    writer.push(Resolved { call_id, ..Resolved::new(Decision::Approve) });
+    writer.push(PauseResolved { call_id, ..PauseResolved::new(Decision::Approve) });
 }
 
 #[test]
@@ -151,7 +157,7 @@ fn each_call_waits_for_its_own_decision() {
     assert_eq!(writer.view().pauses().count(), 1);
     // When the evaluation ends there is nothing left to decide about its calls.
     writer.pause(PauseReason::Asked, None);
-    writer.finish(evaluation, Outcome::Cancelled);
+    writer.finish(evaluation, EvaluationOutcome::Cancelled);
     let view = writer.view();
     assert_eq!(view.pauses().map(|pause| pause.reason).collect::<Vec<_>>(), [PauseReason::Asked]);
 }
@@ -165,7 +171,7 @@ fn a_call_has_a_boundary_on_each_side() {
     // Started out of order: boundaries stand in the order of the intents.
     let started = [writer.start_call(evaluation, calls[1]), writer.start_call(evaluation, calls[0])];
     writer.change::<Tally>(StoredOp::Append(json!(1)));
-    let ended = writer.finish_call(evaluation, calls[1], CallOutcome::Succeeded);
+    let ended = writer.finish_call(evaluation, calls[1], CallVerdict::Succeeded);
     let view = writer.view();
     let checkpoints = view.checkpoints();
     assert_eq!(checkpoints.iter().map(|one| one.call_id).collect::<Vec<_>>(), [calls[1], calls[0]]);
@@ -200,7 +206,7 @@ fn a_failed_call_ends_at_the_files_it_began_with() {
     let evaluation = writer.start();
     let calls = writer.answer(evaluation, "", &["{}"]);
     writer.start_call(evaluation, calls[0]);
-    writer.finish_call(evaluation, calls[0], CallOutcome::Failed);
+    writer.finish_call(evaluation, calls[0], CallVerdict::Failed);
     let view = writer.view();
     let checkpoint = &view.checkpoints()[0];
     assert_eq!(checkpoint.status, CallStatus::Failed);
@@ -228,7 +234,7 @@ fn the_processes_of_a_call_are_known_until_it_ends() {
     let view = writer.view();
     let processes: Vec<_> = view.call(call).unwrap().processes.iter().map(|one| (**one).clone()).collect();
     assert_eq!(processes, [process]);
-    writer.finish_call(evaluation, call, CallOutcome::Failed);
+    writer.finish_call(evaluation, call, CallVerdict::Failed);
     assert!(writer.view().call(call).unwrap().processes.is_empty());
 }
 
@@ -244,7 +250,7 @@ fn of_several_attempts_the_last_one_counts() {
     assert_eq!(checkpoints.len(), 1);
     assert_eq!((checkpoints[0].attempt, checkpoints[0].before.position), (2, second));
     assert_eq!(checkpoints[0].before.root, Some(root("before 2")));
-    writer.finish_call(evaluation, call, CallOutcome::Succeeded);
+    writer.finish_call(evaluation, call, CallVerdict::Succeeded);
     assert_eq!(writer.view().checkpoints()[0].after.unwrap().position, writer.head());
 
     // A call of a program has no messages: its records say how far it is, and starting it again opens it again.
@@ -252,7 +258,7 @@ fn of_several_attempts_the_last_one_counts() {
     writer.start_call(evaluation, call);
     assert_eq!(writer.view().call(call).unwrap().status(), CallStatus::Pending);
     let said = writer.head();
-    writer.finish_call(evaluation, call, CallOutcome::Failed);
+    writer.finish_call(evaluation, call, CallVerdict::Failed);
     writer.records.remove(said.number() as usize);
     writer.records[said.number() as usize].position = said;
     let view = writer.view();
@@ -324,13 +330,13 @@ fn a_session_may_start_from_a_snapshot_of_another() {
     let loaded = view.latest_evaluation().unwrap();
     assert_eq!((loaded.evaluation_id, loaded.turns, loaded.messages), (evaluation, 1, 4));
     assert_eq!((loaded.started.session, loaded.start.is_none()), (session_id(2), true));
-    assert_eq!(view.status(Driver::Absent), SessionStatus::Interrupted);
+    assert_eq!(view.status(DriverPresence::Absent), SessionStatus::Interrupted);
     assert_eq!(view.pending_calls().map(|call| call.call_id).collect::<Vec<_>>(), [calls[1]]);
 
     // It goes on at the call that was pending, and a rewind to its beginning is what it was loaded with.
     other.now = writer.now.clone();
     other.start_call(evaluation, calls[1]);
-    other.finish_call(evaluation, calls[1], CallOutcome::Succeeded);
+    other.finish_call(evaluation, calls[1], CallVerdict::Succeeded);
     assert_eq!(other.view().pending_calls().count(), 0);
     other.rewind(Position::new(1));
     assert_eq!(other.view().pending_calls().count(), 1);
@@ -349,7 +355,7 @@ fn active_time_counts_only_while_somebody_drives() {
     assert_eq!(seconds(&writer), 3 * step);
     // A decision that took its time, and a process that was not there.
     let (call_id, decision, extra) = (None, Decision::Continue, Extra::default());
-    writer.push(Resolved { call_id, decision, by: None, extra });
+    writer.push(PauseResolved { call_id, decision, by: None, extra });
     assert_eq!(seconds(&writer), 3 * step);
     writer.push(resumed(evaluation, None));
     assert_eq!(seconds(&writer), 3 * step);

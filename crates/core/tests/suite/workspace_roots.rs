@@ -1,6 +1,6 @@
 //! What a journal tells about files: the last root that is known, and whether they still have to be put back to one.
 
-use backstitch_core::journal::{CallOutcome, ObservationCause, Position, Rewound, WorkspaceObserved};
+use backstitch_core::journal::{CallVerdict, ObservationCause, Position, SessionRewound, WorkspaceObserved};
 use backstitch_core::view::JournalView;
 
 use super::journals::{Writer, root};
@@ -11,7 +11,7 @@ fn observe(writer: &mut Writer, name: &str, cause: ObservationCause) -> Position
 
 fn rewind(writer: &mut Writer, to: Position, to_root: Option<&str>) -> Position {
     let root = to_root.map(root);
-    writer.push(Rewound { root, rescue: Some(root_found()), ..Rewound::new(to) })
+    writer.push(SessionRewound { root, rescue: Some(root_found()), ..SessionRewound::new(to) })
 }
 
 fn root_found() -> backstitch_core::journal::WorkspaceRoot {
@@ -29,10 +29,10 @@ fn the_root_follows_calls_and_observations() {
     let calls = writer.answer(evaluation, "two calls", &["{}", "{}"]);
     writer.start_call(evaluation, calls[0]);
     assert_eq!(writer.view().files().map(|files| files.root), Some(root("before 1")));
-    writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+    writer.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
     assert_eq!(writer.view().files().map(|files| files.root), Some(root("after")));
     writer.start_call(evaluation, calls[1]);
-    writer.finish_call(evaluation, calls[1], CallOutcome::Failed);
+    writer.finish_call(evaluation, calls[1], CallVerdict::Failed);
     assert_eq!(
         writer.view().files().map(|files| files.root),
         Some(root("before 1")),
@@ -50,7 +50,7 @@ fn going_back_owes_the_files_until_they_were_put_back() {
     let evaluation = writer.start();
     let calls = writer.answer(evaluation, "", &["{}"]);
     writer.start_call(evaluation, calls[0]);
-    writer.finish_call(evaluation, calls[0], CallOutcome::Succeeded);
+    writer.finish_call(evaluation, calls[0], CallVerdict::Succeeded);
 
     let rewound = rewind(&mut writer, cut, Some("start"));
     assert_eq!(writer.view().owed_files().map(|files| files.root), Some(root("start")));

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use backstitch_core::ports::{
-    Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WriteMode,
+    Access, DirectoryEntry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
+    WriteMode,
 };
 
 use super::MemoryFilesystem;
@@ -72,7 +73,7 @@ impl Filesystem for MemoryFilesystem {
         Ok(())
     }
 
-    fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
+    fn list(&self, path: &FilePath) -> Result<Vec<DirectoryEntry>, FilesystemError> {
         self.check(path)?;
         let files = self.lock();
         let directory = match files.find(path) {
@@ -86,11 +87,13 @@ impl Filesystem for MemoryFilesystem {
         Ok(directory
             .iter()
             .map(|(name, node)| match node {
-                FileNode::File(file) => {
-                    Entry { name: name.to_string(), kind: FileKind::File, bytes: file.bytes.len() as u64 }
-                }
+                FileNode::File(file) => DirectoryEntry {
+                    name: name.to_string(),
+                    kind: FileKind::File,
+                    bytes: file.bytes.len() as u64,
+                },
                 FileNode::Directory(_) => {
-                    Entry { name: name.to_string(), kind: FileKind::Directory, bytes: 0 }
+                    DirectoryEntry { name: name.to_string(), kind: FileKind::Directory, bytes: 0 }
                 }
             })
             .collect())

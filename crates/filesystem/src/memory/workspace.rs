@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    Captured, Filesystem, ObjectOverlay, Objects, PathChange, Restored, Workspace, WorkspaceError,
+    Filesystem, ObjectOverlay, Objects, PathChange, RestoreReport, Workspace, WorkspaceCapture,
+    WorkspaceError,
 };
 
 use super::capture::Capture;
@@ -44,7 +45,7 @@ impl MemoryWorkspace {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn capture_files(&self, files: &MemoryFiles) -> Result<Captured, WorkspaceError> {
+    fn capture_files(&self, files: &MemoryFiles) -> Result<WorkspaceCapture, WorkspaceError> {
         // Only ids that the store confirmed are remembered, since the objects of a capture may never be
         // stored.
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +54,7 @@ impl MemoryWorkspace {
         }
         let mut capture = Capture::new(&*self.objects, &mut stored);
         let root = capture.root(files)?;
-        Ok(Captured { root, objects: capture.new, uncovered: Vec::new(), coverage: None })
+        Ok(WorkspaceCapture { root, objects: capture.new, uncovered: Vec::new(), coverage: None })
     }
 }
 
@@ -71,11 +72,11 @@ impl Workspace for MemoryWorkspace {
         self.filesystem.clone()
     }
 
-    fn capture(&self) -> Result<Captured, WorkspaceError> {
+    fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError> {
         self.capture_files(&self.filesystem.snapshot())
     }
 
-    fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
+    fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError> {
         self.restore_bringing(root, None, &[])
     }
 
@@ -84,11 +85,11 @@ impl Workspace for MemoryWorkspace {
         root: WorkspaceRoot,
         _: Option<ObjectId>,
         brought: &[Object],
-    ) -> Result<Restored, WorkspaceError> {
+    ) -> Result<RestoreReport, WorkspaceError> {
         let present = self.filesystem.snapshot();
         let before = self.capture_files(&present)?;
         if before.root == root {
-            return Ok(Restored::default());
+            return Ok(RestoreReport::default());
         }
         let new = before.objects.into_iter().chain(brought.iter().cloned());
         let objects = ObjectOverlay::new(new, &*self.objects);
@@ -103,7 +104,7 @@ impl Workspace for MemoryWorkspace {
         let files = restore.files(root, &present)?;
         let changed = diff(&objects, before.root, root)?;
         self.filesystem.restore(files);
-        Ok(Restored { changed, kept: Vec::new() })
+        Ok(RestoreReport { changed, kept: Vec::new() })
     }
 
     fn check_restorable(

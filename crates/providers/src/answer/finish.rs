@@ -5,7 +5,7 @@
 //! shows them. A word that is in no table is kept and noted in the journal; the answer counts. A reason that is missing altogether counts as an ordinary end, because compatible servers
 //! leave it out.
 
-use backstitch_core::ports::{Answer, Finish};
+use backstitch_core::ports::{Finish, PolicyAnswer};
 
 use crate::error::{ErrorKind, ProviderError};
 use crate::provider::Provider;
@@ -77,7 +77,7 @@ pub(crate) fn of_meaning(word: &str, meaning: Option<FinishMeaning>) -> Finish {
 
 /// The answer with the reason why it ended. Whether it calls something is seen in the answer, since providers and compatible
 /// servers name the same reason for both.
-pub(crate) fn finished(mut answer: Answer, finish: Finish) -> Answer {
+pub(crate) fn finished(mut answer: PolicyAnswer, finish: Finish) -> PolicyAnswer {
     answer.finish = match finish {
         Finish::Stop if !answer.calls.is_empty() => Finish::Calls,
         finish => finish,

@@ -10,8 +10,8 @@ mod usage;
 use std::borrow::Cow;
 
 use backstitch_core::json::JsonLimits;
-use backstitch_core::ports::Answer;
 pub use backstitch_core::ports::Delta;
+use backstitch_core::ports::PolicyAnswer;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub trait StreamReader: Send {
     fn is_complete(&self) -> bool;
 
     /// The answer. A stream that ended before the provider said that this was all is an error.
-    fn finish(self: Box<Self>) -> Result<Answer, ProviderError>;
+    fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError>;
 }
 
 /// Reads JSON of a provider within limits.

@@ -1,6 +1,6 @@
 //! The table that describes a provider.
 
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use serde_json::Value;
 
 use crate::answer::{FinishMeaning, StreamReader, UsageFields};
@@ -28,7 +28,7 @@ pub(crate) struct Dialect {
     /// Renders the body of a request.
     pub(crate) render: fn(&RequestInput<'_>, &mut RenderReport) -> Result<Value, RenderError>,
     /// Reads an answer that came in one piece.
-    pub(crate) parse: fn(&str, &ModelTarget) -> Result<Answer, ProviderError>,
+    pub(crate) parse: fn(&str, &ModelTarget) -> Result<PolicyAnswer, ProviderError>,
     /// Makes a reader for an answer that comes piece by piece.
     pub(crate) stream_reader: fn(ModelTarget) -> Box<dyn StreamReader>,
     /// Where an answer reports what it used.

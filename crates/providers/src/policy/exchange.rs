@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use backstitch_core::ports::{Answer, Question};
+use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 
 use super::{ModelPolicy, address};
 use crate::answer::SseDecoder;
@@ -17,9 +17,9 @@ const LONGEST_ERROR: usize = 1024 * 1024;
 impl ModelPolicy {
     pub(super) async fn exchange(
         &self,
-        question: &Question,
+        question: &PolicyRequest,
         body: Arc<str>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<PolicyAnswer, ProviderError> {
         let provider = self.target.provider;
         let stream = self.options.stream;
         let request = HttpRequest {
@@ -76,10 +76,10 @@ impl ModelPolicy {
 
     async fn read_stream(
         &self,
-        question: &Question,
+        question: &PolicyRequest,
         mut response: HttpResponse,
         begun: Vec<u8>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<PolicyAnswer, ProviderError> {
         let provider = self.target.provider;
         let mut decoder = SseDecoder::new();
         let mut reader = stream_reader(&self.target);
@@ -179,7 +179,7 @@ fn opening(bytes: &[u8]) -> Opening {
 }
 
 /// The answer with its structured form, when it has one.
-fn with_output(mut answer: Answer) -> Answer {
+fn with_output(mut answer: PolicyAnswer) -> PolicyAnswer {
     if answer.calls.is_empty() {
         let texts = answer.parts.iter().filter_map(|part| part.as_text()?.text.inline());
         let text: String = texts.map(|text| &**text).collect();

@@ -10,7 +10,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::ProviderSidecar;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{
-    Answer, BoxFuture, Delta, Deltas, Finish, Policy, PolicyError, Question, RequestInfo,
+    BoxFuture, Delta, Deltas, Finish, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
 };
 use serde_json::json;
 
@@ -83,18 +83,18 @@ impl ScriptedPolicy {
         }
     }
 
-    async fn given(&self, reply: &ScriptedReply, deltas: &Deltas) -> Answer {
+    async fn given(&self, reply: &ScriptedReply, deltas: &Deltas) -> PolicyAnswer {
         pass(reply.delay_ms).await;
         tell(reply.reasoning.as_deref(), deltas, Delta::Reasoning);
         tell(reply.text.as_deref(), deltas, Delta::Text);
         let finish = reply.finish_reason.as_deref().map(of_any).unwrap_or_default();
-        let answer = Answer {
+        let answer = PolicyAnswer {
             parts: reply.parts(),
             calls: reply.answered_calls(finish == Finish::Length),
             provider: self.sidecar(reply),
             usage: reply.usage.unwrap_or_default(),
             output: reply.output.clone(),
-            ..Answer::default()
+            ..PolicyAnswer::default()
         };
         finished(answer, finish)
     }
@@ -132,16 +132,16 @@ impl Policy for ScriptedPolicy {
         &self.name
     }
 
-    fn describe(&self, question: &Question) -> RequestInfo {
+    fn describe(&self, question: &PolicyRequest) -> RequestInfo {
         let described = self.wire.as_ref().map(|wire| wire.describe(question)).unwrap_or_default();
         RequestInfo { provider: SCRIPTED.to_owned(), model: self.model.clone(), ..described }
     }
 
     fn decide(
         &self,
-        question: Question,
+        question: PolicyRequest,
         described: RequestInfo,
-    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
             if let Some(wire) = self.wire.as_ref().filter(|_| described.body.is_none()) {
                 wire.written(&question).map_err(|unsent| wire.unsent(unsent))?;

@@ -2,13 +2,13 @@
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::message::Part;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_providers::{Delta, ErrorKind, Provider, ProviderError, SseDecoder, parse, stream_reader};
 use serde_json::{Value, json};
 
 use super::support::{streamed_answer, target, whole_answer};
 
-pub(crate) fn read_stream(provider: Provider, text: &str) -> Result<(Answer, String), ProviderError> {
+pub(crate) fn read_stream(provider: Provider, text: &str) -> Result<(PolicyAnswer, String), ProviderError> {
     let (mut decoder, mut events) = (SseDecoder::new(), Vec::new());
     decoder.take_in(text.as_bytes(), &mut events).unwrap();
     let (mut reader, mut deltas) = (stream_reader(&target(provider)), Vec::new());
@@ -55,7 +55,7 @@ fn an_answer_in_pieces_is_the_answer_in_one_piece() {
             (&streamed.parts, &streamed.calls, streamed.usage),
             (&whole.parts, &whole.calls, whole.usage)
         );
-        let payload = |answer: &Answer| {
+        let payload = |answer: &PolicyAnswer| {
             let payload = answer.provider.as_ref().unwrap().payload.clone().unwrap();
             let mut payload: Value = serde_json::from_str(payload.inline().unwrap()).unwrap();
             if let Some(message) = payload.as_object_mut() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, Policy, PolicyError};
+use backstitch_core::ports::{Policy, PolicyAnswer, PolicyError};
 use backstitch_providers::cassette::{CassetteError, MissReason, Player, Recorder};
 use backstitch_providers::{
     ApiKey, Http, HttpRequest, ModelPolicy, ModelTarget, Provider, Transport, TransportError,
@@ -22,7 +22,7 @@ fn ask(
     address: &str,
     transport: Arc<dyn Transport>,
     mission: &str,
-) -> Result<Answer, PolicyError> {
+) -> Result<PolicyAnswer, PolicyError> {
     let target = ModelTarget::new(provider, MODEL).at(address);
     let policy =
         ModelPolicy::new(PolicyName::new("model").unwrap(), target, Some(ApiKey::new(KEY)), transport);

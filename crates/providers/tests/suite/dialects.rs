@@ -1,7 +1,7 @@
 //! Calls in the dialects of servers that are compatible with Chat Completions: however they are cut into pieces, they are the
 //! calls of the answer in one piece.
 
-use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_core::ports::{AnsweredCall, PolicyAnswer};
 use backstitch_providers::{Provider, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ struct Dialect {
 
 type Called = (String, Value);
 
-fn whole(calls: &[Called], dialect: Dialect) -> Answer {
+fn whole(calls: &[Called], dialect: Dialect) -> PolicyAnswer {
     let calls: Vec<Value> = calls
         .iter()
         .enumerate()
@@ -87,7 +87,7 @@ fn pieces(index: usize, (name, arguments): &Called, dialect: Dialect) -> Vec<Val
 }
 
 /// The answer as a stream. Pieces of several calls may come in one event.
-fn streamed(calls: &[Called], dialect: Dialect, together: usize) -> Answer {
+fn streamed(calls: &[Called], dialect: Dialect, together: usize) -> PolicyAnswer {
     let all: Vec<Value> =
         calls.iter().enumerate().flat_map(|(index, call)| pieces(index, call, dialect)).collect();
     let mut events: Vec<Value> = all

@@ -1,7 +1,7 @@
 //! Why answers end: every documented reason of every provider, and calls that the token limit cut off.
 
 use backstitch_core::message::Arguments;
-use backstitch_core::ports::{Answer, Finish};
+use backstitch_core::ports::{Finish, PolicyAnswer};
 use backstitch_providers::{ErrorKind, FinishMeaning, Provider, ProviderError, finish_reasons, parse};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::support::target;
 use super::support::wire::{Spoken, stream_of};
 
 /// An answer in one piece and streamed.
-fn both(spoken: &Spoken, provider: Provider) -> [Result<Answer, ProviderError>; 2] {
+fn both(spoken: &Spoken, provider: Provider) -> [Result<PolicyAnswer, ProviderError>; 2] {
     let whole = parse(&spoken.whole(provider).to_string(), &target(provider));
     let streamed = read_stream(provider, &spoken.streamed(provider));
     [whole, streamed.map(|(answer, _)| answer)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_core::message::{MediaPart, MediaUrl, Modality, Part, RoleHint};
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_providers::validate::validate_form;
 use backstitch_providers::{CacheMarks, Provider, RequestOptions, ThinkingBudget, parse};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn rich(provider: Provider, maker: Provider) -> Value {
         .result_with(json!("seen"), vec![image().into()])
         .result(0, Err("upstream timeout"))
         .say(RoleHint::System, vec![Part::text("Hurry.")])
-        .answer(Answer::text("Nearly."))
+        .answer(PolicyAnswer::text("Nearly."))
         .user("And?");
     let thinking = match provider {
         Provider::Anthropic => ThinkingBudget::Budget(2_000),

@@ -1,7 +1,7 @@
 //! Whatever a provider answers, reading it ends in an answer or in an error, and a conversation that holds the answer can still
 //! be put to every provider.
 
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_providers::validate::validate;
 use backstitch_providers::{
@@ -101,7 +101,7 @@ impl Hostile {
 }
 
 /// A conversation with this answer can be put to every provider, whatever of its calls has a result.
-fn can_go_on(answer: Answer, hostile: &mut Hostile, origin: Provider) {
+fn can_go_on(answer: PolicyAnswer, hostile: &mut Hostile, origin: Provider) {
     let open = answer.calls.len();
     let mut talk = Talk::new().system("Be brief.").user("How is the weather?").answer(answer);
     for _ in 0..hostile.below(open + 1) {
@@ -152,7 +152,7 @@ fn whole_answers_of_any_shape() {
     }
 }
 
-fn streamed(bytes: &[u8], target: &ModelTarget, size: usize) -> Option<Answer> {
+fn streamed(bytes: &[u8], target: &ModelTarget, size: usize) -> Option<PolicyAnswer> {
     let mut decoder = SseDecoder::new();
     let mut reader = stream_reader(target);
     let (mut events, mut deltas) = (Vec::new(), Vec::new());

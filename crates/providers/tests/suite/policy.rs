@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::message::{Part, PolicyName};
-use backstitch_core::ports::{BoxFuture, Deltas, Policy, PolicyError, Question};
+use backstitch_core::ports::{BoxFuture, Deltas, Policy, PolicyError, PolicyRequest};
 use backstitch_providers::{
     ApiKey, Body, Delta, HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, ProviderError,
     RequestOptions, Transport, TransportError,
@@ -71,11 +71,14 @@ fn policy(provider: Provider, transport: &Written) -> ModelPolicy {
     ModelPolicy::new(name, target(provider), Some(ApiKey::new(KEY)), Arc::new(transport.clone()))
 }
 
-fn decide(policy: &ModelPolicy) -> Result<backstitch_core::ports::Answer, PolicyError> {
+fn decide(policy: &ModelPolicy) -> Result<backstitch_core::ports::PolicyAnswer, PolicyError> {
     ask(policy, Talk::new().system("Be brief.").user("How is the weather?").question())
 }
 
-fn ask(policy: &ModelPolicy, question: Question) -> Result<backstitch_core::ports::Answer, PolicyError> {
+fn ask(
+    policy: &ModelPolicy,
+    question: PolicyRequest,
+) -> Result<backstitch_core::ports::PolicyAnswer, PolicyError> {
     let described = policy.describe(&question);
     block_on(policy.decide(question, described))
 }

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, InnerMessage, Origin, Position, SessionCreated};
-use backstitch_core::machine::{Action, Machinery, Past, ToolLoops, conversation};
+use backstitch_core::machine::{
+    EvaluationHistory, MachineAction, MachineFactory, ToolLoopFactory, conversation,
+};
 use backstitch_core::message::{MessageBuilder, PolicyName};
-use backstitch_core::ports::Question;
+use backstitch_core::ports::PolicyRequest;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{Evaluation, JournalView, Transcript};
@@ -20,7 +22,7 @@ use backstitch_providers::{
     CacheMarks, ModelPolicy, ModelTarget, OpenCalls, Provider, RequestOptions, StructuredOutput,
     ThinkingBudget, UnsupportedMediaPolicy,
 };
-use backstitch_repl::transcript::{Elide, ElideOptions, Keep, TranscriptCompression, Trim, TrimOptions};
+use backstitch_repl::transcript::{Elide, ElideOptions, KeepAll, TranscriptCompression, Trim, TrimOptions};
 use backstitch_testkit::{fold, sample};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -80,7 +82,7 @@ fn strategy(variant: usize) -> Box<dyn TranscriptCompression> {
             Box::new(Elide::new(options))
         }
         7 => Box::new(Trim::new(TrimOptions { turns: None, tokens: Some(200), note: false })),
-        _ => Box::new(Keep::default()),
+        _ => Box::new(KeepAll::default()),
     }
 }
 
@@ -119,11 +121,11 @@ impl Checker {
         let mut before: Vec<EvaluationId> = Vec::new();
         for evaluation in view.evaluations() {
             let id = evaluation.evaluation_id;
-            let past = Past::of(view, id).unwrap();
-            let action = ToolLoops::default().rebuild(&past).unwrap().next();
+            let past = EvaluationHistory::of(view, id).unwrap();
+            let action = ToolLoopFactory::default().rebuild(&past).unwrap().next();
             let followed = view.followed(id);
             assert_eq!(past.conversation(), conversation(&view.transcript().unwrap(), &followed, id));
-            self.counted.asked += usize::from(action == Action::Ask);
+            self.counted.asked += usize::from(action == MachineAction::Ask);
             self.check_evaluation(view, &transcript, evaluation, &[], what);
             // Also as one that follows all before it, whatever those left open.
             if !before.is_empty() {
@@ -147,7 +149,7 @@ impl Checker {
         let strategy = strategy(self.variant);
         let rendered = strategy.render_messages(&said);
         self.counted.compressed += usize::from(rendered.messages != said);
-        let question = Question {
+        let question = PolicyRequest {
             session_id: view.created().session_id,
             evaluation_id: id,
             turn: evaluation.turns + 1,
@@ -165,7 +167,7 @@ impl Checker {
         let calls = said.iter().filter_map(|message| message.message.option_call());
         // A strategy may leave out what an ended evaluation left open.
         let most = calls.filter(|call| !answered.contains(&call.invocation_id)).count();
-        let least = if strategy.name() == Keep::NAME { most } else { open };
+        let least = if strategy.name() == KeepAll::NAME { most } else { open };
         // Also where the machine would do something else: a request can be looked at anywhere.
         for (provider, policy) in &self.policies {
             let rendered = policy.request(&question);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstitch_core::message::{Arguments, MediaPart, MediaUrl, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_core::ports::{AnsweredCall, PolicyAnswer};
 use backstitch_providers::{
     CacheMarks, Departure, DropReason, MediaMode, MediaProblem, ModelTarget, OpenCalls, Provider,
     RenderError, RequestOptions, ThinkingBudget, Thread, UnsupportedMediaPolicy, parse, render,
@@ -176,7 +176,7 @@ fn open_calls_are_shown_as_interrupted_or_left_out() {
 fn what_cannot_be_invoked_goes_back_in_a_legal_form() {
     let mut odd = AnsweredCall::new("no such.tool!", Arguments::from_text("{\"city\": \"Os"));
     odd.provider_call_id = Some("an id with spaces".into());
-    let answer = Answer { calls: vec![odd], ..Answer::default() };
+    let answer = PolicyAnswer { calls: vec![odd], ..PolicyAnswer::default() };
     let talk = Talk::new().user("Hello").answer(answer).result(0, Err("the arguments are not JSON"));
     for provider in Provider::ALL {
         let text = talk.render(provider, &options()).body.to_string();
@@ -189,16 +189,16 @@ fn somebody_always_asks_and_nothing_empty_is_said() {
     let talks = [
         Talk::new().system("Be brief."),
         Talk::new().user("  "),
-        Talk::new().user("Hello").answer(Answer::text("Hi.")),
-        Talk::new().system("Be brief.").answer(Answer::text("Hi.")).answer(Answer::default()),
+        Talk::new().user("Hello").answer(PolicyAnswer::text("Hi.")),
+        Talk::new().system("Be brief.").answer(PolicyAnswer::text("Hi.")).answer(PolicyAnswer::default()),
         Talk::new()
             .user("Hello")
-            .answer(Answer::text("Hi."))
-            .answer(Answer::text("Still here."))
+            .answer(PolicyAnswer::text("Hi."))
+            .answer(PolicyAnswer::text("Still here."))
             .user("Yes?"),
         Talk::new()
             .user("Hello")
-            .answer(Answer::text(" \n"))
+            .answer(PolicyAnswer::text(" \n"))
             .say(RoleHint::System, vec![Part::text("Hurry.")]),
     ];
     for talk in &talks {
@@ -261,7 +261,7 @@ fn media_that_is_not_taken_is_refused_or_described() {
 #[test]
 fn media_of_results_reaches_the_model() {
     for provider in Provider::ALL {
-        let answer = Answer::default().call("look", Arguments::none()).call("look", Arguments::none());
+        let answer = PolicyAnswer::default().call("look", Arguments::none()).call("look", Arguments::none());
         let talk = Talk::new().user("Look").answer(answer).result_with(json!(null), vec![image().into()]);
         let text = talk.result(0, Ok(json!({"seen": 1}))).render(provider, &options()).body.to_string();
         assert!(
@@ -370,7 +370,7 @@ fn what_an_assistant_said_has_a_published_form_in_responses() {
             .render_for(&ModelTarget::new(Provider::OpenAiResponses, "another"), &options()),
         Talk::new()
             .user("Hello")
-            .answer(Answer::text("Checking."))
+            .answer(PolicyAnswer::text("Checking."))
             .user("And?")
             .render(Provider::OpenAiResponses, &options()),
     ];
@@ -402,7 +402,7 @@ fn a_message_without_id_or_status_goes_back_in_words_and_its_reasoning_stays() {
 
 #[test]
 fn no_message_of_chat_is_null() {
-    let call = || Answer::default().call("look", Arguments::none());
+    let call = || PolicyAnswer::default().call("look", Arguments::none());
     let mut replayed = whole_answer(Provider::OpenAiChat);
     replayed["choices"][0]["message"]["content"] = Value::Null;
     replayed["choices"][0]["message"]["reasoning_content"] = Value::Null;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use backstitch_core::digest::Digest;
 use backstitch_core::journal::{Effect, Role};
 use backstitch_core::message::{MediaPart, MediaUrl, Modality, PolicyName, RoleHint};
-use backstitch_core::ports::{Answer, Delta, Deltas, Finish, Policy, PolicyError, Question};
+use backstitch_core::ports::{Delta, Deltas, Finish, Policy, PolicyAnswer, PolicyError, PolicyRequest};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::validate::validate;
 use backstitch_providers::{
@@ -58,13 +58,13 @@ fn rich() -> ScriptedPolicy {
     policy(Script::parse(RICH, ScriptFormat::Toml, "rich.toml").unwrap())
 }
 
-fn ask(policy: &ScriptedPolicy, question: Question) -> Result<Answer, PolicyError> {
+fn ask(policy: &ScriptedPolicy, question: PolicyRequest) -> Result<PolicyAnswer, PolicyError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let described = policy.describe(&question);
     runtime.block_on(policy.decide(question, described))
 }
 
-fn listened(mut question: Question) -> (Question, Arc<Mutex<Vec<Delta>>>) {
+fn listened(mut question: PolicyRequest) -> (PolicyRequest, Arc<Mutex<Vec<Delta>>>) {
     let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
     let told = heard.clone();
     question.deltas = Deltas::new(move |delta| told.lock().unwrap().push(delta));
@@ -143,9 +143,9 @@ fn which_reply_is_next_follows_from_the_question() {
         // Each is asked by a policy that has answered nothing yet, and twice.
         for _ in 0..2 {
             let answer = ask(&policy(script.clone()), talk.question()).unwrap();
-            assert_eq!(answer, Answer::text(word));
+            assert_eq!(answer, PolicyAnswer::text(word));
         }
-        talk = talk.answer(Answer::text(word)).user("Go on");
+        talk = talk.answer(PolicyAnswer::text(word)).user("Go on");
     }
     let error = ask(&policy(script), talk.question()).unwrap_err();
     assert_eq!((error.kind.as_str(), error.retryable), ("script_ended", false));
@@ -180,7 +180,7 @@ fn requests_can_be_made_as_if_they_were_sent() {
         let body = described.body.unwrap();
         assert_eq!(described.digest, Some(Digest::of(body.as_bytes())));
         validate(provider, &serde_json::from_str(&body).unwrap()).unwrap();
-        assert_eq!(ask(&policy, question).unwrap(), Answer::text("Done."));
+        assert_eq!(ask(&policy, question).unwrap(), PolicyAnswer::text("Done."));
         let question = Talk::new().say(RoleHint::User, vec![video.clone().into()]).question();
         match ask(&policy, question) {
             Ok(_) => assert_eq!(provider, Provider::Gemini),

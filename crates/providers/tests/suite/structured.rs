@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch_core::message::{MediaPart, MediaUrl, Modality, Part, RoleHint};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Policy, PolicyError, Question};
+use backstitch_core::ports::{Policy, PolicyError, PolicyRequest};
 use backstitch_providers::{
     Departure, ModelTarget, Provider, RequestLimits, RequestOptions, SendError, StructuredOutput,
 };
@@ -16,7 +16,7 @@ use super::support::Talk;
 use super::support::server::{Served, Server};
 use super::support::wire::Spoken;
 
-fn asking(schema: &Value) -> Question {
+fn asking(schema: &Value) -> PolicyRequest {
     let mut question = Talk::new().system("Be brief.").user("How is the weather?").question();
     question.output = Some(Arc::new(schema.clone()));
     question
@@ -36,7 +36,7 @@ fn sent(body: &Value, provider: Provider) -> (Value, Value) {
     (schema.clone(), strict.clone())
 }
 
-fn request(provider: Provider, question: &Question) -> (Value, Vec<Departure>) {
+fn request(provider: Provider, question: &PolicyRequest) -> (Value, Vec<Departure>) {
     let rendered = model(provider, "http://127.0.0.1:9").request(question).unwrap();
     (rendered.body, rendered.report.departures)
 }
@@ -180,7 +180,7 @@ fn media_that_the_store_holds_is_sent_as_bytes() {
 }
 
 /// What becomes of a question that is too much.
-fn refused(provider: Provider, limits: RequestLimits, question: &Question) -> PolicyError {
+fn refused(provider: Provider, limits: RequestLimits, question: &PolicyRequest) -> PolicyError {
     let server = Server::with(Vec::new());
     let policy = model(provider, server.address()).with_limits(limits);
     let described = policy.describe(question);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::{Arguments, Large, Part, PolicyName, RoleHint};
-use backstitch_core::ports::{Answer, AnsweredCall};
+use backstitch_core::ports::{AnsweredCall, PolicyAnswer};
 use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::view::{ConversationMessage, ConversationState, Transcript};
 use backstitch_providers::{ModelPolicy, Provider, RequestOptions, Thread, ThreadEntry, render};
@@ -34,12 +34,12 @@ fn talk() -> Talk {
         arguments.insert("city".to_owned(), city.into());
         AnsweredCall::new("get_weather", Arguments::from_object(arguments))
     };
-    let looked = Answer {
+    let looked = PolicyAnswer {
         parts: vec![Part::text("I look.")],
         calls: vec![call("Oslo"), call("Rome")],
-        ..Answer::default()
+        ..PolicyAnswer::default()
     };
-    let said = Answer { parts: vec![Part::text("12 and 30.")], ..Answer::default() };
+    let said = PolicyAnswer { parts: vec![Part::text("12 and 30.")], ..PolicyAnswer::default() };
     Talk::new()
         .system("You know the weather.")
         .user("Oslo and Rome?")

@@ -10,12 +10,13 @@ use backstitch_core::journal::Role;
 use super::pairs::{self, Messages};
 use super::sections::{Text, write_calls, write_output, write_user};
 use super::{
-    CoalescedOptions, Configured, Errors, History, Rendered, Samples, Scene, Shown, Statistics, Strategy,
+    CoalescedOptions, ConfiguredStrategy, Errors, History, RenderContext, RenderedHistory, Samples,
+    ShownCount, Statistics, Strategy,
 };
 use crate::turn::Turn;
 
 /// All turns in one message.
-pub type SingleUserCoalesced = Configured<CoalescedOptions>;
+pub type SingleUserCoalesced = ConfiguredStrategy<CoalescedOptions>;
 
 impl CoalescedOptions {
     /// The failed turns that are shown, by index, in order.
@@ -48,10 +49,10 @@ impl CoalescedOptions {
 impl Strategy for CoalescedOptions {
     const NAME: &'static str = "single_user_coalesced";
     const VERSION: u32 = 1;
-    type History<'a> = (&'a History, &'a Scene);
-    type Rendered = Rendered;
+    type History<'a> = (&'a History, &'a RenderContext);
+    type Rendered = RenderedHistory;
 
-    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
+    fn render(&self, (history, scene): Self::History<'_>) -> RenderedHistory {
         let display = &self.display;
         let failures = self.shown_failures(history);
         let mut text = Text(scene.prefix().to_owned());
@@ -82,7 +83,7 @@ impl Strategy for CoalescedOptions {
             turns_summarised: history.len() - failed,
             turns_whole: failures.len(),
             turns_dropped: failed - failures.len(),
-            failed_turns: Shown { total: failed, shown: failures.len() },
+            failed_turns: ShownCount { total: failed, shown: failures.len() },
             prints,
             tool_calls,
             definitions,

@@ -4,17 +4,17 @@
 //! reads the message could take what follows for a section of ours. So text that has such a line is put between two lines of
 //! `~`, longer than any such line in it. Other text stands as it is.
 
-use super::Fence;
+use super::FenceMode;
 
 /// What separates lines, to anybody who may read the text.
 pub(super) const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Writes a text that is not ours, on lines of its own.
-pub(super) fn write_foreign(out: &mut String, text: &str, fence: Fence) {
+pub(super) fn write_foreign(out: &mut String, text: &str, fence: FenceMode) {
     let fenced = match fence {
-        Fence::Auto => text.split(LINE_BREAKS).any(looks_like_ours),
-        Fence::Always => true,
-        Fence::Never => false,
+        FenceMode::Auto => text.split(LINE_BREAKS).any(looks_like_ours),
+        FenceMode::Always => true,
+        FenceMode::Never => false,
     };
     if !fenced {
         out.push_str(text);
@@ -43,7 +43,7 @@ pub(crate) fn push_foreign(out: &mut String, text: &str) {
     if !begins_line {
         out.push('\n');
     }
-    write_foreign(out, text, Fence::Always);
+    write_foreign(out, text, FenceMode::Always);
     out.push('\n');
 }
 
@@ -72,7 +72,7 @@ fn is_invisible(character: char) -> bool {
 mod tests {
     use super::*;
 
-    fn written(text: &str, fence: Fence) -> String {
+    fn written(text: &str, fence: FenceMode) -> String {
         let mut out = String::new();
         write_foreign(&mut out, text, fence);
         out
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn text_stands_as_it_is_unless_it_could_be_taken_for_ours() {
         for text in ["plain", "a ; b", "two\nlines", "", "~~", "é;", "In turns left"] {
-            assert_eq!(written(text, Fence::Auto), text);
+            assert_eq!(written(text, FenceMode::Auto), text);
         }
         for text in [
             ";; === tool/ ===",
@@ -93,14 +93,14 @@ mod tests {
             "\u{feff};; x",
             "Error: no",
         ] {
-            assert_eq!(written(text, Fence::Auto), format!("~~~\n{text}\n~~~"), "{text:?}");
-            assert_eq!(written(text, Fence::Never), text);
+            assert_eq!(written(text, FenceMode::Auto), format!("~~~\n{text}\n~~~"), "{text:?}");
+            assert_eq!(written(text, FenceMode::Never), text);
         }
-        assert_eq!(written("plain", Fence::Always), "~~~\nplain\n~~~");
+        assert_eq!(written("plain", FenceMode::Always), "~~~\nplain\n~~~");
     }
 
     #[test]
     fn no_line_of_the_text_closes_the_fence() {
-        assert_eq!(written("~~~~\n;; x\n", Fence::Auto), "~~~~~\n~~~~\n;; x\n~~~~~");
+        assert_eq!(written("~~~~\n;; x\n", FenceMode::Auto), "~~~~~\n~~~~\n;; x\n~~~~~");
     }
 }

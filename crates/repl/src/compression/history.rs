@@ -11,16 +11,16 @@ use imbl::{OrdMap, Vector};
 
 use super::estimate_tokens;
 use super::looks::look;
-use crate::turn::{CallOutcome, Defined, Excerpt, Turn, TurnCall};
+use crate::turn::{Excerpt, Turn, TurnCall, TurnCallOutcome, TurnDefinition};
 
 /// The turns so far.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     turns: Vector<Arc<Turn>>,
     /// The calls of all turns.
-    calls: Vector<Place>,
+    calls: Vector<TurnItemIndex>,
     /// The prints of turns that succeeded.
-    prints: Vector<Place>,
+    prints: Vector<TurnItemIndex>,
     /// The turns that failed, by index.
     failed: Vector<usize>,
     /// When each name that is defined was defined first, and when last.
@@ -34,7 +34,7 @@ pub struct History {
 
 /// Something that a turn did.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct TurnItemIndex {
     turn: usize,
     index: usize,
 }
@@ -48,7 +48,7 @@ struct Times {
 #[derive(Debug, Clone, Copy)]
 struct Definition {
     first: u64,
-    place: Place,
+    place: TurnItemIndex,
 }
 
 /// How large turns are.
@@ -62,7 +62,7 @@ pub(super) struct Weight {
 pub(super) struct Live<'a> {
     /// The order among all that exist: that of their first definitions.
     pub(super) first: u64,
-    pub(super) defined: &'a Defined,
+    pub(super) defined: &'a TurnDefinition,
     /// The turn that defined it last.
     pub(super) turn: &'a Turn,
 }
@@ -76,7 +76,7 @@ impl History {
     /// Adds the next turn. It costs as much as the turn is large.
     pub fn push(&mut self, turn: Arc<Turn>) {
         let at = self.turns.len();
-        let place = |index| Place { turn: at, index };
+        let place = |index| TurnItemIndex { turn: at, index };
         self.calls.extend((0..turn.tool_calls.len()).map(place));
         if turn.success {
             self.prints.extend((0..turn.prints.len()).map(place));
@@ -98,7 +98,7 @@ impl History {
         self.turns.push_back(turn);
     }
 
-    fn define(&mut self, name: &str, place: Place) {
+    fn define(&mut self, name: &str, place: TurnItemIndex) {
         let last = self.next_time;
         self.next_time += 1;
         let first = match self.names.get_mut(name) {
@@ -233,9 +233,9 @@ fn weight(turn: &Turn) -> Weight {
         add(&call.name);
         add(&excerpt_text(&call.arguments));
         match &call.outcome {
-            CallOutcome::Result(result) => add(&excerpt_text(result)),
-            CallOutcome::Error(message) => add(message),
-            CallOutcome::Open => {}
+            TurnCallOutcome::Result(result) => add(&excerpt_text(result)),
+            TurnCallOutcome::Error(message) => add(message),
+            TurnCallOutcome::Open => {}
         }
     }
     weight

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use backstitch_lisp::{Limits, Truncation, from_json, to_clojure_without_hidden};
 
-use super::Display;
+use super::DisplayOptions;
 use super::fence::LINE_BREAKS;
-use crate::turn::{CallOutcome, Defined, DefinedAs, Excerpt, TurnCall};
+use crate::turn::{DefinedAs, Excerpt, TurnCall, TurnCallOutcome, TurnDefinition};
 
 /// Where comments begin, if what stands before them is short enough.
 pub(super) const COLUMN: usize = 30;
@@ -87,7 +87,12 @@ fn quoted_doc(doc: &str, characters: usize) -> Option<String> {
 }
 
 /// Writes the entry of a definition.
-pub(super) fn write_definition(out: &mut String, defined: &Defined, with_sample: bool, display: &Display) {
+pub(super) fn write_definition(
+    out: &mut String,
+    defined: &TurnDefinition,
+    with_sample: bool,
+    display: &DisplayOptions,
+) {
     let doc = defined.doc.as_deref().and_then(|doc| quoted_doc(doc, display.doc_characters));
     let mut comment = doc.unwrap_or_default();
     let mut add = |text: &str| {
@@ -123,7 +128,7 @@ pub(super) fn write_call(
     call: &TurnCall,
     with_result: bool,
     failed: bool,
-    display: &Display,
+    display: &DisplayOptions,
 ) {
     out.push_str(";   ");
     out.push_str(&name(&call.name));
@@ -136,12 +141,12 @@ pub(super) fn write_call(
     if with_result {
         out.push_str(" -> ");
         match &call.outcome {
-            CallOutcome::Result(result) => out.push_str(&one_line(&excerpt(result, display.sample()))),
-            CallOutcome::Error(message) => {
+            TurnCallOutcome::Result(result) => out.push_str(&one_line(&excerpt(result, display.sample()))),
+            TurnCallOutcome::Error(message) => {
                 out.push_str("Error: ");
                 out.push_str(&one_line(&cut(message, display.sample_characters)));
             }
-            CallOutcome::Open => out.push_str("(no result)"),
+            TurnCallOutcome::Open => out.push_str("(no result)"),
         }
     }
     if failed {

@@ -23,16 +23,18 @@ mod tests {
 
     use super::*;
     use crate::compression::{
-        CoalescedOptions, Compression, Errors, Full, History, Rendered, Samples, Scene, SingleUserCoalesced,
-        Trim, TrimOptions,
+        CoalescedOptions, Compression, Errors, History, NoCompression, RenderContext, RenderedHistory,
+        Samples, SingleUserCoalesced, Trim, TrimOptions,
     };
-    use crate::turn::{CallOutcome, Defined, DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnError};
+    use crate::turn::{
+        DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnCallOutcome, TurnDefinition, TurnError,
+    };
 
     /// A turn that did some of everything. All have the same length, and one in ten failed.
     fn turn(number: usize) -> Arc<Turn> {
         let success = number % 10 != 3;
         let value = DefinedAs::Value { label: "integer".into(), sample: Some(format!("{number:06}")) };
-        let defined = vec![Defined { name: format!("v{number:06}"), doc: None, defined_as: value }];
+        let defined = vec![TurnDefinition { name: format!("v{number:06}"), doc: None, defined_as: value }];
         let result = Excerpt::Whole(json!(format!("{number:06}")));
         Arc::new(Turn {
             number: number as u64 + 1,
@@ -45,7 +47,7 @@ mod tests {
                 path: None,
                 name: "look".into(),
                 arguments: Excerpt::Whole(json!({})),
-                outcome: CallOutcome::Result(result),
+                outcome: TurnCallOutcome::Result(result),
             }],
             memory: if success {
                 MemoryChange { defined, ..MemoryChange::default() }
@@ -56,10 +58,10 @@ mod tests {
         })
     }
 
-    fn looks_of(strategy: &dyn Compression, turns: usize) -> (usize, Rendered) {
+    fn looks_of(strategy: &dyn Compression, turns: usize) -> (usize, RenderedHistory) {
         let history: History = (0..turns).map(turn).collect();
         LOOKS.set(0);
-        let rendered = strategy.render(&history, &Scene::new("M").max_turns(None));
+        let rendered = strategy.render(&history, &RenderContext::new("M").max_turns(None));
         (LOOKS.get(), rendered)
     }
 
@@ -87,7 +89,7 @@ mod tests {
             assert_eq!((few.prints.shown, few.tool_calls.shown), (many.prints.shown, many.tool_calls.shown));
         }
         // What shows more looks at more.
-        let all = Full::default();
+        let all = NoCompression::default();
         assert!(looks_of(&all, 500).0 > 500 && looks_of(&all, 1_000).0 > 1_000);
     }
 

@@ -1,7 +1,7 @@
 //! What of the turns before a model is shown.
 //!
 //! A [`Compression`] is a strategy: a pure function from the turns so far ([`History`]) and what stays the same in an
-//! evaluation ([`Scene`]) to the messages of the next request, with [`Statistics`] of what it left out. The same turns give
+//! evaluation ([`RenderContext`]) to the messages of the next request, with [`Statistics`] of what it left out. The same turns give
 //! the same bytes. Nothing is compressed where it is stored: the journal keeps every turn in full, and each request is
 //! rendered anew.
 //!
@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`SingleUserCoalesced`] | the mission and one summary of all turns; failed turns as they were |
 //! | [`Trim`] | the mission and the last turns, as they were |
-//! | [`Full`] | the mission and all turns, as they were: no compression |
+//! | [`NoCompression`] | the mission and all turns, as they were: no compression |
 //!
 //! A history is folded turn by turn and keeps no text of its own, so a render looks at what it shows and at nothing else: it
 //! costs as much after two thousand turns as after twenty.
@@ -42,12 +42,14 @@ pub use config::{ConfigurationError, Registry};
 pub(crate) use fence::push_foreign;
 pub use history::History;
 pub(crate) use lines::{collapsed, cut, one_line};
-pub use options::{CoalescedOptions, Display, Errors, Fence, FullOptions, Samples, ToolResults, TrimOptions};
-pub use pairs::{Full, Trim};
-pub use rendered::{Rendered, RenderedMessage, estimate_tokens};
-pub use scene::Scene;
-pub use statistics::{Shown, Statistics};
-pub use strategy::{Configured, Strategy};
+pub use options::{
+    CoalescedOptions, DisplayOptions, Errors, FenceMode, FullOptions, Samples, ToolResults, TrimOptions,
+};
+pub use pairs::{NoCompression, Trim};
+pub use rendered::{RenderedHistory, RenderedMessage, estimate_tokens};
+pub use scene::RenderContext;
+pub use statistics::{ShownCount, Statistics};
+pub use strategy::{ConfiguredStrategy, Strategy};
 
 use crate::turn::Turn;
 
@@ -72,17 +74,18 @@ pub trait Compression: fmt::Debug + Send + Sync {
     }
 
     /// The messages of the next request.
-    fn render(&self, history: &History, scene: &Scene) -> Rendered;
+    fn render(&self, history: &History, scene: &RenderContext) -> RenderedHistory;
 
     /// The messages of the request after these turns, from scratch.
-    fn render_turns(&self, turns: &[Turn], scene: &Scene) -> Rendered {
+    fn render_turns(&self, turns: &[Turn], scene: &RenderContext) -> RenderedHistory {
         self.render(&turns.iter().cloned().map(Arc::new).collect(), scene)
     }
 }
 
-impl<O> Compression for Configured<O>
+impl<O> Compression for ConfiguredStrategy<O>
 where
-    O: for<'a> Strategy<History<'a> = (&'a History, &'a Scene), Rendered = Rendered> + AsRef<Display>,
+    O: for<'a> Strategy<History<'a> = (&'a History, &'a RenderContext), Rendered = RenderedHistory>
+        + AsRef<DisplayOptions>,
 {
     fn name(&self) -> &'static str {
         O::NAME
@@ -104,7 +107,7 @@ where
         self.options().as_ref().arguments()
     }
 
-    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+    fn render(&self, history: &History, scene: &RenderContext) -> RenderedHistory {
         self.options().render((history, scene))
     }
 }
@@ -112,10 +115,10 @@ where
 impl Registry<dyn Compression> {
     /// The strategies of the house: `single_user_coalesced`, which is the default, `trim` and `none`.
     pub fn standard() -> Self {
-        Self::new(SingleUserCoalesced::NAME, Full::NAME)
+        Self::new(SingleUserCoalesced::NAME, NoCompression::NAME)
             .with(SingleUserCoalesced::NAME, |given| Ok(Arc::new(SingleUserCoalesced::read(given)?)))
             .with(Trim::NAME, |given| Ok(Arc::new(Trim::read(given)?)))
-            .with(Full::NAME, |given| Ok(Arc::new(Full::read(given)?)))
+            .with(NoCompression::NAME, |given| Ok(Arc::new(NoCompression::read(given)?)))
     }
 
     /// The strategy for an agent that has so many turns. One that has a single turn has no history, and none is made of it.
@@ -130,5 +133,9 @@ impl Registry<dyn Compression> {
 
 /// The strategy of an agent that has so many turns: one that has a single turn has no history, and none is made of it.
 pub(crate) fn for_turns(chosen: Arc<dyn Compression>, max_turns: u64) -> Arc<dyn Compression> {
-    if max_turns == 1 && chosen.name() != Full::NAME { Arc::new(Full::default()) } else { chosen }
+    if max_turns == 1 && chosen.name() != NoCompression::NAME {
+        Arc::new(NoCompression::default())
+    } else {
+        chosen
+    }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// How things are shown, whatever the strategy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Display {
+pub struct DisplayOptions {
     /// How many calls of `println` are shown, the latest of them.
     pub println_limit: usize,
     /// How many characters of each.
@@ -30,12 +30,12 @@ pub struct Display {
     /// How many bytes the definitions may take. The newest are shown, and the rest is counted.
     pub user_budget: usize,
     /// When what was printed is fenced, so that it cannot be taken for a section.
-    pub fence: Fence,
+    pub fence: FenceMode,
     /// Whether the text says how many prints and calls are not shown.
     pub note_dropped: bool,
 }
 
-impl Default for Display {
+impl Default for DisplayOptions {
     fn default() -> Self {
         Self {
             println_limit: 15,
@@ -48,13 +48,13 @@ impl Default for Display {
             argument_characters: Truncation::ARGUMENTS.characters,
             doc_characters: 200,
             user_budget: 8_000,
-            fence: Fence::Auto,
+            fence: FenceMode::Auto,
             note_dropped: true,
         }
     }
 }
 
-impl Display {
+impl DisplayOptions {
     /// How much of a value a sample shows.
     pub fn sample(&self) -> Truncation {
         Truncation { items: self.sample_items, characters: self.sample_characters }
@@ -108,7 +108,7 @@ pub enum Samples {
 /// When what was printed is fenced. Also `true`, which is always, and `false`, which is never.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fence {
+pub enum FenceMode {
     /// When a line of it could be taken for one of ours.
     #[default]
     Auto,
@@ -118,7 +118,7 @@ pub enum Fence {
     Never,
 }
 
-impl<'de> Deserialize<'de> for Fence {
+impl<'de> Deserialize<'de> for FenceMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -151,7 +151,7 @@ pub struct CoalescedOptions {
     pub samples: Samples,
     /// How things are shown.
     #[serde(flatten)]
-    pub display: Display,
+    pub display: DisplayOptions,
 }
 
 /// The options of [`Trim`](super::Trim). The stricter of the two pressures counts.
@@ -164,38 +164,38 @@ pub struct TrimOptions {
     pub tokens: Option<u64>,
     /// How things are shown.
     #[serde(flatten)]
-    pub display: Display,
+    pub display: DisplayOptions,
 }
 
 impl Default for TrimOptions {
     fn default() -> Self {
-        Self { turns: 20, tokens: None, display: Display::default() }
+        Self { turns: 20, tokens: None, display: DisplayOptions::default() }
     }
 }
 
-/// The options of [`Full`](super::Full).
+/// The options of [`Full`](super::NoCompression).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FullOptions {
     /// How things are shown.
     #[serde(flatten)]
-    pub display: Display,
+    pub display: DisplayOptions,
 }
 
-impl AsRef<Display> for CoalescedOptions {
-    fn as_ref(&self) -> &Display {
+impl AsRef<DisplayOptions> for CoalescedOptions {
+    fn as_ref(&self) -> &DisplayOptions {
         &self.display
     }
 }
 
-impl AsRef<Display> for TrimOptions {
-    fn as_ref(&self) -> &Display {
+impl AsRef<DisplayOptions> for TrimOptions {
+    fn as_ref(&self) -> &DisplayOptions {
         &self.display
     }
 }
 
-impl AsRef<Display> for FullOptions {
-    fn as_ref(&self) -> &Display {
+impl AsRef<DisplayOptions> for FullOptions {
+    fn as_ref(&self) -> &DisplayOptions {
         &self.display
     }
 }

@@ -1,6 +1,6 @@
 //! Turns as they were: the model's answer, then what came of it.
 //!
-//! [`Full`] shows all turns so, which is no compression at all. [`Trim`] shows the last of them, and what earlier ones have
+//! [`NoCompression`] shows all turns so, which is no compression at all. [`Trim`] shows the last of them, and what earlier ones have
 //! left: the definitions, which exist still. It leaves out several turns at once rather than one with each request, so that
 //! most requests begin with what the one before them began with, and can be cached.
 
@@ -11,27 +11,27 @@ use super::history::Live;
 use super::lines::{excerpt, one_line};
 use super::sections::{Text, write_calls, write_output, write_user};
 use super::{
-    Configured, Display, FullOptions, History, Rendered, RenderedMessage, Scene, Shown, Statistics, Strategy,
-    TrimOptions, estimate_tokens,
+    ConfiguredStrategy, DisplayOptions, FullOptions, History, RenderContext, RenderedHistory,
+    RenderedMessage, ShownCount, Statistics, Strategy, TrimOptions, estimate_tokens,
 };
 use crate::turn::Turn;
 
 /// No compression: all turns as they were.
-pub type Full = Configured<FullOptions>;
+pub type NoCompression = ConfiguredStrategy<FullOptions>;
 
 impl Strategy for FullOptions {
     const NAME: &'static str = "none";
     const VERSION: u32 = 1;
-    type History<'a> = (&'a History, &'a Scene);
-    type Rendered = Rendered;
+    type History<'a> = (&'a History, &'a RenderContext);
+    type Rendered = RenderedHistory;
 
-    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
+    fn render(&self, (history, scene): Self::History<'_>) -> RenderedHistory {
         render_from(Self::NAME, 0, history, scene, &self.display)
     }
 }
 
 /// The last turns as they were.
-pub type Trim = Configured<TrimOptions>;
+pub type Trim = ConfiguredStrategy<TrimOptions>;
 
 impl TrimOptions {
     /// How many turns are left out.
@@ -51,10 +51,10 @@ impl TrimOptions {
 impl Strategy for TrimOptions {
     const NAME: &'static str = "trim";
     const VERSION: u32 = 1;
-    type History<'a> = (&'a History, &'a Scene);
-    type Rendered = Rendered;
+    type History<'a> = (&'a History, &'a RenderContext);
+    type Rendered = RenderedHistory;
 
-    fn render(&self, (history, scene): Self::History<'_>) -> Rendered {
+    fn render(&self, (history, scene): Self::History<'_>) -> RenderedHistory {
         render_from(Self::NAME, self.cut(history), history, scene, &self.display)
     }
 }
@@ -64,17 +64,17 @@ fn render_from(
     strategy: &'static str,
     cut: usize,
     history: &History,
-    scene: &Scene,
-    display: &Display,
-) -> Rendered {
+    scene: &RenderContext,
+    display: &DisplayOptions,
+) -> RenderedHistory {
     let mut text = Text(scene.prefix().to_owned());
     let mut statistics = Statistics {
         turns_whole: history.len() - cut,
         turns_dropped: cut,
-        tool_calls: Shown { total: history.calls(), shown: 0 },
-        prints: Shown { total: history.prints(), shown: 0 },
-        definitions: Shown { total: history.definitions(), shown: 0 },
-        failed_turns: Shown { total: history.failed().len(), shown: 0 },
+        tool_calls: ShownCount { total: history.calls(), shown: 0 },
+        prints: ShownCount { total: history.prints(), shown: 0 },
+        definitions: ShownCount { total: history.definitions(), shown: 0 },
+        failed_turns: ShownCount { total: history.failed().len(), shown: 0 },
         ..Statistics::default()
     };
     if cut > 0 {
@@ -111,7 +111,7 @@ pub(super) fn answer(turn: &Turn) -> String {
 }
 
 /// What came of a turn that failed.
-pub(super) fn failure(turn: &Turn, display: &Display) -> String {
+pub(super) fn failure(turn: &Turn, display: &DisplayOptions) -> String {
     let mut text = Text("Error: ".to_owned());
     match &turn.error {
         Some(error) if error.message.contains(super::fence::LINE_BREAKS) => {
@@ -132,7 +132,7 @@ pub(super) fn failure(turn: &Turn, display: &Display) -> String {
 }
 
 /// What came of a turn that succeeded.
-fn feedback(turn: &Turn, display: &Display, statistics: &mut Statistics) -> String {
+fn feedback(turn: &Turn, display: &DisplayOptions, statistics: &mut Statistics) -> String {
     let mut text = Text(String::new());
     let defined = turn.memory.defined.iter().enumerate().rev();
     let newest = defined.map(|(index, defined)| Live { first: index as u64, defined, turn });
@@ -163,7 +163,7 @@ pub(super) struct Messages(Vec<RenderedMessage>);
 
 impl Messages {
     /// The system prompt, and the first user message, which begins with what is stable.
-    pub(super) fn begin(scene: &Scene, first: String) -> Self {
+    pub(super) fn begin(scene: &RenderContext, first: String) -> Self {
         let mut messages = Vec::new();
         if let Some(system) = scene.system_prompt() {
             let stable = system.len();
@@ -196,7 +196,7 @@ pub(super) fn rendered(
     history: &History,
     messages: Vec<RenderedMessage>,
     statistics: Statistics,
-) -> Rendered {
+) -> RenderedHistory {
     let before = history.weight_of(0..history.len());
     let statistics = Statistics {
         strategy: strategy.to_owned(),
@@ -207,5 +207,5 @@ pub(super) fn rendered(
         tokens_after: messages.iter().map(|message| estimate_tokens(&message.text)).sum(),
         ..statistics
     };
-    Rendered { messages, statistics }
+    RenderedHistory { messages, statistics }
 }

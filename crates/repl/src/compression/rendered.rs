@@ -7,7 +7,7 @@ use super::Statistics;
 
 /// The messages of a request, and what is not in them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rendered {
+pub struct RenderedHistory {
     /// The system prompt if there is one, then user and assistant in turns. The last one is the user's.
     pub messages: Vec<RenderedMessage>,
     /// What was left out.

@@ -19,7 +19,7 @@ const SIGNATURE_CHARACTERS: usize = 500;
 
 /// What stays the same in an evaluation.
 #[derive(Debug, Clone)]
-pub struct Scene {
+pub struct RenderContext {
     system: Option<Arc<str>>,
     mission: Arc<str>,
     earlier: Arc<str>,
@@ -31,7 +31,7 @@ pub struct Scene {
     prefix: Arc<str>,
 }
 
-impl Scene {
+impl RenderContext {
     /// How many turns an agent has if nothing else is said.
     pub const DEFAULT_MAX_TURNS: u64 = 5;
 

@@ -5,7 +5,7 @@
 use super::fence::write_foreign;
 use super::history::Live;
 use super::lines::{cut, write_call, write_definition};
-use super::{Display, Shown, ToolResults};
+use super::{DisplayOptions, ShownCount, ToolResults};
 use crate::turn::{Turn, TurnCall};
 
 /// A message that grows section by section.
@@ -44,8 +44,8 @@ pub(super) fn write_user<'a>(
     newest: impl Iterator<Item = Live<'a>>,
     total: usize,
     with_sample: impl Fn(&Turn) -> bool,
-    display: &Display,
-) -> Shown {
+    display: &DisplayOptions,
+) -> ShownCount {
     let mut lines: Vec<(u64, String)> = Vec::new();
     let mut bytes = 0;
     for live in newest {
@@ -58,7 +58,7 @@ pub(super) fn write_user<'a>(
         }
         lines.push((live.first, line));
     }
-    let shown = Shown { total, shown: lines.len() };
+    let shown = ShownCount { total, shown: lines.len() };
     if lines.is_empty() {
         return shown;
     }
@@ -78,9 +78,9 @@ pub(super) fn write_calls<'a>(
     text: &mut Text,
     last: impl Iterator<Item = (&'a Turn, &'a TurnCall)>,
     total: usize,
-    display: &Display,
-) -> Shown {
-    let mut shown = Shown { total, shown: 0 };
+    display: &DisplayOptions,
+) -> ShownCount {
+    let mut shown = ShownCount { total, shown: 0 };
     let limit = total.min(display.tool_call_limit);
     if limit == 0 {
         return shown;
@@ -101,9 +101,9 @@ pub(super) fn write_output<'a>(
     text: &mut Text,
     last: impl Iterator<Item = &'a str>,
     total: usize,
-    display: &Display,
-) -> Shown {
-    let mut shown = Shown { total, shown: 0 };
+    display: &DisplayOptions,
+) -> ShownCount {
+    let mut shown = ShownCount { total, shown: 0 };
     let limit = total.min(display.println_limit);
     if limit == 0 {
         return shown;
@@ -123,7 +123,7 @@ pub(super) fn write_output<'a>(
     shown
 }
 
-fn write_dropped(out: &mut String, dropped: usize, [one, many]: [&str; 2], display: &Display) {
+fn write_dropped(out: &mut String, dropped: usize, [one, many]: [&str; 2], display: &DisplayOptions) {
     if dropped > 0 && display.note_dropped {
         let what = if dropped == 1 { one } else { many };
         out.push_str(&format!(";; ({dropped} {what} not shown)\n"));

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// How many there are of something, and how many of them are shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ShownCount {
     /// How many there are.
     pub total: usize,
     /// How many are shown.
     pub shown: usize,
 }
 
-impl Shown {
+impl ShownCount {
     /// How many are not shown.
     pub fn dropped(&self) -> usize {
         self.total - self.shown
@@ -32,13 +32,13 @@ pub struct Statistics {
     /// How many of them are told neither way. What they defined may still be.
     pub turns_dropped: usize,
     /// Failed turns; those that are shown are shown as they were.
-    pub failed_turns: Shown,
+    pub failed_turns: ShownCount,
     /// Calls of `println` by turns that succeeded.
-    pub prints: Shown,
+    pub prints: ShownCount,
     /// Calls of tools.
-    pub tool_calls: Shown,
+    pub tool_calls: ShownCount,
     /// Definitions that exist now.
-    pub definitions: Shown,
+    pub definitions: ShownCount,
     /// How many bytes the turns have: answers, prints, errors, and calls as far as the turns keep them.
     pub bytes_before: u64,
     /// How many bytes all messages of the request have, system prompt and mission included.

@@ -1,6 +1,6 @@
 //! Strategies by their options.
 //!
-//! The options of a strategy are its only state, so they carry its name and its function ([`Strategy`]). [`Configured`] makes of
+//! The options of a strategy are its only state, so they carry its name and its function ([`Strategy`]). [`ConfiguredStrategy`] makes of
 //! them what a registry holds, the same for turns of programs and for transcripts: a configuration, and the name of the renderer.
 
 use std::fmt;
@@ -29,11 +29,11 @@ pub trait Strategy: fmt::Debug + Default + Serialize + DeserializeOwned + Send +
 
 /// A strategy with its options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Configured<O> {
+pub struct ConfiguredStrategy<O> {
     options: O,
 }
 
-impl<O> Configured<O> {
+impl<O> ConfiguredStrategy<O> {
     /// Creates the strategy with these options.
     pub fn new(options: O) -> Self {
         Self { options }
@@ -45,7 +45,7 @@ impl<O> Configured<O> {
     }
 }
 
-impl<O: Strategy> Configured<O> {
+impl<O: Strategy> ConfiguredStrategy<O> {
     /// The name by which a configuration chooses the strategy.
     pub const NAME: &'static str = O::NAME;
 

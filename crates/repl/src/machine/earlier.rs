@@ -2,8 +2,8 @@
 //!
 //! Their programs, prints and definitions are not shown, because memory belongs to one evaluation: a program could not use them.
 
-use backstitch_core::journal::{InnerMessage, Outcome, Role};
-use backstitch_core::machine::{Followed, final_text};
+use backstitch_core::journal::{EvaluationOutcome, InnerMessage, Role};
+use backstitch_core::machine::{FollowedConversation, final_text};
 use backstitch_core::message::Large;
 use serde_json::Value as Json;
 
@@ -14,11 +14,11 @@ use crate::mission::without_firewalled;
 const LONGEST_ANSWER: usize = 4_000;
 
 /// The missions and answers of earlier evaluations, the oldest first; nothing when there are none.
-pub(super) fn earlier(followed: &[Followed]) -> String {
+pub(super) fn earlier(followed: &[FollowedConversation]) -> String {
     followed.iter().map(mission_and_answer).collect::<Vec<_>>().join("\n\n")
 }
 
-fn mission_and_answer(followed: &Followed) -> String {
+fn mission_and_answer(followed: &FollowedConversation) -> String {
     let is_by_a_person =
         |message: &InnerMessage| message.role() == Role::User && !message.message.policy.is_reserved();
     let asked = followed.messages.iter().filter(|message| is_by_a_person(message));
@@ -26,10 +26,10 @@ fn mission_and_answer(followed: &Followed) -> String {
     format!("Mission: {}\n{}", asked.join("\n\n"), came_of(followed))
 }
 
-fn came_of(followed: &Followed) -> String {
+fn came_of(followed: &FollowedConversation) -> String {
     let Some(finished) = &followed.finished else { return "It was not answered.".to_owned() };
     match (finished.outcome, &finished.error) {
-        (Outcome::Completed, _) => {
+        (EvaluationOutcome::Completed, _) => {
             // As JSON on one line: what it holds cannot be taken for another mission or a section.
             let answer = match finished.output.as_ref().and_then(Large::inline) {
                 Some(output) => without_firewalled(output),
@@ -38,7 +38,9 @@ fn came_of(followed: &Followed) -> String {
             format!("Answer: {}", one_line(&cut(&answer.to_string(), LONGEST_ANSWER)))
         }
         (_, Some(error)) => format!("It failed: {}", cut(&collapsed(&error.message), LONGEST_ANSWER)),
-        (Outcome::Cancelled, None) => "It was cancelled.".to_owned(),
-        (Outcome::Failed | Outcome::Superseded, None) => "It was not answered.".to_owned(),
+        (EvaluationOutcome::Cancelled, None) => "It was cancelled.".to_owned(),
+        (EvaluationOutcome::Failed | EvaluationOutcome::Superseded, None) => {
+            "It was not answered.".to_owned()
+        }
     }
 }

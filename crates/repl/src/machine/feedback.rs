@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::run::Made;
+use super::run::ProgramCall;
 use crate::extract::NoProgram;
 use crate::mission::without_firewalled;
 use crate::signature::{Mismatch, Signature};
@@ -74,7 +74,7 @@ pub(crate) fn not_run_again(why: &str) -> TurnError {
 }
 
 /// What is wrong, and the calls that were made all the same.
-pub(crate) fn with_calls(message: &str, calls: &[Made]) -> String {
+pub(crate) fn with_calls(message: &str, calls: &[ProgramCall]) -> String {
     if calls.is_empty() {
         return format!("{message}. It had called no tool");
     }

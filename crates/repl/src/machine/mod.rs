@@ -19,17 +19,18 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{InnerMessage, ProgramStarted, RecordBody, Role, TurnFinished};
 use backstitch_core::machine::{
-    Action, Ending, Event, Machine, MachineError, Machinery, Past, Shown, TurnState, Wanted,
+    EvaluationHistory, EvaluationResult, Machine, MachineAction, MachineError, MachineEvent, MachineFactory,
+    PendingCall, TurnState, VisibleHistory,
 };
 use backstitch_core::message::Content;
 use backstitch_core::rng::Seed;
 use backstitch_lisp::{Engine, INTERPRETER, Inputs, Map, Memory, Value};
 
-use crate::agent::{AgentError, LispAgent, Prepared};
+use crate::agent::{AgentError, CompiledAgent, LispAgent};
 use crate::extract::extract;
 use crate::turn::{Turn, TurnError};
-use run::{Made, Origin, Run, Step};
-use show::Seen;
+use run::{Origin, ProgramCall, Run, Step};
+use show::VisibleLog;
 
 /// Why calls are refused that an answer makes beside its program.
 const NOT_IN_ANSWERS: &str = "tools are called by the program: write (tool/name {:parameter value}) in it";
@@ -39,7 +40,7 @@ const NOT_ANY_MORE: &str = "the program that made the call was interrupted and d
 
 /// Builds the machines of a Lisp agent. A clone is cheap.
 #[derive(Debug, Clone)]
-pub struct LispMachinery(Arc<Prepared>);
+pub struct LispMachinery(Arc<CompiledAgent>);
 
 impl LispMachinery {
     /// The machinery of an agent.
@@ -49,7 +50,7 @@ impl LispMachinery {
 
     /// The machinery of an agent, with an engine that others use too.
     pub fn with_engine(agent: LispAgent, engine: Engine) -> Result<Self, AgentError> {
-        Prepared::new(agent, engine).map(|prepared| Self(Arc::new(prepared)))
+        CompiledAgent::new(agent, engine).map(|prepared| Self(Arc::new(prepared)))
     }
 
     /// The agent.
@@ -58,8 +59,8 @@ impl LispMachinery {
     }
 }
 
-impl Machinery for LispMachinery {
-    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
+impl MachineFactory for LispMachinery {
+    fn rebuild(&self, past: &EvaluationHistory) -> Result<Box<dyn Machine>, MachineError> {
         LispMachine::rebuilt(self.0.clone(), past).map(|machine| Box::new(machine) as Box<dyn Machine>)
     }
 
@@ -84,7 +85,7 @@ enum Phase {
     /// It wants an answer.
     Ask,
     /// It has one. The calls are those that the answer makes itself, which is not how it is done.
-    Answered(Answer, Vec<Wanted>),
+    Answered(Answer, Vec<PendingCall>),
     /// A program runs, or is about to.
     Running(Box<Run>, Box<ProgramStarted>),
     /// A program does not go on, for this reason. Its calls that have no result get one first.
@@ -92,12 +93,12 @@ enum Phase {
     /// A turn has ended and is to be recorded.
     Ended(Box<Turn>, Box<RecordBody>),
     /// The evaluation ends like this.
-    Finish(Ending),
+    Finish(EvaluationResult),
 }
 
 /// What the programs so far have left.
 #[derive(Clone, Default)]
-struct Left {
+struct ProgramState {
     memory: Memory,
     /// The turn that left the memory.
     memory_turn: Option<u64>,
@@ -110,7 +111,7 @@ struct Left {
 /// How many results `*1`, `*2` and so on reach.
 const HISTORY: usize = 3;
 
-impl Left {
+impl ProgramState {
     fn remember(&mut self, result: Value) {
         self.history.push(result);
         let extra = self.history.len().saturating_sub(HISTORY);
@@ -120,11 +121,11 @@ impl Left {
 
 /// The machine of a Lisp evaluation.
 pub struct LispMachine {
-    prepared: Arc<Prepared>,
+    prepared: Arc<CompiledAgent>,
     evaluation: EvaluationId,
     seed: Seed,
-    seen: Seen,
-    left: Left,
+    seen: VisibleLog,
+    left: ProgramState,
     /// How many answers there were.
     turns: u64,
     /// The turn of the latest thing that was said to the policy.
@@ -135,10 +136,10 @@ pub struct LispMachine {
 }
 
 impl LispMachine {
-    fn new(prepared: Arc<Prepared>, past: &Past) -> Self {
+    fn new(prepared: Arc<CompiledAgent>, past: &EvaluationHistory) -> Self {
         let (evaluation, seed) = (past.evaluation.evaluation_id, past.seed);
-        let seen = Seen::new(&prepared, earlier::earlier(&past.followed));
-        let left = Left::default();
+        let seen = VisibleLog::new(&prepared, earlier::earlier(&past.followed));
+        let left = ProgramState::default();
         let (turns, said_in, accepted, phase) = (0, None, None, Phase::Ask);
         Self { prepared, evaluation, seed, seen, left, turns, said_in, accepted, phase }
     }
@@ -176,7 +177,7 @@ impl LispMachine {
         let texts: Vec<String> = texts.map(|message| message.content()).collect();
         let calls = messages.iter().filter_map(|message| {
             let call = message.message.option_call().filter(|call| call.path.is_none())?;
-            Some(Wanted {
+            Some(PendingCall {
                 call_id: call.invocation_id,
                 name: call.option_name.clone(),
                 arguments: call.arguments.clone(),
@@ -192,7 +193,7 @@ impl LispMachine {
     }
 
     /// What is to be done about an answer: its program is found and recorded, before it runs.
-    fn begin(&mut self, answer: Answer) -> Option<Action> {
+    fn begin(&mut self, answer: Answer) -> Option<MachineAction> {
         let found = match answer.is_cut_off {
             true => Err(TurnError { kind: "truncated".to_owned(), message: feedback::cut_off() }),
             false => extract(&answer.text).map_err(|none| TurnError {
@@ -206,7 +207,7 @@ impl LispMachine {
                 let run = Run::new(answer.origin, source, Vec::new(), HashMap::new());
                 self.seen.answer(answer.text);
                 self.phase = Phase::Running(Box::new(run), Box::new(program.clone()));
-                Some(Action::Record(vec![program.into()]))
+                Some(MachineAction::Record(vec![program.into()]))
             }
             Err(error) => {
                 let turn = Turn {
@@ -293,11 +294,11 @@ impl LispMachine {
     }
 
     /// Ends a program that does not go on: calls without a result get one, then the turn has failed.
-    fn abandon(&mut self, run: Box<Run>, error: TurnError, is_told: bool) -> Option<Action> {
-        let refused: Vec<Wanted> = run.unfinished().map(|made| refused(made, run.origin.turn)).collect();
+    fn abandon(&mut self, run: Box<Run>, error: TurnError, is_told: bool) -> Option<MachineAction> {
+        let refused: Vec<PendingCall> = run.unfinished().map(|made| refused(made, run.origin.turn)).collect();
         if !refused.is_empty() && !is_told {
             self.phase = Phase::Abandoned(run, error, true);
-            return Some(Action::Call(refused));
+            return Some(MachineAction::Call(refused));
         }
         let error = TurnError { message: feedback::with_calls(&error.message, &run.calls), ..error };
         self.settle_failure(*run, error, Vec::new());
@@ -312,7 +313,7 @@ impl LispMachine {
     }
 
     /// What comes after a turn that is recorded.
-    fn after_turn(&mut self, turn: Arc<Turn>, ending: Option<Ending>) {
+    fn after_turn(&mut self, turn: Arc<Turn>, ending: Option<EvaluationResult>) {
         self.seen.push(turn);
         let unheard = self.is_unheard() && self.may_ask();
         self.phase = match ending.filter(|_| !unheard) {
@@ -325,15 +326,15 @@ impl LispMachine {
 /// How far a program got.
 enum Progress {
     /// It wants this done first.
-    Wants(Action),
+    Wants(MachineAction),
     /// It has ended, and what is next is for the next phase.
     Settled,
     /// It was stopped from outside.
     Stopped,
 }
 
-fn refused(made: &Made, turn: u64) -> Wanted {
-    Wanted {
+fn refused(made: &ProgramCall, turn: u64) -> PendingCall {
+    PendingCall {
         call_id: made.call_id,
         name: made.name.clone(),
         arguments: backstitch_core::message::Arguments::from_object(made.arguments.clone()),
@@ -345,11 +346,11 @@ fn refused(made: &Made, turn: u64) -> Wanted {
 }
 
 impl Machine for LispMachine {
-    fn take_in(&mut self, event: Event) {
+    fn take_in(&mut self, event: MachineEvent) {
         match event {
-            Event::Said(message) => self.said(&message),
-            Event::Answered { messages, .. } => self.answered(&messages),
-            Event::CallEnded { call, result } => {
+            MachineEvent::Said(message) => self.said(&message),
+            MachineEvent::Answered { messages, .. } => self.answered(&messages),
+            MachineEvent::CallEnded { call, result } => {
                 let Some(result) = result.message.option_result() else { return };
                 match &mut self.phase {
                     Phase::Running(run, _) | Phase::Abandoned(run, ..) => {
@@ -362,7 +363,7 @@ impl Machine for LispMachine {
         }
     }
 
-    fn next(&mut self) -> Action {
+    fn next(&mut self) -> MachineAction {
         loop {
             // Without anybody who could stop it, a program is never stopped.
             if let Some(action) = self.advance(None) {
@@ -371,7 +372,7 @@ impl Machine for LispMachine {
         }
     }
 
-    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<Action> {
+    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<MachineAction> {
         self.advance(Some(stop))
     }
 
@@ -379,25 +380,25 @@ impl Machine for LispMachine {
         matches!(self.phase, Phase::Running(..))
     }
 
-    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
+    fn show(&self, answers_left: Option<u64>) -> Option<VisibleHistory> {
         Some(self.seen.show(&self.prepared, self.evaluation, answers_left))
     }
 }
 
 impl LispMachine {
     /// Goes from phase to phase until something is to be done, or until a program is stopped.
-    fn advance(&mut self, stop: Option<&Arc<AtomicBool>>) -> Option<Action> {
+    fn advance(&mut self, stop: Option<&Arc<AtomicBool>>) -> Option<MachineAction> {
         loop {
             let done = match std::mem::replace(&mut self.phase, Phase::Ask) {
-                Phase::Ask if self.may_ask() => Some(Action::Ask),
+                Phase::Ask if self.may_ask() => Some(MachineAction::Ask),
                 Phase::Ask => {
                     let message = feedback::no_answer(self.turns, self.seen.last_error());
-                    Some(Action::Finish(Ending::failed(ErrorCode::MaxTurns, message)))
+                    Some(MachineAction::Finish(EvaluationResult::failed(ErrorCode::MaxTurns, message)))
                 }
                 Phase::Answered(answer, calls) if calls.is_empty() => self.begin(answer),
                 Phase::Answered(answer, calls) => {
                     self.phase = Phase::Answered(answer, calls.clone());
-                    Some(Action::Call(calls))
+                    Some(MachineAction::Call(calls))
                 }
                 Phase::Running(run, program) => match self.run(run, program, stop) {
                     Progress::Wants(action) => Some(action),
@@ -409,11 +410,11 @@ impl LispMachine {
                     let turn = Arc::new(*turn);
                     let ending = self.ending_of(&turn);
                     self.after_turn(turn, ending);
-                    Some(Action::Record(vec![*record]))
+                    Some(MachineAction::Record(vec![*record]))
                 }
                 Phase::Finish(ending) => {
                     self.phase = Phase::Finish(ending.clone());
-                    Some(Action::Finish(ending))
+                    Some(MachineAction::Finish(ending))
                 }
             };
             if done.is_some() {

@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use backstitch_core::journal::{InnerMessage, ProgramStarted, Role, TaskFinished};
-use backstitch_core::machine::{MachineError, Past};
+use backstitch_core::machine::{EvaluationHistory, MachineError};
 use backstitch_core::message::{Content, Large};
 use backstitch_lisp::{Inputs, Value, read_edn, restore_value};
 
 use super::feedback;
-use super::run::{Made, Run, same_inputs};
+use super::run::{ProgramCall, Run, same_inputs};
 use super::{LispMachine, Phase};
-use crate::agent::Prepared;
+use crate::agent::CompiledAgent;
 use crate::extract::extract;
 use crate::turn::Turn;
 
 impl LispMachine {
-    pub(super) fn rebuilt(prepared: Arc<Prepared>, past: &Past) -> Result<Self, MachineError> {
+    pub(super) fn rebuilt(
+        prepared: Arc<CompiledAgent>,
+        past: &EvaluationHistory,
+    ) -> Result<Self, MachineError> {
         let evaluation = past.evaluation.evaluation_id;
         let mut machine = Self::new(prepared, past);
         machine.accepted = past.evaluation.accepted;
@@ -67,7 +70,7 @@ impl LispMachine {
     /// Takes up an answer whose turn has not ended.
     fn take_up(
         &mut self,
-        past: &Past,
+        past: &EvaluationHistory,
         turn: u64,
         messages: &[Arc<InnerMessage>],
     ) -> Result<(), MachineError> {
@@ -91,7 +94,7 @@ impl LispMachine {
             if call.arguments.stored().is_some() {
                 return Err(damaged("a call", "its arguments were not fetched".to_owned()));
             }
-            calls.push(Made {
+            calls.push(ProgramCall {
                 call_id: call.invocation_id,
                 path: path.clone(),
                 name: call.option_name.clone(),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, MessageId};
 use backstitch_core::journal::{ProgramStarted, RecordBody, TaskFinished};
-use backstitch_core::machine::{Action, Wanted};
+use backstitch_core::machine::{MachineAction, PendingCall};
 use backstitch_core::message::{Arguments, OptionResult};
 use backstitch_core::storable::check_object;
 use backstitch_lisp::{
@@ -22,14 +22,14 @@ use backstitch_lisp::{
 use serde_json::{Map as Object, Value as Json};
 
 use super::feedback;
-use crate::agent::Prepared;
+use crate::agent::CompiledAgent;
 
 /// The longest id of a task, in bytes.
 const LONGEST_TASK_ID: usize = 1024;
 
 /// A call that a program made.
 #[derive(Debug, Clone)]
-pub(crate) struct Made {
+pub(crate) struct ProgramCall {
     pub(crate) call_id: CallId,
     pub(crate) path: String,
     pub(crate) name: String,
@@ -45,18 +45,18 @@ pub(crate) struct Made {
 /// A program that runs again does not do what it did before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the program was interrupted, and when it ran again it did not do what it had done before: {what}")]
-pub(crate) struct Diverged {
+pub(crate) struct ReplayDivergence {
     pub(crate) what: String,
 }
 
 /// What running a program comes to.
 pub(crate) enum Step {
     /// This has to be done first.
-    Act(Action),
+    Act(MachineAction),
     /// It is done.
     Finished(Box<ProgramResult>),
     /// It does not do what it did before.
-    Diverged(Diverged),
+    Diverged(ReplayDivergence),
     /// It was stopped from outside.
     Stopped,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Run {
     pub(crate) source: String,
     machine: Option<Machine>,
     /// The calls, in the order in which they were made.
-    pub(crate) calls: Vec<Made>,
+    pub(crate) calls: Vec<ProgramCall>,
     /// Tasks that this program has done, by the place where it did.
     tasks: HashMap<String, (String, Value)>,
     wave: Vec<Request>,
@@ -88,14 +88,14 @@ impl Run {
     pub(crate) fn new(
         origin: Origin,
         source: String,
-        calls: Vec<Made>,
+        calls: Vec<ProgramCall>,
         tasks: HashMap<String, (String, Value)>,
     ) -> Self {
         Self { origin, source, machine: None, calls, tasks, wave: Vec::new(), answers: HashMap::new() }
     }
 
     /// Compiles the program, from the beginning.
-    pub(crate) fn start(&mut self, prepared: &Prepared, inputs: Inputs) -> Result<(), Error> {
+    pub(crate) fn start(&mut self, prepared: &CompiledAgent, inputs: Inputs) -> Result<(), Error> {
         let program = prepared.engine.compile(&self.source, &inputs)?;
         self.machine = Some(prepared.engine.start(&program, inputs));
         Ok(())
@@ -112,7 +112,7 @@ impl Run {
     }
 
     /// Calls without a result.
-    pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Made> {
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = &ProgramCall> {
         self.calls.iter().filter(|made| made.result.is_none())
     }
 
@@ -122,7 +122,7 @@ impl Run {
     }
 
     /// Goes on until something has to be done, or the program is.
-    pub(crate) fn step(&mut self, prepared: &Prepared, stop: Option<&Arc<AtomicBool>>) -> Step {
+    pub(crate) fn step(&mut self, prepared: &CompiledAgent, stop: Option<&Arc<AtomicBool>>) -> Step {
         loop {
             if self.wave.is_empty() {
                 let Some(machine) = &mut self.machine else {
@@ -164,7 +164,7 @@ impl Run {
     }
 
     /// Finds answers for all that the program waits for. What is missing is an action.
-    fn answer_wave(&mut self, prepared: &Prepared) -> Result<Option<Action>, Diverged> {
+    fn answer_wave(&mut self, prepared: &CompiledAgent) -> Result<Option<MachineAction>, ReplayDivergence> {
         let (mut wanted, mut records) = (Vec::new(), Vec::new());
         for request in self.wave.clone() {
             if self.answers.contains_key(request.path()) {
@@ -180,16 +180,16 @@ impl Run {
             for one in &wanted {
                 self.unwant(one);
             }
-            return Ok(Some(Action::Record(records)));
+            return Ok(Some(MachineAction::Record(records)));
         }
         if !wanted.is_empty() {
-            return Ok(Some(Action::Call(wanted)));
+            return Ok(Some(MachineAction::Call(wanted)));
         }
         let is_waiting = self.wave.iter().any(|request| !self.answers.contains_key(request.path()));
-        Ok(is_waiting.then_some(Action::Wait))
+        Ok(is_waiting.then_some(MachineAction::Wait))
     }
 
-    fn unwant(&mut self, wanted: &Wanted) {
+    fn unwant(&mut self, wanted: &PendingCall) {
         if wanted.made_at.is_some() {
             self.calls.retain(|made| made.call_id != wanted.call_id);
         } else if let Some(made) = self.calls.iter_mut().find(|made| made.call_id == wanted.call_id) {
@@ -197,7 +197,11 @@ impl Run {
         }
     }
 
-    fn answer_call(&mut self, call: &ToolCall, prepared: &Prepared) -> Result<Option<Wanted>, Diverged> {
+    fn answer_call(
+        &mut self,
+        call: &ToolCall,
+        prepared: &CompiledAgent,
+    ) -> Result<Option<PendingCall>, ReplayDivergence> {
         let path = call.path.to_string();
         let schema = prepared.spec(&call.name).map(|spec| &spec.parameters);
         let arguments = match to_json(&call.arguments, schema) {
@@ -221,7 +225,7 @@ impl Run {
             }
         };
         let Origin { turn, answer, .. } = self.origin;
-        let wanted = |made: &Made, made_at| Wanted {
+        let wanted = |made: &ProgramCall, made_at| PendingCall {
             call_id: made.call_id,
             name: made.name.clone(),
             arguments: Arguments::from_object(made.arguments.clone()),
@@ -239,7 +243,7 @@ impl Run {
                     call.name,
                     feedback::shown(&arguments),
                 );
-                return Err(Diverged { what });
+                return Err(ReplayDivergence { what });
             }
             made.is_reached = true;
             return Ok(match &made.result {
@@ -256,7 +260,7 @@ impl Run {
             });
         }
         let label = format!("{path} {} {}", call.name, Json::Object(arguments.clone()));
-        let made = Made {
+        let made = ProgramCall {
             call_id: CallId::of_program(answer, &label),
             path: path.clone(),
             name: call.name.to_string(),
@@ -273,8 +277,8 @@ impl Run {
     fn answer_task(
         &mut self,
         task: &TaskRecord,
-        prepared: &Prepared,
-    ) -> Result<Option<RecordBody>, Diverged> {
+        prepared: &CompiledAgent,
+    ) -> Result<Option<RecordBody>, ReplayDivergence> {
         let path = task.path.to_string();
         let id = match to_edn_within(&task.id, LONGEST_TASK_ID) {
             Ok(id) => id,
@@ -286,7 +290,7 @@ impl Run {
         };
         if let Some((known, _)) = self.tasks.get(&path) {
             if *known != id {
-                return Err(Diverged {
+                return Err(ReplayDivergence {
                     what: format!("at {path} it did the task {known}, and now it does {id}"),
                 });
             }
@@ -317,7 +321,7 @@ impl Run {
     /// A program that ends without having come to all that it did before is not the same.
     fn finished(&mut self, finished: Box<ProgramResult>) -> Step {
         match self.calls.iter().find(|made| !made.is_reached) {
-            Some(made) => Step::Diverged(Diverged {
+            Some(made) => Step::Diverged(ReplayDivergence {
                 what: format!("at {} it called {}, and now it ends without", made.path, made.name),
             }),
             None => Step::Finished(finished),
@@ -326,7 +330,7 @@ impl Run {
 }
 
 /// What the program is given for a result.
-pub(crate) fn value_of(result: &OptionResult, prepared: &Prepared) -> Result<Value, String> {
+pub(crate) fn value_of(result: &OptionResult, prepared: &CompiledAgent) -> Result<Value, String> {
     let json = json_of(result, prepared)?;
     from_json(json, &prepared.agent.options.limits).map_err(|error| too_large(&error))
 }
@@ -337,7 +341,7 @@ pub(crate) fn too_large(error: &Error) -> String {
 }
 
 /// What the program is given for a result, as JSON.
-pub(crate) fn json_of<'r>(result: &'r OptionResult, prepared: &Prepared) -> Result<&'r Json, String> {
+pub(crate) fn json_of<'r>(result: &'r OptionResult, prepared: &CompiledAgent) -> Result<&'r Json, String> {
     if result.is_error {
         let kind = result.error_type.as_deref().unwrap_or("failed");
         return Err(result.error_message.clone().unwrap_or_else(|| kind.to_owned()));
@@ -356,7 +360,7 @@ fn is_sentence_and_value(object: &Object<String, Json>) -> bool {
     object.len() == 2 && object.get("message").is_some_and(Json::is_string) && object.contains_key("value")
 }
 
-fn declares_sentence(prepared: &Prepared, tool: &str) -> bool {
+fn declares_sentence(prepared: &CompiledAgent, tool: &str) -> bool {
     let output = prepared.spec(tool).and_then(|spec| spec.output.as_ref());
     output.and_then(|output| output.pointer("/properties/message")).is_some()
 }
@@ -379,7 +383,7 @@ fn broken(what: &str) -> Box<ProgramResult> {
 }
 
 /// What the program that is recorded to have started starts from.
-pub(crate) fn same_inputs(program: &ProgramStarted, prepared: &Prepared) -> Result<(), String> {
+pub(crate) fn same_inputs(program: &ProgramStarted, prepared: &CompiledAgent) -> Result<(), String> {
     if program.interpreter != backstitch_lisp::INTERPRETER {
         return Err(format!(
             "it was started by the interpreter {}, and this is {}",

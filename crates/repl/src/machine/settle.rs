@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
-use backstitch_core::machine::Ending;
+use backstitch_core::machine::EvaluationResult;
 use backstitch_core::message::OptionResult;
 use backstitch_core::storable;
 use backstitch_lisp::{
@@ -13,13 +13,13 @@ use backstitch_lisp::{
 use serde_json::Value as Json;
 
 use super::feedback;
-use super::run::{Made, Run, json_of, too_large};
+use super::run::{ProgramCall, Run, json_of, too_large};
 use super::{LispMachine, LispMachinery};
-use crate::agent::Prepared;
+use crate::agent::CompiledAgent;
 use crate::mission::without_firewalled;
 use crate::signature::mismatches;
 use crate::turn::{
-    CallOutcome, Excerpt, Extent, MemoryChange, StoredMemory, Turn, TurnCall, TurnError, TurnSignal,
+    Excerpt, MemoryChange, MemoryExtent, StoredMemory, Turn, TurnCall, TurnCallOutcome, TurnError, TurnSignal,
 };
 
 /// The kind of a turn's error when what it returned does not fit.
@@ -52,7 +52,7 @@ impl LispMachine {
         };
         let sample = self.prepared.agent.options.compression.sample();
         let mut change = MemoryChange::between(&self.left.memory, &memory, &defined, sample);
-        change.stored = Some(StoredMemory { extent: Extent::Delta, document, object: None });
+        change.stored = Some(StoredMemory { extent: MemoryExtent::Delta, document, object: None });
         let number = run.origin.turn;
         let mut turn = self.turn_of(run, prints);
         turn.success = true;
@@ -110,15 +110,15 @@ impl LispMachine {
             let json = json_of(result, &self.prepared)?;
             shown(json, compression.sample()).map_err(|error| too_large(&error))
         };
-        let call = |made: Made| TurnCall {
+        let call = |made: ProgramCall| TurnCall {
             call_id: made.call_id,
             path: Some(made.path),
             name: made.name,
             arguments: shown(&Json::Object(made.arguments), compression.arguments())
                 .unwrap_or_else(|_| Excerpt::Sample { text: "...".to_owned(), label: "map".to_owned() }),
             outcome: match made.result {
-                None => CallOutcome::Open,
-                Some(result) => came_of(&result).map_or_else(CallOutcome::Error, CallOutcome::Result),
+                None => TurnCallOutcome::Open,
+                Some(result) => came_of(&result).map_or_else(TurnCallOutcome::Error, TurnCallOutcome::Result),
             },
         };
         Turn {
@@ -132,14 +132,14 @@ impl LispMachine {
     }
 
     /// How the evaluation ends with a turn, if it does.
-    pub(super) fn ending_of(&self, turn: &Arc<Turn>) -> Option<Ending> {
+    pub(super) fn ending_of(&self, turn: &Arc<Turn>) -> Option<EvaluationResult> {
         let value = self.left.history.last();
         match (turn.signal?, value) {
             (TurnSignal::Return, Some(value)) => {
                 // It was found fit before the turn was recorded. Under another signature it may not be.
                 Some(match self.answer_of(value) {
-                    Ok(output) => Ending::completed(Some(output)),
-                    Err(error) => Ending::failed(error.kind, error.message),
+                    Ok(output) => EvaluationResult::completed(Some(output)),
+                    Err(error) => EvaluationResult::failed(error.kind, error.message),
                 })
             }
             (TurnSignal::Fail, Some(value)) => {
@@ -150,7 +150,7 @@ impl LispMachine {
                         to_clojure_without_hidden(other, most)
                     }
                 };
-                Some(Ending::failed(ErrorCode::AgentFailed, reason))
+                Some(EvaluationResult::failed(ErrorCode::AgentFailed, reason))
             }
             (_, None) => None,
         }
@@ -173,7 +173,11 @@ impl LispMachine {
 }
 
 /// The memory after a recorded turn and its result, if it left any.
-fn left_by(turn: &Turn, before: &Memory, prepared: &Prepared) -> Result<Option<(Memory, Value)>, String> {
+fn left_by(
+    turn: &Turn,
+    before: &Memory,
+    prepared: &CompiledAgent,
+) -> Result<Option<(Memory, Value)>, String> {
     let Some(stored) = turn.memory.stored.as_ref().filter(|_| turn.success) else { return Ok(None) };
     if stored.object.is_some() {
         return Err("what it left in memory was not fetched".to_owned());
@@ -182,8 +186,8 @@ fn left_by(turn: &Turn, before: &Memory, prepared: &Prepared) -> Result<Option<(
         data: prepared.data.clone(),
         tools: prepared.tools.clone(),
         memory: match stored.extent {
-            Extent::Delta => before.clone(),
-            Extent::Whole => Memory::new(),
+            MemoryExtent::Delta => before.clone(),
+            MemoryExtent::Whole => Memory::new(),
         },
         limits: prepared.agent.options.limits.clone(),
         ..Inputs::default()

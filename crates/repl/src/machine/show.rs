@@ -5,35 +5,35 @@ use std::sync::Arc;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Role};
-use backstitch_core::machine::Shown;
+use backstitch_core::machine::VisibleHistory;
 use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
 
-use crate::agent::Prepared;
-use crate::compression::{History, Rendered, Scene};
+use crate::agent::CompiledAgent;
+use crate::compression::{History, RenderContext, RenderedHistory};
 use crate::turn::{Turn, TurnError};
 
 /// What was said and done so far, as far as the model may be shown it.
-pub(super) struct Seen {
+pub(super) struct VisibleLog {
     /// The system message, then what was said to the policy.
     said: Vec<Arc<InnerMessage>>,
     turns: History,
     /// The missions and answers of the evaluations before this one.
     earlier: Arc<str>,
     /// What stays the same from request to request.
-    scene: Scene,
+    scene: RenderContext,
     /// The answer whose program runs.
     answer: String,
 }
 
-impl Seen {
-    pub(super) fn new(prepared: &Prepared, earlier: String) -> Self {
+impl VisibleLog {
+    pub(super) fn new(prepared: &CompiledAgent, earlier: String) -> Self {
         let earlier: Arc<str> = earlier.into();
         let scene = scene(prepared, &earlier, &[]);
         Self { said: Vec::new(), turns: History::new(), earlier, scene, answer: String::new() }
     }
 
     /// Somebody says something. What is said after the mission is part of it from then on.
-    pub(super) fn said(&mut self, message: &Arc<InnerMessage>, prepared: &Prepared) {
+    pub(super) fn said(&mut self, message: &Arc<InnerMessage>, prepared: &CompiledAgent) {
         self.said.push(message.clone());
         self.scene = scene(prepared, &self.earlier, &self.said);
     }
@@ -57,14 +57,14 @@ impl Seen {
 
     pub(super) fn show(
         &self,
-        prepared: &Prepared,
+        prepared: &CompiledAgent,
         evaluation: EvaluationId,
         answers_left: Option<u64>,
-    ) -> Shown {
+    ) -> VisibleHistory {
         let compression = &prepared.agent.options.compression;
         let rendered = compression.render(&self.turns, &self.scene.clone().turns_left(answers_left));
         let left_out = left_out(&rendered);
-        Shown {
+        VisibleHistory {
             messages: self.messages(rendered, evaluation).into_iter().collect(),
             renderer: Some(compression.renderer()),
             left_out,
@@ -72,7 +72,7 @@ impl Seen {
         }
     }
 
-    fn messages(&self, rendered: Rendered, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
+    fn messages(&self, rendered: RenderedHistory, evaluation: EvaluationId) -> Vec<Arc<InnerMessage>> {
         let Some(first) = self.said.first() else { return Vec::new() };
         let mut turn = 0;
         let mut media = self.media();
@@ -116,7 +116,7 @@ impl Seen {
 }
 
 /// What a render left out, a line each.
-fn left_out(rendered: &Rendered) -> Vec<String> {
+fn left_out(rendered: &RenderedHistory) -> Vec<String> {
     let told = &rendered.statistics;
     let dropped = [
         ("turns", told.turns_dropped),
@@ -129,11 +129,11 @@ fn left_out(rendered: &Rendered) -> Vec<String> {
     dropped.map(|(what, count)| format!("{count} {what}")).collect()
 }
 
-fn scene(prepared: &Prepared, earlier: &Arc<str>, said: &[Arc<InnerMessage>]) -> Scene {
+fn scene(prepared: &CompiledAgent, earlier: &Arc<str>, said: &[Arc<InnerMessage>]) -> RenderContext {
     let of = |role: Role| said.iter().filter(move |message| message.role() == role);
     let mission: Vec<String> = of(Role::User).map(|message| message.content()).collect();
     let agent = &prepared.agent;
-    let mut scene = Scene::new(mission.join("\n\n"))
+    let mut scene = RenderContext::new(mission.join("\n\n"))
         .earlier(earlier.clone())
         .tools(agent.tools.iter().map(|tool| &**tool))
         .data(&prepared.data, agent.options.compression.sample())

@@ -50,7 +50,7 @@ impl Default for Window {
 
 /// A part of a text that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Recalled {
+pub struct RecallExcerpt {
     /// The part.
     pub text: String,
     /// The first character of it, in the whole.
@@ -96,7 +96,11 @@ fn known(first: Option<u64>, last: Option<u64>) -> String {
 /// A turn of a Lisp agent, or a call that one of its programs made.
 ///
 /// Turns keep samples of large values. The whole of a call's result is in its message: recall it from the transcript.
-pub fn from_turns(history: &History, reference: Reference, window: Window) -> Result<Recalled, RecallError> {
+pub fn from_turns(
+    history: &History,
+    reference: Reference,
+    window: Window,
+) -> Result<RecallExcerpt, RecallError> {
     match reference {
         Reference::Overview => Ok(cut(&lines(history.turns().map(|turn| text::line_of_turn(turn))), window)),
         Reference::Turn(turn) => {
@@ -121,7 +125,7 @@ pub fn from_transcript(
     messages: &[Arc<InnerMessage>],
     reference: Reference,
     window: Window,
-) -> Result<Recalled, RecallError> {
+) -> Result<RecallExcerpt, RecallError> {
     let by_programs = called_by_programs(messages);
     let mut numbers = TurnNumbers::default();
     let numbered: Vec<(u64, &Arc<InnerMessage>)> =
@@ -163,12 +167,12 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn cut(text: &str, window: Window) -> Recalled {
+fn cut(text: &str, window: Window) -> RecallExcerpt {
     let total = text.chars().count();
     let from = window.from.min(total);
     let shown: String = text.chars().skip(from).take(window.limit).collect();
     let end = from + shown.chars().count();
     // A window of nothing would have the same one after it for ever.
     let next = (end < total && end > from).then_some(end);
-    Recalled { text: shown, from, total, next }
+    RecallExcerpt { text: shown, from, total, next }
 }

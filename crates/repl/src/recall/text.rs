@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::compression::{collapsed, cut};
 use crate::mission::without_firewalled;
-use crate::turn::{CallOutcome, Excerpt, Turn, TurnCall};
+use crate::turn::{Excerpt, Turn, TurnCall, TurnCallOutcome};
 
 /// How much of a text the line about it shows, in characters.
 const LINE: usize = 80;
@@ -48,9 +48,9 @@ pub(super) fn line_of_turn(turn: &Turn) -> String {
 /// A call that a program made, as its turn keeps it.
 pub(super) fn of_call(call: &TurnCall) -> String {
     let outcome = match &call.outcome {
-        CallOutcome::Result(result) => of_excerpt(result),
-        CallOutcome::Error(message) => format!("Error: {message}"),
-        CallOutcome::Open => "(no result)".to_owned(),
+        TurnCallOutcome::Result(result) => of_excerpt(result),
+        TurnCallOutcome::Error(message) => format!("Error: {message}"),
+        TurnCallOutcome::Open => "(no result)".to_owned(),
     };
     format!("Call {} of {}\n{}\n{outcome}", call.call_id, call.name, of_excerpt(&call.arguments))
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight};
-use crate::compression::{Configured, Strategy};
+use crate::compression::{ConfiguredStrategy, Strategy};
 use crate::steps::rounded_old;
 
 /// All answers and calls, but of old and large results only where to find them.
@@ -18,7 +18,7 @@ use crate::steps::rounded_old;
 /// held is left out with the text.
 ///
 /// Results are elided some answers at a time, so that most requests begin as the one before them did and can be cached.
-pub type Elide = Configured<ElideOptions>;
+pub type Elide = ConfiguredStrategy<ElideOptions>;
 
 /// The options of [`Elide`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

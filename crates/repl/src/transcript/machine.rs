@@ -6,26 +6,28 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use backstitch_core::machine::{Action, Event, Machine, MachineError, Machinery, Past, Shown};
+use backstitch_core::machine::{
+    EvaluationHistory, Machine, MachineAction, MachineError, MachineEvent, MachineFactory, VisibleHistory,
+};
 
 use super::{RenderedTranscript, TranscriptCompression, TranscriptHistory};
 
 /// Makes evaluations as another machinery does, and shows them by a strategy.
 #[derive(Clone)]
-pub struct Compressed {
-    machinery: Arc<dyn Machinery>,
+pub struct CompressedMachines {
+    machinery: Arc<dyn MachineFactory>,
     strategy: Arc<dyn TranscriptCompression>,
 }
 
-impl Compressed {
+impl CompressedMachines {
     /// The evaluations of a machinery, shown by a strategy.
-    pub fn new(machinery: Arc<dyn Machinery>, strategy: Arc<dyn TranscriptCompression>) -> Self {
+    pub fn new(machinery: Arc<dyn MachineFactory>, strategy: Arc<dyn TranscriptCompression>) -> Self {
         Self { machinery, strategy }
     }
 }
 
-impl Machinery for Compressed {
-    fn rebuild(&self, past: &Past) -> Result<Box<dyn Machine>, MachineError> {
+impl MachineFactory for CompressedMachines {
+    fn rebuild(&self, past: &EvaluationHistory) -> Result<Box<dyn Machine>, MachineError> {
         let machine = self.machinery.rebuild(past)?;
         let history = past.conversation().into_iter().collect();
         Ok(Box::new(CompressedMachine { machine, history, strategy: self.strategy.clone() }))
@@ -43,20 +45,20 @@ struct CompressedMachine {
 }
 
 impl Machine for CompressedMachine {
-    fn take_in(&mut self, event: Event) {
+    fn take_in(&mut self, event: MachineEvent) {
         match &event {
-            Event::Said(message) => self.history.push(message.clone()),
-            Event::Answered { messages, .. } => self.history.extend(messages.iter().cloned()),
-            Event::CallEnded { result, .. } => self.history.push(result.clone()),
+            MachineEvent::Said(message) => self.history.push(message.clone()),
+            MachineEvent::Answered { messages, .. } => self.history.extend(messages.iter().cloned()),
+            MachineEvent::CallEnded { result, .. } => self.history.push(result.clone()),
         }
         self.machine.take_in(event);
     }
 
-    fn next(&mut self) -> Action {
+    fn next(&mut self) -> MachineAction {
         self.machine.next()
     }
 
-    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<Action> {
+    fn next_unless(&mut self, stop: &Arc<AtomicBool>) -> Option<MachineAction> {
         self.machine.next_unless(stop)
     }
 
@@ -64,14 +66,14 @@ impl Machine for CompressedMachine {
         self.machine.takes_long()
     }
 
-    fn show(&self, answers_left: Option<u64>) -> Option<Shown> {
+    fn show(&self, answers_left: Option<u64>) -> Option<VisibleHistory> {
         // A machine that knows itself what to show knows better.
         let own = self.machine.show(answers_left);
         own.or_else(|| Some(shown(self.strategy.render(&self.history), self.strategy.renderer())))
     }
 }
 
-fn shown(rendered: RenderedTranscript, renderer: String) -> Shown {
+fn shown(rendered: RenderedTranscript, renderer: String) -> VisibleHistory {
     let told = rendered.statistics;
     let dropped = [
         ("answers", told.turns.dropped()),
@@ -79,10 +81,10 @@ fn shown(rendered: RenderedTranscript, renderer: String) -> Shown {
         ("results", told.results_elided),
     ];
     let dropped = dropped.into_iter().filter(|(_, count)| *count > 0);
-    Shown {
+    VisibleHistory {
         messages: rendered.messages.into_iter().collect(),
         renderer: Some(renderer),
         left_out: dropped.map(|(what, count)| format!("{count} {what}")).collect(),
-        ..Shown::default()
+        ..VisibleHistory::default()
     }
 }

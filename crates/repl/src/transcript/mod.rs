@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`Trim`] | the oldest answers, with their calls and results |
 //! | [`Elide`] | the text of old and large results, which can be recalled |
-//! | [`Keep`] | nothing |
+//! | [`KeepAll`] | nothing |
 //!
 //! What provider rules ask of this: an elided result still answers its call, under the same id and name, in the same place, so
 //! every pair is whole; and the arguments of calls are never shortened, because they are part of the raw payload that goes
@@ -40,12 +40,12 @@ use serde_json::Value as Json;
 
 pub use elide::{Elide, ElideOptions};
 pub use history::TranscriptHistory;
-pub use machine::Compressed;
+pub use machine::CompressedMachines;
 pub use statistics::TranscriptStatistics;
 pub use trim::{Trim, TrimOptions};
 pub(crate) use weight::Weight;
 
-use crate::compression::{Configured, Registry, Strategy};
+use crate::compression::{ConfiguredStrategy, Registry, Strategy};
 
 /// Messages of a request, and what is not in them.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +76,7 @@ pub trait TranscriptCompression: fmt::Debug + Send + Sync {
     }
 }
 
-impl<O> TranscriptCompression for Configured<O>
+impl<O> TranscriptCompression for ConfiguredStrategy<O>
 where
     O: for<'a> Strategy<History<'a> = &'a TranscriptHistory, Rendered = RenderedTranscript>,
 {
@@ -98,9 +98,9 @@ where
 }
 
 /// No compression.
-pub type Keep = Configured<KeepOptions>;
+pub type KeepAll = ConfiguredStrategy<KeepOptions>;
 
-/// The options of [`Keep`]: none.
+/// The options of [`KeepAll`]: none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepOptions {}
 
@@ -120,9 +120,9 @@ impl Strategy for KeepOptions {
 impl Registry<dyn TranscriptCompression> {
     /// The strategies of the house: `trim`, which is the default, `elide` and `none`.
     pub fn standard() -> Self {
-        Self::new(Trim::NAME, Keep::NAME)
+        Self::new(Trim::NAME, KeepAll::NAME)
             .with(Trim::NAME, |given| Ok(Arc::new(Trim::read(given)?)))
             .with(Elide::NAME, |given| Ok(Arc::new(Elide::read(given)?)))
-            .with(Keep::NAME, |given| Ok(Arc::new(Keep::read(given)?)))
+            .with(KeepAll::NAME, |given| Ok(Arc::new(KeepAll::read(given)?)))
     }
 }

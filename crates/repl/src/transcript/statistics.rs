@@ -7,7 +7,7 @@ use backstitch_core::journal::{InnerMessage, Role};
 use serde::{Deserialize, Serialize};
 
 use super::{TranscriptHistory, Weight};
-use crate::compression::Shown;
+use crate::compression::ShownCount;
 
 /// What a render made of a transcript, and what it left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,15 +15,15 @@ pub struct TranscriptStatistics {
     /// The strategy.
     pub strategy: String,
     /// Messages.
-    pub messages: Shown,
+    pub messages: ShownCount,
     /// Answers of the model.
-    pub turns: Shown,
+    pub turns: ShownCount,
     /// Calls of tools, with their results.
-    pub tool_calls: Shown,
+    pub tool_calls: ShownCount,
     /// Results that are told by a placeholder.
     pub results_elided: usize,
     /// What only the provider understands, on answers.
-    pub sidecars: Shown,
+    pub sidecars: ShownCount,
     /// About how many bytes all messages have.
     pub bytes_before: u64,
     /// About how many bytes the messages of the request have.
@@ -52,11 +52,11 @@ impl TranscriptStatistics {
         let sidecars = count(|message| message.provider.is_some());
         Self {
             strategy: strategy.to_owned(),
-            messages: Shown { total: before.len(), shown: after.len() },
-            turns: Shown { total: totals.answers, shown: answers },
-            tool_calls: Shown { total: totals.calls, shown: calls },
+            messages: ShownCount { total: before.len(), shown: after.len() },
+            turns: ShownCount { total: totals.answers, shown: answers },
+            tool_calls: ShownCount { total: totals.calls, shown: calls },
             results_elided,
-            sidecars: Shown { total: totals.sidecars, shown: sidecars },
+            sidecars: ShownCount { total: totals.sidecars, shown: sidecars },
             bytes_before,
             bytes_after,
             tokens_before: Weight::tokens(bytes_before),

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::history::Block;
 use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight};
-use crate::compression::{Configured, Strategy};
+use crate::compression::{ConfiguredStrategy, Strategy};
 use crate::steps::{first, rounded_cut};
 
 /// The last answers with their calls and results.
 ///
 /// It leaves out several answers at once rather than one with each request, so that most requests begin as the one before
 /// them did and can be cached. What was left out is said at the end of the user's first words.
-pub type Trim = Configured<TrimOptions>;
+pub type Trim = ConfiguredStrategy<TrimOptions>;
 
 /// The options of [`Trim`]. The stricter of the two pressures counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,22 +3,23 @@
 use backstitch_core::journal::Role;
 use backstitch_lisp::Truncation;
 use backstitch_repl::compression::{
-    CoalescedOptions, Compression, Display, Errors, Samples, Scene, Shown, SingleUserCoalesced, ToolResults,
+    CoalescedOptions, Compression, DisplayOptions, Errors, RenderContext, Samples, ShownCount,
+    SingleUserCoalesced, ToolResults,
 };
 use serde_json::json;
 
 use crate::support::{Agent, bare, map, only, search, spoken};
 
-fn scene() -> Scene {
+fn scene() -> RenderContext {
     let data =
         map(json!({"year": 2026, "_token": "secret", "names": ["a", "b", "c", "d", "e"], "none": null}));
-    Scene::new("Find big items")
+    RenderContext::new("Find big items")
         .system("You write programs.")
         .tools([&search()])
         .data(&data, Truncation::SAMPLE)
 }
 
-fn with(display: Display) -> SingleUserCoalesced {
+fn with(display: DisplayOptions) -> SingleUserCoalesced {
     SingleUserCoalesced::new(CoalescedOptions { display, ..CoalescedOptions::default() })
 }
 
@@ -242,11 +243,16 @@ fn the_oldest_prints_and_calls_are_dropped_first() {
     assert!(output.ends_with("p 24"), "{output}");
     assert!(text.contains(";; Tool calls made:\n;; (5 earlier calls not shown)\n"), "{text}");
     let statistics = &rendered.statistics;
-    assert_eq!(statistics.prints, Shown { total: 25, shown: 15 });
-    assert_eq!(statistics.tool_calls, Shown { total: 25, shown: 20 });
+    assert_eq!(statistics.prints, ShownCount { total: 25, shown: 15 });
+    assert_eq!(statistics.tool_calls, ShownCount { total: 25, shown: 20 });
     assert_eq!((statistics.turns, statistics.turns_summarised, statistics.turns_whole), (2, 2, 0));
 
-    let few = Display { println_limit: 1, tool_call_limit: 3, note_dropped: false, ..Display::default() };
+    let few = DisplayOptions {
+        println_limit: 1,
+        tool_call_limit: 3,
+        note_dropped: false,
+        ..DisplayOptions::default()
+    };
     let rendered = with(few).render(&agent.history(), &bare());
     assert_eq!(
         only(&rendered),
@@ -260,7 +266,7 @@ fn the_oldest_prints_and_calls_are_dropped_first() {
 ;; Output:
 p 24"#
     );
-    let none = Display { println_limit: 0, tool_call_limit: 0, ..Display::default() };
+    let none = DisplayOptions { println_limit: 0, tool_call_limit: 0, ..DisplayOptions::default() };
     assert_eq!(only(&with(none).render(&agent.history(), &bare())), "M");
 }
 
@@ -270,7 +276,7 @@ fn a_long_print_is_cut_and_a_call_without_arguments_has_its_parentheses() {
     let expected =
         format!("M\n\n;; Tool calls made:\n;   ping() -> nil\n\n;; Output:\n{}...", "ä".repeat(2000));
     assert_eq!(only(&agent.render(&bare())), expected);
-    let short = Display { println_characters: 10, ..Display::default() };
+    let short = DisplayOptions { println_characters: 10, ..DisplayOptions::default() };
     let rendered = with(short).render(&agent.history(), &bare());
     assert!(only(&rendered).ends_with(";; Output:\nääääääääää..."));
 }
@@ -278,7 +284,7 @@ fn a_long_print_is_cut_and_a_call_without_arguments_has_its_parentheses() {
 #[test]
 fn results_can_be_left_out_always() {
     let agent = Agent::after(&["(tool/search {:query \"a\" :limit 1})"]);
-    let never = Display { tool_results: ToolResults::Never, ..Display::default() };
+    let never = DisplayOptions { tool_results: ToolResults::Never, ..DisplayOptions::default() };
     let rendered = with(never).render(&agent.history(), &bare());
     assert_eq!(only(&rendered), "M\n\n;; Tool calls made:\n;   search({:limit 1 :query \"a\"})");
 }
@@ -311,7 +317,7 @@ y                             ; = integer, sample: 2
         "{}",
         spoken[5].1
     );
-    assert_eq!(rendered.statistics.failed_turns, Shown { total: 2, shown: 2 });
+    assert_eq!(rendered.statistics.failed_turns, ShownCount { total: 2, shown: 2 });
     assert_eq!((rendered.statistics.turns_summarised, rendered.statistics.turns_whole), (2, 2));
 }
 
@@ -373,7 +379,7 @@ fn an_answer_without_a_program_is_a_failed_turn() {
 #[test]
 fn turns_are_counted_by_turns_and_the_last_one_is_announced() {
     let last_line = |programs: &[&str], most: u64| {
-        let rendered = Agent::after(programs).render(&Scene::new("M").max_turns(Some(most)));
+        let rendered = Agent::after(programs).render(&RenderContext::new("M").max_turns(Some(most)));
         rendered.messages.last().unwrap().text.lines().last().unwrap().to_owned()
     };
     assert_eq!(last_line(&[], 5), "Turns left: 4");
@@ -382,8 +388,8 @@ fn turns_are_counted_by_turns_and_the_last_one_is_announced() {
     assert_eq!(last_line(&["1", "2", "3", "4"], 5), last);
     assert_eq!(last_line(&["1", "2", "3", "4", "5", "6"], 5), last);
     assert_eq!(last_line(&[], 1), "M");
-    assert_eq!(Scene::DEFAULT_MAX_TURNS, 5);
-    let rendered = Agent::new().render(&Scene::new("M"));
+    assert_eq!(RenderContext::DEFAULT_MAX_TURNS, 5);
+    let rendered = Agent::new().render(&RenderContext::new("M"));
     assert!(only(&rendered).ends_with("Turns left: 4"));
 }
 
@@ -412,7 +418,7 @@ fn the_newest_definitions_within_the_budget_are_shown_and_the_rest_is_counted() 
         agent.turn(&format!("(def v{number:02} {number})"));
     }
     agent.turn("(def v00 \"again\")");
-    let budget = Display { user_budget: 180, ..Display::default() };
+    let budget = DisplayOptions { user_budget: 180, ..DisplayOptions::default() };
     let rendered = with(budget).render(&agent.history(), &bare());
     assert_eq!(
         only(&rendered),
@@ -426,8 +432,8 @@ v49                           ; = integer, sample: 49
 
 ;; No tool calls made"#
     );
-    assert_eq!(rendered.statistics.definitions, Shown { total: 50, shown: 3 });
-    let tiny = Display { user_budget: 0, ..Display::default() };
+    assert_eq!(rendered.statistics.definitions, ShownCount { total: 50, shown: 3 });
+    let tiny = DisplayOptions { user_budget: 0, ..DisplayOptions::default() };
     assert_eq!(with(tiny).render(&agent.history(), &bare()).statistics.definitions.shown, 1);
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use backstitch_core::journal::Role;
 use backstitch_lisp::Truncation;
 use backstitch_repl::compression::{
-    CoalescedOptions, Compression, ConfigurationError, Display, Errors, Fence, Full, FullOptions, History,
-    Registry, Rendered, RenderedMessage, Samples, Scene, SingleUserCoalesced, Statistics, ToolResults, Trim,
-    TrimOptions,
+    CoalescedOptions, Compression, ConfigurationError, DisplayOptions, Errors, FenceMode, FullOptions,
+    History, NoCompression, Registry, RenderContext, RenderedHistory, RenderedMessage, Samples,
+    SingleUserCoalesced, Statistics, ToolResults, Trim, TrimOptions,
 };
 use backstitch_repl::{LispAgent, LispOptions};
 use serde_json::{Value as Json, json};
@@ -26,17 +26,17 @@ fn means(given: Json, strategy: &dyn Compression) {
 }
 
 fn limit(println_limit: usize) -> SingleUserCoalesced {
-    let display = Display { println_limit, ..Display::default() };
+    let display = DisplayOptions { println_limit, ..DisplayOptions::default() };
     SingleUserCoalesced::new(CoalescedOptions { display, ..CoalescedOptions::default() })
 }
 
 #[test]
 fn true_is_the_default_strategy_and_false_is_none() {
     means(json!(true), &SingleUserCoalesced::default());
-    means(json!(false), &Full::default());
-    means(json!(null), &Full::default());
+    means(json!(false), &NoCompression::default());
+    means(json!(null), &NoCompression::default());
     for nothing_said in [LispOptions::default(), LispAgent::new().options] {
-        assert_eq!(nothing_said.compression.configuration(), Full::default().configuration());
+        assert_eq!(nothing_said.compression.configuration(), NoCompression::default().configuration());
     }
 }
 
@@ -79,7 +79,7 @@ fn the_defaults_are_those_of_the_specification() {
 
 #[test]
 fn every_option_can_be_set_and_comes_back() {
-    let display = Display {
+    let display = DisplayOptions {
         println_limit: 1,
         println_characters: 2,
         tool_call_limit: 3,
@@ -90,7 +90,7 @@ fn every_option_can_be_set_and_comes_back() {
         argument_characters: 7,
         doc_characters: 8,
         user_budget: 9,
-        fence: Fence::Always,
+        fence: FenceMode::Always,
         note_dropped: false,
     };
     let options = CoalescedOptions {
@@ -102,12 +102,12 @@ fn every_option_can_be_set_and_comes_back() {
     means(strategy.configuration(), &strategy);
     assert_eq!(strategy.sample(), Truncation { items: 4, characters: 5 });
     means(json!({"strategy": "none", "fence": true}), &{
-        let display = Display { fence: Fence::Always, ..Display::default() };
-        Full::new(FullOptions { display })
+        let display = DisplayOptions { fence: FenceMode::Always, ..DisplayOptions::default() };
+        NoCompression::new(FullOptions { display })
     });
     means(json!({"strategy": "none", "fence": false}), &{
-        let display = Display { fence: Fence::Never, ..Display::default() };
-        Full::new(FullOptions { display })
+        let display = DisplayOptions { fence: FenceMode::Never, ..DisplayOptions::default() };
+        NoCompression::new(FullOptions { display })
     });
 }
 
@@ -159,7 +159,7 @@ fn a_sub_agent_has_its_own_strategy_or_its_parents() {
     let child = |own: Option<Json>| strategies.inherit(&parent, own.as_ref()).unwrap().configuration();
     assert_eq!(child(None), parent.configuration());
     assert_eq!(child(Some(json!("trim"))), Trim::default().configuration());
-    assert_eq!(child(Some(json!(false))), Full::default().configuration());
+    assert_eq!(child(Some(json!(false))), NoCompression::default().configuration());
 }
 
 #[test]
@@ -193,14 +193,14 @@ impl Compression for Brief {
         Truncation::SAMPLE
     }
 
-    fn render(&self, history: &History, scene: &Scene) -> Rendered {
+    fn render(&self, history: &History, scene: &RenderContext) -> RenderedHistory {
         let programs = history.turns().filter_map(|turn| turn.program.as_deref()).rev();
         let latest: Vec<&str> = programs.take(self.words as usize).collect();
         let text = format!("{} {} {}", scene.mission(), history.len(), latest.join(" "));
         let message = RenderedMessage { role: Role::User, text, stable: scene.mission().len() };
         let statistics =
             Statistics { strategy: self.name().into(), turns: history.len(), ..Statistics::default() };
-        Rendered { messages: vec![message], statistics }
+        RenderedHistory { messages: vec![message], statistics }
     }
 }
 
@@ -226,5 +226,5 @@ fn a_renderer_is_told_by_name_version_and_options() {
     assert_eq!(limit(15).renderer(), default);
     assert_ne!(limit(14).renderer(), default);
     assert!(Trim::default().renderer().starts_with("trim/1 "));
-    assert!(Full::default().renderer().starts_with("none/1 "));
+    assert!(NoCompression::default().renderer().starts_with("none/1 "));
 }

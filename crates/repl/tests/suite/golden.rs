@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use backstitch_core::journal::Role;
 use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_lisp::Truncation;
-use backstitch_repl::compression::{Compression, Registry, Scene};
+use backstitch_repl::compression::{Compression, Registry, RenderContext};
 use serde_json::{Value as Json, json};
 
 use crate::support::{Agent, bare, map, search};
@@ -23,7 +23,7 @@ fn after(programs: &[&str]) -> String {
 }
 
 /// The request after these programs, in a scene and by a strategy.
-fn request(programs: &[&str], scene: &Scene, strategy: Json) -> String {
+fn request(programs: &[&str], scene: &RenderContext, strategy: Json) -> String {
     let strategy = Registry::<dyn Compression>::standard().normalize(&strategy).unwrap();
     let rendered = strategy.render(&Agent::after(programs).history(), scene);
     let told = rendered.messages.iter().map(|message| {
@@ -44,19 +44,19 @@ fn several(requests: &[(&str, String)]) -> String {
     told.collect::<Vec<_>>().join("\n\n")
 }
 
-fn tools() -> Scene {
+fn tools() -> RenderContext {
     let mut ping = ToolSpec::new(ToolName::new("ping").unwrap(), "");
     ping.parameters = json!({"type": "object"});
     bare().tools([&search(), &ping])
 }
 
-fn data(json: Json) -> Scene {
+fn data(json: Json) -> RenderContext {
     bare().data(&map(json), Truncation::SAMPLE)
 }
 
 /// A scene that has everything.
-fn whole() -> Scene {
-    Scene::new("Find big items")
+fn whole() -> RenderContext {
+    RenderContext::new("Find big items")
         .system("You write programs.")
         .tools([&search()])
         .data(&map(json!({"year": 2026})), Truncation::SAMPLE)
@@ -232,13 +232,13 @@ fn messages() -> Renders {
     let programs = ["(def a 1)", "(def b 2)"];
     let counted = |turns: usize, most: u64| {
         let programs = ["1", "(/ 1 0)", "3"];
-        request(&programs[..turns], &Scene::new("M").max_turns(Some(most)), json!(true))
+        request(&programs[..turns], &RenderContext::new("M").max_turns(Some(most)), json!(true))
     };
     vec![
         ("MSG-001", request(&programs, &whole(), json!(true))),
         ("MSG-002", request(&[programs[0], "(/ 1 0)", programs[1]], &whole(), json!(true))),
         ("MSG-003", {
-            let mission = Scene::new("Find big items.\n\n- all of them\n- quickly").max_turns(None);
+            let mission = RenderContext::new("Find big items.\n\n- all of them\n- quickly").max_turns(None);
             request(&programs, &mission.tools([&search()]), json!(true))
         }),
         ("MSG-004", several(&[("tools", request(&[], &whole(), json!(true))), ("none", after(&["1"]))])),

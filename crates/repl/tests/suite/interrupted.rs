@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstitch_core::journal::{Position, Record, RecordBody, TurnFinished};
-use backstitch_core::machine::{Action, Machinery, Past};
+use backstitch_core::machine::{EvaluationHistory, MachineAction, MachineFactory};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn another_interpreter_does_not_run_a_program_again() {
         Simulation::new(agent(), &[&fenced("(tool/twice 1) (tool/twice 2)"), &fenced("(return 2)")]);
     loop {
         let action = simulation.next();
-        let is_call = matches!(action, Action::Call(_));
+        let is_call = matches!(action, MachineAction::Call(_));
         simulation.act(action, None);
         if is_call {
             break;
@@ -72,7 +72,7 @@ fn another_interpreter_does_not_run_a_program_again() {
 fn dies_in_call(simulation: &mut Simulation, ran: usize) {
     loop {
         let action = simulation.next();
-        let dies = simulation.ran.len() == ran && matches!(action, Action::Call(_));
+        let dies = simulation.ran.len() == ran && matches!(action, MachineAction::Call(_));
         simulation.act(action, dies.then_some(0));
         if dies {
             return;
@@ -137,7 +137,7 @@ fn a_turn_that_cannot_be_read_is_told() {
             turn.data = json!({"number": "one"}).into();
         }
     }
-    let past = Past::of(&simulation.view(), simulation.evaluation).unwrap();
+    let past = EvaluationHistory::of(&simulation.view(), simulation.evaluation).unwrap();
     let Err(error) = simulation.machinery.rebuild(&past) else { panic!("it was rebuilt") };
     assert!(error.to_string().contains("turn 1"), "{error}");
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use backstitch_core::id::CallId;
-use backstitch_core::journal::Outcome;
-use backstitch_core::machine::{Action, Event};
+use backstitch_core::journal::EvaluationOutcome;
+use backstitch_core::machine::{MachineAction, MachineEvent};
 use backstitch_core::message::{Arguments, Content, Message, OptionCall, PolicyName, RoleHint};
-use backstitch_repl::compression::{Compression, Full, SingleUserCoalesced};
-use backstitch_repl::{CallOutcome, LispOptions, Turn, TurnSignal};
+use backstitch_repl::compression::{Compression, NoCompression, SingleUserCoalesced};
+use backstitch_repl::{LispOptions, Turn, TurnCallOutcome, TurnSignal};
 use serde_json::json;
 
 use crate::simulation::{CALLS_EVERYWHERE, Simulation, agent, fenced, simulate};
@@ -15,7 +15,7 @@ use crate::simulation::{CALLS_EVERYWHERE, Simulation, agent, fenced, simulate};
 #[test]
 fn programs_call_tools_wherever_they_stand_and_memory_lasts() {
     let (simulation, ending) = simulate(agent(), CALLS_EVERYWHERE);
-    assert_eq!(ending.outcome, Outcome::Completed, "{ending:?}");
+    assert_eq!(ending.outcome, EvaluationOutcome::Completed, "{ending:?}");
     assert_eq!(
         ending.output.unwrap(),
         json!({"doubled": [2, 4, 6], "seen": 24, "sums": [6, 10, 14], "again": 42, "before": null, "n": 3})
@@ -29,7 +29,7 @@ fn programs_call_tools_wherever_they_stand_and_memory_lasts() {
     assert!(turns[1].error.as_ref().unwrap().message.contains("line 1"));
     assert_eq!(turns[2].prints, ["sums (6 10 14)"]);
     assert_eq!(turns[3].error.as_ref().unwrap().kind, "tool_error");
-    assert!(matches!(turns[3].tool_calls[0].outcome, CallOutcome::Error(_)));
+    assert!(matches!(turns[3].tool_calls[0].outcome, TurnCallOutcome::Error(_)));
     assert!(turns[3].memory.is_empty(), "what a failed program defined is gone");
     assert_eq!(turns[4].signal, Some(TurnSignal::Return));
     // Each call ran once.
@@ -103,7 +103,7 @@ fn an_agent_with_one_turn_compresses_nothing_however_it_was_made() {
     for single in [agent().with_max_turns(1), of_budget(1)] {
         let simulation = Simulation::new(single, &[]);
         let shown = simulation.machine.show(None).unwrap();
-        assert_eq!(shown.renderer, Some(Full::default().renderer()));
+        assert_eq!(shown.renderer, Some(NoCompression::default().renderer()));
         let text = shown.messages.latest().unwrap().content();
         assert!(
             text.ends_with("data/rows                     ; list[3], sample: [{:id 1} {:id 2} {:id 3}]"),
@@ -206,12 +206,12 @@ fn a_long_error_is_not_shown_with_every_request() {
 #[test]
 fn calls_that_an_answer_makes_itself_are_refused() {
     let mut simulation = Simulation::new(agent(), &["", &fenced("(return 1)")]);
-    assert_eq!(simulation.next(), Action::Ask);
+    assert_eq!(simulation.next(), MachineAction::Ask);
     let call_id: CallId = simulation.ids.next();
     let call = OptionCall::new(call_id, "twice", Arguments::none());
     let message =
         simulation.add(1, Message::new(PolicyName::new("somebody").unwrap(), Content::OptionCall(call)));
-    simulation.machine.take_in(Event::Answered { messages: vec![message], output: None });
+    simulation.machine.take_in(MachineEvent::Answered { messages: vec![message], output: None });
     let ending = simulation.drive();
     assert_eq!(ending.output, Some(json!(1)));
     assert!(simulation.ran.is_empty());
@@ -223,13 +223,13 @@ fn what_is_said_before_the_end_is_heard() {
     let mut simulation = Simulation::new(agent(), &[&fenced("(return 1)"), &fenced("(return 2)")]);
     loop {
         let action = simulation.next();
-        if let Action::Finish(_) = action {
+        if let MachineAction::Finish(_) = action {
             break;
         }
         simulation.act(action, None);
     }
     let said = simulation.say(1, RoleHint::User, "One more thing.");
-    simulation.machine.take_in(Event::Said(said));
+    simulation.machine.take_in(MachineEvent::Said(said));
     let ending = simulation.drive();
     assert_eq!(ending.output, Some(json!(2)));
     assert!(simulation.shown[1].contains("One more thing."));

@@ -1,7 +1,9 @@
 //! Turns as they were: all of them, or the last.
 
 use backstitch_core::journal::Role;
-use backstitch_repl::compression::{Compression, Display, Full, Scene, Trim, TrimOptions};
+use backstitch_repl::compression::{
+    Compression, DisplayOptions, NoCompression, RenderContext, Trim, TrimOptions,
+};
 
 use crate::support::{Agent, bare, spoken};
 
@@ -19,7 +21,8 @@ fn trim(turns: usize) -> Trim {
 #[test]
 fn without_compression_all_turns_are_as_they_were() {
     let agent = Agent::after(&PROGRAMS);
-    let rendered = Full::default().render(&agent.history(), &Scene::new("M").system("S").max_turns(Some(9)));
+    let rendered = NoCompression::default()
+        .render(&agent.history(), &RenderContext::new("M").system("S").max_turns(Some(9)));
     let error = format!("Error: {}", agent.turns[2].error.as_ref().unwrap().message);
     let answer = |turn: usize| (Role::Assistant, agent.turns[turn].answer.as_str());
     assert_eq!(
@@ -57,7 +60,8 @@ a                             ; = list[1], sample: [{:id 1 :title "A"}]
 
 #[test]
 fn a_single_turn_has_neither_history_nor_a_count() {
-    let rendered = Full::default().render(&Agent::new().history(), &Scene::new("M").max_turns(Some(1)));
+    let rendered =
+        NoCompression::default().render(&Agent::new().history(), &RenderContext::new("M").max_turns(Some(1)));
     assert_eq!(spoken(&rendered), [(Role::User, "M")]);
 }
 
@@ -116,7 +120,7 @@ fn older_definitions_have_a_budget_too() {
     for number in 0..30 {
         agent.turn(&format!("(def v{number:02} {number})"));
     }
-    let display = Display { user_budget: 120, ..Display::default() };
+    let display = DisplayOptions { user_budget: 120, ..DisplayOptions::default() };
     let strategy = Trim::new(TrimOptions { turns: 1, display, ..TrimOptions::default() });
     let rendered = strategy.render(&agent.history(), &bare());
     assert_eq!(

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use backstitch_repl::compression::{
-    CoalescedOptions, Compression, Display, Errors, Fence, Full, History, Scene, SingleUserCoalesced, Trim,
-    TrimOptions,
+    CoalescedOptions, Compression, DisplayOptions, Errors, FenceMode, History, NoCompression, RenderContext,
+    SingleUserCoalesced, Trim, TrimOptions,
 };
-use backstitch_repl::{CallOutcome, Defined, DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnError};
+use backstitch_repl::{
+    DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnCallOutcome, TurnDefinition, TurnError,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -28,14 +30,14 @@ fn hostile() -> impl Strategy<Value = String> {
     ]
 }
 
-fn defined() -> impl Strategy<Value = Defined> {
+fn defined() -> impl Strategy<Value = TurnDefinition> {
     let name = prop_oneof![3 => "[a-e]", 1 => hostile()];
     let function = (prop::collection::vec(hostile(), 1..3), prop::option::of(hostile()))
         .prop_map(|(parameters, returned)| DefinedAs::Function { parameters, returned });
     let value = (hostile(), prop::option::of(hostile()))
         .prop_map(|(label, sample)| DefinedAs::Value { label, sample });
     (name, prop::option::of(hostile()), prop_oneof![function, value])
-        .prop_map(|(name, doc, defined_as)| Defined { name, doc, defined_as })
+        .prop_map(|(name, doc, defined_as)| TurnDefinition { name, doc, defined_as })
 }
 
 fn call() -> impl Strategy<Value = TurnCall> {
@@ -46,9 +48,9 @@ fn call() -> impl Strategy<Value = TurnCall> {
         ]
     };
     let outcome = prop_oneof![
-        excerpt().prop_map(CallOutcome::Result),
-        hostile().prop_map(CallOutcome::Error),
-        Just(CallOutcome::Open),
+        excerpt().prop_map(TurnCallOutcome::Result),
+        hostile().prop_map(TurnCallOutcome::Error),
+        Just(TurnCallOutcome::Open),
     ];
     (hostile(), excerpt(), outcome).prop_map(|(name, arguments, outcome)| TurnCall {
         call_id: call_id(1),
@@ -94,19 +96,24 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 }
 
 fn strategies() -> Vec<Box<dyn Compression>> {
-    let coalesced = |errors: Errors, display: Display| {
+    let coalesced = |errors: Errors, display: DisplayOptions| {
         Box::new(SingleUserCoalesced::new(CoalescedOptions {
             errors,
             display,
             ..CoalescedOptions::default()
         }))
     };
-    let small = Display { println_limit: 2, tool_call_limit: 2, user_budget: 100, ..Display::default() };
+    let small = DisplayOptions {
+        println_limit: 2,
+        tool_call_limit: 2,
+        user_budget: 100,
+        ..DisplayOptions::default()
+    };
     vec![
         Box::new(SingleUserCoalesced::default()),
         coalesced(Errors::Last, small.clone()),
-        coalesced(Errors::UntilRecovered, Display { fence: Fence::Always, ..small.clone() }),
-        Box::new(Full::default()),
+        coalesced(Errors::UntilRecovered, DisplayOptions { fence: FenceMode::Always, ..small.clone() }),
+        Box::new(NoCompression::default()),
         Box::new(Trim::new(TrimOptions { turns: 3, tokens: Some(60), display: small })),
     ]
 }
@@ -122,7 +129,7 @@ fn say_otherwise(turn: &mut Turn, words: &str) {
 fn call_otherwise(call: &mut TurnCall, words: &str) {
     call.name = words.to_owned();
     call.arguments = Excerpt::Whole(json!({ "other": words }));
-    call.outcome = CallOutcome::Error("x".repeat(5_000));
+    call.outcome = TurnCallOutcome::Error("x".repeat(5_000));
 }
 
 /// Turns that differ in everything that is not shown of them, if two calls and two prints are, and failed turns until one
@@ -140,7 +147,7 @@ fn with_what_is_hidden_changed(turns: &[Turn], words: &str) -> Vec<Turn> {
             if calls > 2 {
                 call_otherwise(call, words);
             } else if !is_silent {
-                call.outcome = CallOutcome::Error(words.to_owned());
+                call.outcome = TurnCallOutcome::Error(words.to_owned());
             }
         }
         if turn.success {
@@ -175,7 +182,7 @@ proptest! {
 
     #[test]
     fn the_same_turns_give_the_same_bytes_folded_at_once_or_one_by_one(turns in turns()) {
-        let scene = Scene::new("M").system("S");
+        let scene = RenderContext::new("M").system("S");
         for strategy in strategies() {
             let mut history = History::new();
             for count in 0..=turns.len() {
@@ -204,7 +211,7 @@ proptest! {
     fn a_request_has_a_form_that_every_provider_takes(turns in turns()) {
         use backstitch_core::journal::Role;
         for strategy in strategies() {
-            let rendered = strategy.render_turns(&turns, &Scene::new("M").system("S"));
+            let rendered = strategy.render_turns(&turns, &RenderContext::new("M").system("S"));
             let roles: Vec<Role> = rendered.messages.iter().map(|message| message.role).collect();
             prop_assert_eq!(roles[0], Role::System);
             prop_assert!(roles[1..].iter().step_by(2).all(|role| *role == Role::User));
@@ -229,7 +236,7 @@ proptest! {
     fn what_is_not_shown_does_not_matter(turns in turns(), answer in hostile()) {
         let strategy = SingleUserCoalesced::new(CoalescedOptions {
             errors: Errors::UntilRecovered,
-            display: Display { println_limit: 2, tool_call_limit: 2, ..Display::default() },
+            display: DisplayOptions { println_limit: 2, tool_call_limit: 2, ..DisplayOptions::default() },
             ..CoalescedOptions::default()
         });
         let other = with_what_is_hidden_changed(&turns, &answer);

@@ -1,7 +1,7 @@
 //! What was left out can be seen again.
 
 use backstitch_core::message::OptionResult;
-use backstitch_repl::recall::{RecallError, Recalled, Reference, Window, from_transcript, from_turns};
+use backstitch_repl::recall::{RecallError, RecallExcerpt, Reference, Window, from_transcript, from_turns};
 use serde_json::json;
 
 use crate::support::{Agent, call_id};
@@ -131,6 +131,6 @@ fn windows_follow_each_other_and_end() {
     }
     assert_eq!(text, "Assistant:\näöü€𝄞 and so on");
     let total = text.chars().count();
-    assert_eq!(read(total + 5, 4), Recalled { text: String::new(), from: total, total, next: None });
+    assert_eq!(read(total + 5, 4), RecallExcerpt { text: String::new(), from: total, total, next: None });
     assert_eq!(read(0, 0).next, None);
 }

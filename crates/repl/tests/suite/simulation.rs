@@ -8,7 +8,9 @@ use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
     EvaluationStarted, InnerMessage, Position, ProgramStarted, Record, RecordBody, SessionCreated,
 };
-use backstitch_core::machine::{Action, Ending, Event, Machine, Machinery, Past, Wanted};
+use backstitch_core::machine::{
+    EvaluationHistory, EvaluationResult, Machine, MachineAction, MachineEvent, MachineFactory, PendingCall,
+};
 use backstitch_core::message::{Content, Message, OptionCall, OptionResult, Part, PolicyName, RoleHint};
 use backstitch_core::rng::Seed;
 use backstitch_core::time::FixedClock;
@@ -88,7 +90,7 @@ impl Simulation {
     }
 
     pub(crate) fn rebuilt(&self) -> Box<dyn Machine> {
-        self.machinery.rebuild(&Past::of(&self.view(), self.evaluation).unwrap()).unwrap()
+        self.machinery.rebuild(&EvaluationHistory::of(&self.view(), self.evaluation).unwrap()).unwrap()
     }
 
     pub(crate) fn rebuild(&mut self) {
@@ -126,7 +128,7 @@ impl Simulation {
     }
 
     /// What is wanted, which is the same for one that was rebuilt.
-    pub(crate) fn next(&mut self) -> Action {
+    pub(crate) fn next(&mut self) -> MachineAction {
         let rebuilt = self.rebuilt().next();
         let live = self.machine.next();
         assert_eq!(rebuilt, live, "after {} records", self.records.len());
@@ -150,10 +152,10 @@ impl Simulation {
         let answer =
             self.answers.get(turn as usize - 1).cloned().unwrap_or_else(|| "nothing more".to_owned());
         let message = self.say(turn, RoleHint::Assistant, &answer);
-        self.machine.take_in(Event::Answered { messages: vec![message], output: None });
+        self.machine.take_in(MachineEvent::Answered { messages: vec![message], output: None });
     }
 
-    pub(crate) fn make(&mut self, wanted: &Wanted) {
+    pub(crate) fn make(&mut self, wanted: &PendingCall) {
         if wanted.made_at.is_some() {
             let mut call = OptionCall::new(wanted.call_id, &wanted.name, wanted.arguments.clone());
             call.path = wanted.made_at.clone();
@@ -162,7 +164,7 @@ impl Simulation {
         }
     }
 
-    pub(crate) fn run(&mut self, wanted: &Wanted) -> (CallId, Arc<InnerMessage>) {
+    pub(crate) fn run(&mut self, wanted: &PendingCall) -> (CallId, Arc<InnerMessage>) {
         let arguments = wanted.arguments.object().cloned().unwrap_or_default();
         let mut result = OptionResult::new(wanted.call_id, wanted.name.as_str(), Json::Null);
         match (&wanted.refusal, wanted.name.as_str(), arguments.get("n").and_then(Json::as_i64)) {
@@ -189,11 +191,15 @@ impl Simulation {
     }
 
     /// Does what is wanted; may die after so many of the calls, and between making and running one.
-    pub(crate) fn act(&mut self, action: Action, dies_after: Option<usize>) -> Option<Ending> {
+    pub(crate) fn act(
+        &mut self,
+        action: MachineAction,
+        dies_after: Option<usize>,
+    ) -> Option<EvaluationResult> {
         match action {
-            Action::Ask => self.answer(),
-            Action::Record(bodies) => bodies.into_iter().for_each(|body| self.push(body)),
-            Action::Call(wanted) => {
+            MachineAction::Ask => self.answer(),
+            MachineAction::Record(bodies) => bodies.into_iter().for_each(|body| self.push(body)),
+            MachineAction::Call(wanted) => {
                 wanted.iter().for_each(|one| self.make(one));
                 for (index, one) in wanted.iter().enumerate() {
                     if dies_after == Some(index) {
@@ -201,16 +207,16 @@ impl Simulation {
                         return None;
                     }
                     let (call, result) = self.run(one);
-                    self.machine.take_in(Event::CallEnded { call, result });
+                    self.machine.take_in(MachineEvent::CallEnded { call, result });
                 }
             }
-            Action::Wait => panic!("nobody runs anything"),
-            Action::Finish(ending) => return Some(ending),
+            MachineAction::Wait => panic!("nobody runs anything"),
+            MachineAction::Finish(ending) => return Some(ending),
         }
         None
     }
 
-    pub(crate) fn drive(&mut self) -> Ending {
+    pub(crate) fn drive(&mut self) -> EvaluationResult {
         loop {
             let action = self.next();
             if let Some(ending) = self.act(action, None) {
@@ -241,7 +247,7 @@ pub(crate) fn fenced(program: &str) -> String {
     format!("I try this.\n```clojure\n{program}\n```")
 }
 
-pub(crate) fn simulate(agent: LispAgent, programs: &[&str]) -> (Simulation, Ending) {
+pub(crate) fn simulate(agent: LispAgent, programs: &[&str]) -> (Simulation, EvaluationResult) {
     let answers: Vec<String> = programs.iter().map(|program| fenced(program)).collect();
     let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
     let mut simulation = Simulation::new(agent, &answers);

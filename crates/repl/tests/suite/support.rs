@@ -8,8 +8,10 @@ use backstitch_core::tool::{ToolName, ToolSpec};
 use backstitch_lisp::{
     Engine, Inputs, Limits, MachineOutcome, Map, Request, Tools, Truncation, Value, from_json, to_json,
 };
-use backstitch_repl::compression::{Compression, History, Rendered, Scene, SingleUserCoalesced};
-use backstitch_repl::{CallOutcome, Excerpt, MemoryChange, Turn, TurnCall, TurnError};
+use backstitch_repl::compression::{
+    Compression, History, RenderContext, RenderedHistory, SingleUserCoalesced,
+};
+use backstitch_repl::{Excerpt, MemoryChange, Turn, TurnCall, TurnCallOutcome, TurnError};
 use serde_json::{Value as Json, json};
 
 pub(crate) fn engine() -> &'static Engine {
@@ -129,9 +131,9 @@ impl Agent {
             outcome: match &answer {
                 Ok(json) => {
                     let value = from_json(json, &Limits::default()).unwrap();
-                    CallOutcome::Result(Excerpt::of(json, &value, Truncation::SAMPLE))
+                    TurnCallOutcome::Result(Excerpt::of(json, &value, Truncation::SAMPLE))
                 }
-                Err(message) => CallOutcome::Error(message.clone()),
+                Err(message) => TurnCallOutcome::Error(message.clone()),
             },
         });
         answer.map(|json| from_json(&json, &Limits::default()).unwrap())
@@ -142,7 +144,7 @@ impl Agent {
     }
 
     /// The next request by the default strategy.
-    pub(crate) fn render(&self, scene: &Scene) -> Rendered {
+    pub(crate) fn render(&self, scene: &RenderContext) -> RenderedHistory {
         SingleUserCoalesced::default().render(&self.history(), scene)
     }
 }
@@ -155,18 +157,18 @@ fn excerpt(value: &Value) -> Excerpt {
 }
 
 /// A scene without tools, data and turns to count, in which only what turns did is to be seen.
-pub(crate) fn bare() -> Scene {
-    Scene::new("M").max_turns(None)
+pub(crate) fn bare() -> RenderContext {
+    RenderContext::new("M").max_turns(None)
 }
 
 /// The roles and texts of a request.
-pub(crate) fn spoken(rendered: &Rendered) -> Vec<(Role, &str)> {
+pub(crate) fn spoken(rendered: &RenderedHistory) -> Vec<(Role, &str)> {
     rendered.messages.iter().map(|message| (message.role, message.text.as_str())).collect()
 }
 
 /// The one user message of a request.
 #[track_caller]
-pub(crate) fn only(rendered: &Rendered) -> &str {
+pub(crate) fn only(rendered: &RenderedHistory) -> &str {
     let users: Vec<_> = rendered.messages.iter().filter(|message| message.role != Role::System).collect();
     assert_eq!(users.len(), 1, "{users:#?}");
     assert_eq!(users[0].role, Role::User);

@@ -12,7 +12,7 @@ use backstitch_core::message::{
 use backstitch_core::view::Transcript;
 use backstitch_repl::compression::Registry;
 use backstitch_repl::transcript::{
-    Elide, ElideOptions, Keep, RenderedTranscript, TranscriptCompression, TranscriptHistory, Trim,
+    Elide, ElideOptions, KeepAll, RenderedTranscript, TranscriptCompression, TranscriptHistory, Trim,
     TrimOptions,
 };
 use proptest::prelude::*;
@@ -236,7 +236,7 @@ fn a_conversation_of_two_evaluations_is_trimmed_and_elided_as_one() {
     let elided = elided.render_messages(&given);
     assert_eq!(elided.statistics.results_elided, 1);
     assert!(seen(&elided).iter().any(|text| text.starts_with("[The result of look, 900 bytes")));
-    assert_eq!(Keep::default().render_messages(&given).messages, given);
+    assert_eq!(KeepAll::default().render_messages(&given).messages, given);
 }
 
 #[test]
@@ -466,7 +466,7 @@ proptest! {
         let given = written(&steps);
         let elide = ElideOptions { keep_turns, tokens, keep_bytes, ..ElideOptions::default() };
         let strategies: [Box<dyn TranscriptCompression>; 3] =
-            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(Keep::default())];
+            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(KeepAll::default())];
         for strategy in &strategies {
             let rendered = strategy.render_messages(&given);
             check(&given, &rendered);
@@ -474,7 +474,7 @@ proptest! {
             // One after the other is as good as one.
             check_twice(&given, &rendered);
         }
-        prop_assert_eq!(Keep::default().render_messages(&given).messages, given.clone());
+        prop_assert_eq!(KeepAll::default().render_messages(&given).messages, given.clone());
     }
 
     #[test]
@@ -496,7 +496,7 @@ proptest! {
         let given = first.conversation(&written_with(first.next(), &second));
         let elide = ElideOptions { keep_turns, tokens, keep_bytes: 64, ..ElideOptions::default() };
         let strategies: [Box<dyn TranscriptCompression>; 3] =
-            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(Keep::default())];
+            [Box::new(trim(turns, tokens)), Box::new(Elide::new(elide)), Box::new(KeepAll::default())];
         for strategy in &strategies {
             let (two, one) = (strategy.render_messages(&given), strategy.render_messages(&as_one(&given)));
             prop_assert_eq!(&two.statistics, &one.statistics);

@@ -2,11 +2,11 @@
 
 use backstitch_lisp::{Engine, Inputs, MachineOutcome, Memory, Truncation, Value};
 use backstitch_repl::{
-    CallOutcome, Defined, DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnError, TurnSignal,
+    DefinedAs, Excerpt, MemoryChange, Turn, TurnCall, TurnCallOutcome, TurnDefinition, TurnError, TurnSignal,
 };
 use serde_json::json;
 
-fn defined(source: &str) -> Vec<Defined> {
+fn defined(source: &str) -> Vec<TurnDefinition> {
     let (engine, inputs) = (Engine::new(), Inputs::default());
     let program = engine.compile(source, &inputs).unwrap();
     let MachineOutcome::Finished(finished) = engine.start(&program, inputs).run() else {
@@ -32,7 +32,7 @@ fn a_turn_is_plain_json_and_comes_back() {
             path: Some("0".into()),
             name: "search".into(),
             arguments: Excerpt::Whole(json!({"query": "a"})),
-            outcome: CallOutcome::Error("down".into()),
+            outcome: TurnCallOutcome::Error("down".into()),
         }],
         memory: MemoryChange { defined: defined("(def x 1)"), ..MemoryChange::default() },
         ..Turn::default()

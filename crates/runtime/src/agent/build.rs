@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::execution::Resources;
-use backstitch_core::machine::Machinery;
+use backstitch_core::machine::MachineFactory;
 use backstitch_core::ports::Policy;
-use backstitch_core::prompt::{BoundPrompt, Output, Rendered};
+use backstitch_core::prompt::{BoundPrompt, Output, RenderedPrompt};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
 use backstitch_core::tool::Tool;
@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Agent, AgentWorkspace, Backoff, OnTruncation, PromptSource};
-use crate::contract::Contract;
+use crate::contract::OutputContract;
 use crate::error::RuntimeError;
 use crate::prices::Prices;
 use crate::spans::Contents;
@@ -75,7 +75,7 @@ impl Agent {
     /// Answers with a value of this type: the model is given its schema, and an answer that does not fit is refused once.
     #[must_use]
     pub fn answers_with<T: DeserializeOwned + JsonSchema + 'static>(mut self) -> Self {
-        match Contract::new(Output::value::<T>()) {
+        match OutputContract::new(Output::value::<T>()) {
             Ok(contract) => self.output = Some(Arc::new(contract)),
             Err(error) => self.fail(error.into()),
         }
@@ -161,20 +161,24 @@ impl Agent {
 
     /// Says what its answer looks like.
     #[must_use]
-    pub fn with_output(mut self, output: Contract) -> Self {
+    pub fn with_output(mut self, output: OutputContract) -> Self {
         self.output = Some(Arc::new(output));
         self
     }
 
     /// The agent with a prompt as it was rendered: its name, its text, its tools beside those that the agent has, and its output.
-    pub fn with_prompt(mut self, bound: &BoundPrompt, rendered: Rendered) -> Result<Self, RuntimeError> {
+    pub fn with_prompt(
+        mut self,
+        bound: &BoundPrompt,
+        rendered: RenderedPrompt,
+    ) -> Result<Self, RuntimeError> {
         let prompt = bound.prompt();
         self.ns = prompt.ns().to_owned();
         self.key = prompt.key().to_owned();
         self.system = Some(rendered.text).filter(|text| !text.is_empty());
         self.tools = Tools::new(self.tools.iter().cloned().chain(rendered.tools))?;
         if let Some(output) = prompt.output() {
-            self.output = Some(Arc::new(Contract::new(output.clone())?));
+            self.output = Some(Arc::new(OutputContract::new(output.clone())?));
         }
         self.prompt = Some(Arc::new(PromptSource {
             name: prompt.name().to_owned(),
@@ -193,7 +197,7 @@ impl Agent {
 
     /// Makes evaluations of answers and results in another way.
     #[must_use]
-    pub fn with_machinery(mut self, machinery: Arc<dyn Machinery>) -> Self {
+    pub fn with_machinery(mut self, machinery: Arc<dyn MachineFactory>) -> Self {
         self.machinery = Some(machinery);
         self
     }

@@ -15,25 +15,25 @@ use std::time::Duration;
 use backstitch_core::budget::Limits;
 use backstitch_core::digest::Digest;
 use backstitch_core::execution::Resources;
-use backstitch_core::machine::{Machinery, ToolLoops};
+use backstitch_core::machine::{MachineFactory, ToolLoopFactory};
 use backstitch_core::ports::Policy;
 use backstitch_core::prompt::{BoundPrompt, fingerprint};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use backstitch_repl::LispOptions;
-use backstitch_repl::transcript::{Compressed, Keep, TranscriptCompression};
+use backstitch_repl::transcript::{CompressedMachines, KeepAll, TranscriptCompression};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use backoff::Backoff;
 pub use mission::Mission;
-pub use resume::{Drift, Fidelity, ResumeOptions};
+pub use resume::{DriftPolicy, Fidelity, ResumeOptions};
 pub use sub_agent::SubAgent;
 pub use workspace::AgentWorkspace;
 
 use crate::adapters::Adapters;
-use crate::contract::Contract;
+use crate::contract::OutputContract;
 use crate::error::RuntimeError;
 use crate::policy::NoPolicy;
 use crate::prices::Prices;
@@ -41,7 +41,7 @@ use crate::spans::Contents;
 use crate::tools::Tools;
 
 /// How evaluations go unless something else is said: as long as they like, but not in circles.
-const LOOPS: ToolLoops = ToolLoops { max_turns: None, max_repeats: Some(12) };
+const LOOPS: ToolLoopFactory = ToolLoopFactory { max_turns: None, max_repeats: Some(12) };
 
 /// What becomes of an evaluation whose answer reached its token limit before it was complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ pub struct Agent {
     /// Keys that must be neither recorded nor sent, besides those of its policy.
     pub secrets: Secrets,
     /// What makes an evaluation of answers and results, where that is not the loop of calls.
-    machinery: Option<Arc<dyn Machinery>>,
+    machinery: Option<Arc<dyn MachineFactory>>,
     /// What whoever decides is shown of an evaluation, where that is not all of it.
     compression: Option<Arc<dyn TranscriptCompression>>,
     /// What an evaluation may spend.
@@ -122,11 +122,11 @@ pub struct Agent {
     /// How deep agents that work for agents may be nested, from the one that a person asked: its own are at depth 1.
     pub max_depth: u32,
     /// What its answer looks like, where that is not just words.
-    pub output: Option<Arc<Contract>>,
+    pub output: Option<Arc<OutputContract>>,
     /// What its system message was rendered from, where it was.
     pub(crate) prompt: Option<Arc<PromptSource>>,
     pub(crate) lisp: Option<Arc<LispOptions>>,
-    loops: ToolLoops,
+    loops: ToolLoopFactory,
     /// The definition of the agent as data, without secrets: it is recorded with a new session.
     pub definition: Value,
     set_up: Arc<SetUp>,
@@ -223,11 +223,11 @@ impl Agent {
         Ok(agent)
     }
 
-    pub(crate) fn machinery(&self) -> Arc<dyn Machinery> {
+    pub(crate) fn machinery(&self) -> Arc<dyn MachineFactory> {
         let machinery = self.machinery.clone().unwrap_or_else(|| Arc::new(self.loops));
         match &self.compression {
-            Some(strategy) if strategy.name() != Keep::NAME => {
-                Arc::new(Compressed::new(machinery, strategy.clone()))
+            Some(strategy) if strategy.name() != KeepAll::NAME => {
+                Arc::new(CompressedMachines::new(machinery, strategy.clone()))
             }
             // What is shown as it was said is kept from question to question, and rendered by nobody.
             _ => machinery,
@@ -236,7 +236,10 @@ impl Agent {
 
     /// What requests name as their renderer when they show a conversation as it was said.
     pub(crate) fn renderer(&self) -> Option<String> {
-        self.compression.as_ref().filter(|strategy| strategy.name() == Keep::NAME).map(|keep| keep.renderer())
+        self.compression
+            .as_ref()
+            .filter(|strategy| strategy.name() == KeepAll::NAME)
+            .map(|keep| keep.renderer())
     }
 
     pub(crate) fn set_up(&self, session: &mut Session) {

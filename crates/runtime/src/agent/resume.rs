@@ -20,7 +20,7 @@ pub enum Fidelity {
 
 /// What to do about files that changed while nobody drove the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drift {
+pub enum DriftPolicy {
     /// They are what a person made of them: the session continues with them, and nothing is restored. A call that was interrupted
     /// while it may have been writing does not run again then, but ends with an error that says that its files were kept.
     Adopt,
@@ -58,5 +58,5 @@ pub struct ResumeOptions {
     pub accept: bool,
     /// What to do about files that changed meanwhile; without it they are adopted, unless the machine was restarted since: then
     /// nobody knows whether a person changed them or a power loss did, and the session asks.
-    pub drift: Option<Drift>,
+    pub drift: Option<DriftPolicy>,
 }

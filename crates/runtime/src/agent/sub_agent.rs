@@ -62,7 +62,7 @@ enum Source {
 
 /// What an agent is asked, unless it has parameters of its own.
 #[derive(Deserialize, JsonSchema)]
-struct Asked {
+struct DefaultMission {
     /// What is to be done, with everything that has to be known for it.
     mission: String,
 }
@@ -92,7 +92,7 @@ impl SubAgent {
 
     fn of(tool: ToolBuilder, agent: Source) -> Self {
         Self { tool, agent, mission: Arc::new(|_| Ok(Mission::from(""))) }
-            .asking(|asked: Asked| Mission::from(asked.mission))
+            .asking(|asked: DefaultMission| Mission::from(asked.mission))
     }
 
     /// Gives it parameters of its own, and says what a call with them asks of the agent.

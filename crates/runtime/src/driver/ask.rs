@@ -13,17 +13,17 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestFinished, RequestStarted,
 };
-use backstitch_core::machine::{Ending, Event, Machine, Shown};
-use backstitch_core::ports::{Answer, Delta, Deltas, Question, RequestInfo};
+use backstitch_core::machine::{EvaluationResult, Machine, MachineEvent, VisibleHistory};
+use backstitch_core::ports::{Delta, Deltas, PolicyAnswer, PolicyRequest, RequestInfo};
 use serde_json::json;
 use tracing::Instrument as _;
 
 use super::content::Content;
-use super::drive::{Next, millis};
+use super::drive::{LoopStep, millis};
 use super::hydrate::media_in;
 use super::inbox::Inbox;
 use super::pause::Pauses;
-use super::question::{Asking, answers_left, without_silent};
+use super::question::{QuestionContext, answers_left, without_silent};
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
@@ -32,9 +32,9 @@ use crate::policy::WAITS;
 use crate::spans;
 
 /// What came of asking.
-enum Asked {
+enum AskOutcome {
     /// With the attempt that was answered.
-    Answered(Box<Answer>, u32),
+    Answered(Box<PolicyAnswer>, u32),
     Stopped,
     Cancelled,
     OutOfTime,
@@ -58,10 +58,10 @@ impl Asker {
         &self,
         evaluation: EvaluationId,
         machine: &mut dyn Machine,
-    ) -> Result<Next, RuntimeError> {
+    ) -> Result<LoopStep, RuntimeError> {
         if self.is_out_of_time(evaluation) {
             let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
-            return Ok(Next::End(ended));
+            return Ok(LoopStep::End(ended));
         }
         let answers_left = answers_left(&self.live.state().await.view, evaluation);
         let (question, left_out) = self.question(evaluation, machine.show(answers_left)).await?;
@@ -75,7 +75,7 @@ impl Asker {
             Ok(reservation) => reservation,
             Err(exceeded) => {
                 let ended = self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?;
-                return Ok(Next::End(ended));
+                return Ok(LoopStep::End(ended));
             }
         };
         crash_point!("ask.before");
@@ -83,7 +83,7 @@ impl Asker {
         let span = spans::request(self.live.id(), turn, &info);
         let asked = self.asked(evaluation, question, info).instrument(span.clone()).await;
         match asked.inspect_err(|error| spans::failed(&span, error.kind()))? {
-            Asked::Answered(mut answer, attempt) => {
+            AskOutcome::Answered(mut answer, attempt) => {
                 crash_point!("ask.after");
                 answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);
                 spans::answered(&span, &answer, self.agent.contents);
@@ -101,20 +101,22 @@ impl Asker {
                 note_finish(&mut answer, described);
                 let output = answer.output.clone();
                 let messages = self.record_answer(finished, *answer, reservation).await?;
-                machine.take_in(Event::Answered { messages: messages.clone(), output });
+                machine.take_in(MachineEvent::Answered { messages: messages.clone(), output });
                 self.settle_answer(evaluation, &messages, machine).await
             }
-            Asked::Stopped => {
+            AskOutcome::Stopped => {
                 let detail = "it was stopped while it waited for an answer";
-                Ok(Next::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
+                Ok(LoopStep::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
             }
-            Asked::Cancelled => Ok(Next::Finish(Ending::cancelled())),
-            Asked::OutOfTime => {
-                Ok(Next::End(self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?))
+            AskOutcome::Cancelled => Ok(LoopStep::Finish(EvaluationResult::cancelled())),
+            AskOutcome::OutOfTime => Ok(LoopStep::End(
+                self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?,
+            )),
+            AskOutcome::Withheld(message) => {
+                Ok(LoopStep::Finish(EvaluationResult::failed(CONTENT_FILTER, message)))
             }
-            Asked::Withheld(message) => Ok(Next::Finish(Ending::failed(CONTENT_FILTER, message))),
-            Asked::Waits(detail) => {
-                Ok(Next::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
+            AskOutcome::Waits(detail) => {
+                Ok(LoopStep::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
             }
         }
     }
@@ -123,8 +125,8 @@ impl Asker {
     async fn question(
         &self,
         evaluation: EvaluationId,
-        shown: Option<Shown>,
-    ) -> Result<(Question, Vec<String>), RuntimeError> {
+        shown: Option<VisibleHistory>,
+    ) -> Result<(PolicyRequest, Vec<String>), RuntimeError> {
         let (transcript, session, turns, view) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
@@ -136,14 +138,17 @@ impl Asker {
             Some(shown) => {
                 let messages = without_silent(shown.messages);
                 let objects = media_in(&messages);
-                (Shown { messages, ..shown }, objects)
+                (VisibleHistory { messages, ..shown }, objects)
             }
             // A conversation as it was said is kept from question to question.
             None => {
                 let followed = || view.followed(evaluation);
                 let (messages, objects) =
                     self.content.hydrated.conversation(&transcript, evaluation, followed);
-                (Shown { messages, renderer: self.agent.renderer(), ..Shown::default() }, objects)
+                (
+                    VisibleHistory { messages, renderer: self.agent.renderer(), ..VisibleHistory::default() },
+                    objects,
+                )
             }
         };
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
@@ -154,7 +159,8 @@ impl Asker {
                 Delta::Reasoning(text) => LiveKind::Reasoning { evaluation, turn, text },
             });
         });
-        let asked = Asking { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
+        let asked =
+            QuestionContext { session_id: self.live.id(), evaluation_id: evaluation, turns, media, deltas };
         let left_out = std::mem::take(&mut shown.left_out);
         Ok((asked.question(&self.agent, shown, transcript, session), left_out))
     }
@@ -203,9 +209,9 @@ impl Asker {
     async fn asked(
         &self,
         evaluation: EvaluationId,
-        question: Question,
+        question: PolicyRequest,
         info: RequestInfo,
-    ) -> Result<Asked, RuntimeError> {
+    ) -> Result<AskOutcome, RuntimeError> {
         let deadline = self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()));
         let out_of_time = async {
             match deadline {
@@ -215,17 +221,17 @@ impl Asker {
         };
         tokio::select! {
             biased;
-            () = self.inbox.stop.cancelled() => Ok(Asked::Stopped),
-            () = self.inbox.wait_for_cancel(evaluation) => Ok(Asked::Cancelled),
+            () = self.inbox.stop.cancelled() => Ok(AskOutcome::Stopped),
+            () = self.inbox.wait_for_cancel(evaluation) => Ok(AskOutcome::Cancelled),
             answer = self.with_retries(evaluation, question, info) => match answer {
-                Ok((answer, attempt)) => Ok(Asked::Answered(Box::new(answer), attempt)),
-                Err(RuntimeError::Policy(error)) if error.kind == WAITS => Ok(Asked::Waits(error.message)),
+                Ok((answer, attempt)) => Ok(AskOutcome::Answered(Box::new(answer), attempt)),
+                Err(RuntimeError::Policy(error)) if error.kind == WAITS => Ok(AskOutcome::Waits(error.message)),
                 Err(RuntimeError::Policy(error)) if error.kind == CONTENT_FILTER => {
-                    Ok(Asked::Withheld(error.message))
+                    Ok(AskOutcome::Withheld(error.message))
                 }
                 Err(error) => Err(error),
             },
-            () = out_of_time => Ok(Asked::OutOfTime),
+            () = out_of_time => Ok(AskOutcome::OutOfTime),
         }
     }
 
@@ -233,7 +239,7 @@ impl Asker {
     async fn record_answer(
         &self,
         finished: RequestFinished,
-        mut answer: Answer,
+        mut answer: PolicyAnswer,
         reservation: Option<Reservation>,
     ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
         let policy = self.agent.policy.name();
@@ -272,7 +278,7 @@ impl Asker {
 
 /// Puts the reason why the answer ended where the journal keeps it. An ordinary one of a policy that says nothing else of its
 /// answers is not kept.
-fn note_finish(answer: &mut Answer, (provider, model): (String, String)) {
+fn note_finish(answer: &mut PolicyAnswer, (provider, model): (String, String)) {
     if answer.provider.is_none() && matches!(answer.finish, Finish::Stop | Finish::Calls) {
         return;
     }

@@ -4,22 +4,22 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, Files, PauseReason};
-use backstitch_core::machine::{Ending, Event, Machine, Wanted};
+use backstitch_core::journal::{Decision, PauseReason, WorkspaceRevision};
+use backstitch_core::machine::{EvaluationResult, Machine, MachineEvent, PendingCall};
 use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, JournalView};
 
 use super::ask::OUT_OF_TIME;
 use super::content::Content;
-use super::drive::Next;
+use super::drive::LoopStep;
 use super::inbox::Inbox;
 use super::pause::Pauses;
-use super::program::Made;
+use super::program::CallGate;
 use super::supersede::expand;
 use crate::agent::{Agent, ResumeOptions, SubAgent};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
-use crate::runner::{CallEnd, CallRequest, Continued, ToolRunner};
+use crate::runner::{CallOutcome, CallRequest, ResumedChild, ToolRunner};
 
 /// Runs the calls of an evaluation.
 pub(super) struct Calls {
@@ -47,16 +47,17 @@ impl Calls {
     pub(super) async fn run(
         &self,
         evaluation: EvaluationId,
-        wanted: Vec<Wanted>,
+        wanted: Vec<PendingCall>,
         machine: &mut dyn Machine,
-    ) -> Result<Next, RuntimeError> {
-        if let Made::Waits = self.make(evaluation, &wanted).await? {
-            return Ok(Next::End(self.pauses.waiting(evaluation).await));
+    ) -> Result<LoopStep, RuntimeError> {
+        if let CallGate::Waits = self.make(evaluation, &wanted).await? {
+            return Ok(LoopStep::End(self.pauses.waiting(evaluation).await));
         }
         // Cancelling stops these calls and nothing that comes after them.
         let cancel = self.inbox.stop.child_token();
         let unfinished = Arc::new(AtomicUsize::new(wanted.len()));
-        let is_agent = |one: &&Wanted| self.agent.tools.get(&one.name).and_then(SubAgent::behind).is_some();
+        let is_agent =
+            |one: &&PendingCall| self.agent.tools.get(&one.name).and_then(SubAgent::behind).is_some();
         let agents = wanted.iter().filter(is_agent).count();
         let mut requests = Vec::with_capacity(wanted.len());
         for one in &wanted {
@@ -85,32 +86,32 @@ impl Calls {
     async fn take_in_ends(
         &self,
         evaluation: EvaluationId,
-        wanted: &[Wanted],
-        ends: Vec<CallEnd>,
+        wanted: &[PendingCall],
+        ends: Vec<CallOutcome>,
         is_cancelled: bool,
         machine: &mut dyn Machine,
-    ) -> Result<Next, RuntimeError> {
-        let mut next = Next::GoOn;
+    ) -> Result<LoopStep, RuntimeError> {
+        let mut next = LoopStep::GoOn;
         let mut is_out_of_time = false;
         let (mut wanted_sections, mut reasons) = (Vec::new(), Vec::new());
         for (one, end) in wanted.iter().zip(ends) {
             if let Some(result) = end.message() {
-                machine.take_in(Event::CallEnded { call: one.call_id, result: result.clone() });
+                machine.take_in(MachineEvent::CallEnded { call: one.call_id, result: result.clone() });
             }
             match end {
-                CallEnd::Succeeded(_) | CallEnd::Failed(_) => {}
-                CallEnd::DeadlineExceeded(_) => is_out_of_time = true,
-                CallEnd::VisibilityExpansion { sections, reason } => {
+                CallOutcome::Succeeded(_) | CallOutcome::Failed(_) => {}
+                CallOutcome::DeadlineExceeded(_) => is_out_of_time = true,
+                CallOutcome::VisibilityExpansion { sections, reason } => {
                     wanted_sections.extend(sections);
                     reasons.push(reason);
                 }
-                CallEnd::Cancelled(_)
-                | CallEnd::Stopped
-                | CallEnd::NeedsApproval
-                | CallEnd::BudgetExhausted
-                | CallEnd::Waits => {
-                    if matches!(next, Next::GoOn) {
-                        next = Next::End(self.pauses.waiting(evaluation).await);
+                CallOutcome::Cancelled(_)
+                | CallOutcome::Stopped
+                | CallOutcome::NeedsApproval
+                | CallOutcome::BudgetExhausted
+                | CallOutcome::Waits => {
+                    if matches!(next, LoopStep::GoOn) {
+                        next = LoopStep::End(self.pauses.waiting(evaluation).await);
                     }
                 }
             }
@@ -118,12 +119,14 @@ impl Calls {
         // An evaluation that was cancelled ends, and all that its calls wait for goes with it. One that is out of time pauses:
         // whatever else is wanted is wanted again once it has more.
         match next {
-            Next::GoOn | Next::End(_) if is_cancelled => Ok(Next::Finish(Ending::cancelled())),
-            Next::GoOn | Next::End(_) if is_out_of_time => {
-                let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
-                Ok(Next::End(ended))
+            LoopStep::GoOn | LoopStep::End(_) if is_cancelled => {
+                Ok(LoopStep::Finish(EvaluationResult::cancelled()))
             }
-            Next::GoOn | Next::End(_) if !reasons.is_empty() => {
+            LoopStep::GoOn | LoopStep::End(_) if is_out_of_time => {
+                let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
+                Ok(LoopStep::End(ended))
+            }
+            LoopStep::GoOn | LoopStep::End(_) if !reasons.is_empty() => {
                 expand(&self.live, evaluation, wanted_sections, reasons.join("; ")).await
             }
             next => Ok(next),
@@ -131,7 +134,11 @@ impl Calls {
     }
 
     /// The request for a call, with what was recorded and decided about it.
-    async fn request(&self, evaluation: EvaluationId, wanted: &Wanted) -> Result<CallRequest, RuntimeError> {
+    async fn request(
+        &self,
+        evaluation: EvaluationId,
+        wanted: &PendingCall,
+    ) -> Result<CallRequest, RuntimeError> {
         let (decision, attempts, is_resume, intent, continued) = {
             let state = self.live.state().await;
             let known = state.view.call(wanted.call_id);
@@ -187,21 +194,21 @@ impl Calls {
 
     /// The session that goes on working for a call: the one that its intent names, as long as the call is open and nobody has gone
     /// back since. In a fork, and after going back, the files are no longer those that the session left.
-    pub(super) fn continued(&self, view: &JournalView, call: &Call) -> Option<Continued> {
+    pub(super) fn continued(&self, view: &JournalView, call: &Call) -> Option<ResumedChild> {
         let intent = call.intent.as_ref().filter(|_| call.is_open())?;
         let session = intent.record.session?;
         SubAgent::behind(self.agent.tools.get(&call.name)?)?;
         let branch = |position| view.lineage().branch_of(position);
         let is_here =
             intent.point.session == view.session_id() && branch(intent.point.position) == branch(view.head());
-        let before = Files::of(intent.record.root, intent.record.coverage);
-        is_here.then_some(Continued { session, before })
+        let before = WorkspaceRevision::of(intent.record.root, intent.record.coverage);
+        is_here.then_some(ResumedChild { session, before })
     }
 }
 
 /// How the calls ended, unless the session cannot go on. Whichever call comes first after the session was lost learns why, and the
 /// others only that they cannot go on.
-fn all_ended(mut ends: Vec<Result<CallEnd, RuntimeError>>) -> Result<Vec<CallEnd>, RuntimeError> {
+fn all_ended(mut ends: Vec<Result<CallOutcome, RuntimeError>>) -> Result<Vec<CallOutcome>, RuntimeError> {
     if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::LeaseLost { .. }))) {
         ends.swap(0, lost);
     }

@@ -9,7 +9,7 @@ use super::Driver;
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 use crate::runner::ChildDriver;
 
 /// A driver of a sub-agent's session.
@@ -22,11 +22,11 @@ pub(super) fn drive_child(
 }
 
 impl ChildDriver for Driver {
-    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<Ended, RuntimeError>> {
+    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>> {
         Box::pin(async { self.and_start_over(self.start(mission).await?).await })
     }
 
-    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<Ended, RuntimeError>> {
+    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>> {
         Box::pin(async { self.and_start_over(self.resume(options).await?).await })
     }
 
@@ -37,8 +37,8 @@ impl ChildDriver for Driver {
 
 impl Driver {
     /// Drives the evaluations that take the place of one that was superseded. Expanding has an end, and so has this.
-    async fn and_start_over(&self, mut ended: Ended) -> Result<Ended, RuntimeError> {
-        while let Ended::Superseded { evaluation, .. } = ended {
+    async fn and_start_over(&self, mut ended: DriveOutcome) -> Result<DriveOutcome, RuntimeError> {
+        while let DriveOutcome::Superseded { evaluation, .. } = ended {
             ended = self.start_over(evaluation).await?;
         }
         Ok(ended)

@@ -9,19 +9,19 @@ use backstitch_core::message::{Arguments, Large};
 use backstitch_core::view::{Call, Transcript};
 use serde_json::{Map, Value};
 
-use super::hydrate::{Held, Hydrated};
+use super::hydrate::{ContentCache, ObjectSource};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
 /// Reads what was said and called in a session. What was fetched once is kept.
 pub(super) struct Content {
     pub(super) live: Arc<LiveSession>,
-    pub(super) hydrated: Hydrated,
+    pub(super) hydrated: ContentCache,
 }
 
 impl Content {
     pub(super) fn new(live: Arc<LiveSession>) -> Self {
-        Self { live, hydrated: Hydrated::default() }
+        Self { live, hydrated: ContentCache::default() }
     }
 
     /// The transcript with all of its content.
@@ -36,8 +36,8 @@ impl Content {
     }
 
     /// Where the objects of the session are.
-    pub(super) fn held(&self) -> Held<'_> {
-        Held::By(&self.live)
+    pub(super) fn held(&self) -> ObjectSource<'_> {
+        ObjectSource::By(&self.live)
     }
 
     /// A message with all of its content.

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxKind, InnerMessage, PauseReason};
-use backstitch_core::machine::{Ending, Event, Machine, TurnState, answers_of};
+use backstitch_core::machine::{EvaluationResult, Machine, MachineEvent, TurnState, answers_of};
 use backstitch_core::message::{MessageBuilder, PolicyName, RoleHint};
 
 use super::ask::Asker;
-use super::drive::Next;
+use super::drive::LoopStep;
 use crate::agent::OnTruncation;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
@@ -42,30 +42,32 @@ impl Asker {
         evaluation: EvaluationId,
         answer: &[Arc<InnerMessage>],
         machine: &mut dyn Machine,
-    ) -> Result<Next, RuntimeError> {
+    ) -> Result<LoopStep, RuntimeError> {
         match TurnState::of(answer) {
-            TurnState::Whole | TurnState::Empty | TurnState::Calls => Ok(Next::GoOn),
-            TurnState::Withheld => Ok(Next::Finish(Ending::failed(
+            TurnState::Whole | TurnState::Empty | TurnState::Calls => Ok(LoopStep::GoOn),
+            TurnState::Withheld => Ok(LoopStep::Finish(EvaluationResult::failed(
                 ErrorCode::ContentFilter,
                 "the answer was withheld by a filter",
             ))),
             TurnState::Interrupted if self.continued_in_a_row(evaluation).await? > MOST_CONTINUED => {
                 let message = format!("the provider interrupted {MOST_CONTINUED} answers in a row");
-                Ok(Next::Finish(Ending::failed(ErrorCode::Interrupted, message)))
+                Ok(LoopStep::Finish(EvaluationResult::failed(ErrorCode::Interrupted, message)))
             }
-            TurnState::Interrupted => Ok(Next::GoOn),
+            TurnState::Interrupted => Ok(LoopStep::GoOn),
             TurnState::CutOff => match self.agent.on_truncation {
-                OnTruncation::Fail => Ok(Next::Finish(Ending::failed(ErrorCode::Truncated, REACHED_LIMIT))),
+                OnTruncation::Fail => {
+                    Ok(LoopStep::Finish(EvaluationResult::failed(ErrorCode::Truncated, REACHED_LIMIT)))
+                }
                 OnTruncation::Continue if self.continued_in_a_row(evaluation).await? <= MOST_CONTINUED => {
                     if let Some(said) = self.ask_to_continue(evaluation, answer).await? {
-                        machine.take_in(Event::Said(said));
+                        machine.take_in(MachineEvent::Said(said));
                     }
-                    Ok(Next::GoOn)
+                    Ok(LoopStep::GoOn)
                 }
                 OnTruncation::Continue | OnTruncation::Pause => {
                     let ended =
                         self.pauses.pause_for(evaluation, PauseReason::Truncated, REACHED_LIMIT).await?;
-                    Ok(Next::End(ended))
+                    Ok(LoopStep::End(ended))
                 }
             },
         }

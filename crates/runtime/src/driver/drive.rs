@@ -7,35 +7,35 @@ use std::time::Duration;
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxKind, PauseReason, RecordBody};
-use backstitch_core::machine::{Action, Ending, Event, Machine};
+use backstitch_core::machine::{EvaluationResult, Machine, MachineAction, MachineEvent};
 use tracing::Instrument as _;
 
 use super::Driver;
 use super::ask::OUT_OF_TIME;
-use super::output::Judged;
+use super::output::OutputCheck;
 use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::Durable;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 use crate::spans;
 
 /// How long the outcome of a call may be held while a program computes what to do next.
 const HELD_FOR: Duration = Duration::from_millis(20);
 
 /// What comes of an action.
-pub(super) enum Next {
+pub(super) enum LoopStep {
     /// The machine goes on.
     GoOn,
     /// Driving ends.
-    End(Ended),
+    End(DriveOutcome),
     /// The evaluation ends.
-    Finish(Ending),
+    Finish(EvaluationResult),
 }
 
 /// How far a machine came.
 pub(super) enum Advance {
     /// It says what is to be done.
-    Action(Action),
+    Action(MachineAction),
     /// It was stopped, because the evaluation is out of time.
     OutOfTime,
     /// It was stopped for another reason.
@@ -54,7 +54,7 @@ impl Drop for StopOnDrop {
 
 impl Driver {
     /// Drives an evaluation from where its journal stands to its end, or to a pause.
-    pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
+    pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
         self.live.set_driven(true);
         let ended = boxed(|| self.drive_on(evaluation)).instrument(span.clone()).await;
@@ -62,48 +62,48 @@ impl Driver {
             self.record_stop(evaluation, error).await;
         }
         self.live.set_driven(false);
-        if let Ok(Ended::Failed { failure, .. }) = &ended {
+        if let Ok(DriveOutcome::Failed { failure, .. }) = &ended {
             spans::failed(&span, &failure.kind);
         }
         ended
     }
 
-    async fn drive_on(&self, evaluation: EvaluationId) -> Result<Ended, RuntimeError> {
+    async fn drive_on(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
         let mut machine = self.agent.machinery().rebuild(&self.content.past(evaluation).await?)?;
         loop {
             let next = match self.attend(evaluation, &mut *machine).await? {
-                Next::GoOn => {
+                LoopStep::GoOn => {
                     let (back, wanted) = self.wanted_by(evaluation, machine).await?;
                     machine = back;
                     self.save_checkpoint().await?;
                     match wanted {
                         Advance::Action(action) => self.act(evaluation, action, &mut *machine).await?,
-                        Advance::OutOfTime => Next::End(
+                        Advance::OutOfTime => LoopStep::End(
                             self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?,
                         ),
                         // Whatever it was stopped for is attended to first.
-                        Advance::Interrupted => Next::GoOn,
+                        Advance::Interrupted => LoopStep::GoOn,
                     }
                 }
                 other => other,
             };
             match next {
-                Next::GoOn => {}
-                Next::End(ended) => {
+                LoopStep::GoOn => {}
+                LoopStep::End(ended) => {
                     self.live.flush().await?;
                     self.save_checkpoint().await?;
                     return Ok(ended);
                 }
-                Next::Finish(ending) => match self.judge(evaluation, ending).await? {
-                    Judged::Ends(ending) => {
+                LoopStep::Finish(ending) => match self.judge(evaluation, ending).await? {
+                    OutputCheck::Ends(ending) => {
                         let ended = self.finish(evaluation, ending).await?;
                         // What is answered needs no checkpoint any more.
-                        if !matches!(ended, Ended::Completed(_)) {
+                        if !matches!(ended, DriveOutcome::Completed(_)) {
                             self.save_checkpoint().await?;
                         }
                         return Ok(ended);
                     }
-                    Judged::AsksAgain(said) => machine.take_in(Event::Said(said)),
+                    OutputCheck::AsksAgain(said) => machine.take_in(MachineEvent::Said(said)),
                 },
             }
         }
@@ -114,12 +114,12 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         machine: &mut dyn Machine,
-    ) -> Result<Next, RuntimeError> {
+    ) -> Result<LoopStep, RuntimeError> {
         let waiting = self.inbox.waiting().await?;
         let wishes = self.inbox.wishes_of(evaluation, &waiting).await;
         // A wish to cancel goes with the end of the evaluation; messages that it did not take in are left to the next one.
         if !wishes.cancels.is_empty() || self.inbox.cancel.is_cancelled() {
-            return Ok(Next::Finish(Ending::cancelled()));
+            return Ok(LoopStep::Finish(EvaluationResult::cancelled()));
         }
         let is_decided = waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution);
         for (id, item) in waiting.into_iter().filter(|(id, _)| !wishes.pauses.contains(id)) {
@@ -131,9 +131,9 @@ impl Driver {
         if self.inbox.stop.is_cancelled() || !wishes.pauses.is_empty() {
             let detail = "someone asked for a pause".to_owned();
             let ended = self.pauses.pause_with(evaluation, PauseReason::Asked, detail, wishes.pauses).await?;
-            return Ok(Next::End(ended));
+            return Ok(LoopStep::End(ended));
         }
-        Ok(Next::GoOn)
+        Ok(LoopStep::GoOn)
     }
 
     /// What a machine wants. One that takes long to say so does not keep others waiting, and what happened before it does is
@@ -178,24 +178,24 @@ impl Driver {
     async fn act(
         &self,
         evaluation: EvaluationId,
-        action: Action,
+        action: MachineAction,
         machine: &mut dyn Machine,
-    ) -> Result<Next, RuntimeError> {
+    ) -> Result<LoopStep, RuntimeError> {
         match action {
-            Action::Ask => boxed(|| self.asker.ask(evaluation, machine)).await,
-            Action::Call(wanted) => boxed(|| self.calls.run(evaluation, wanted, machine)).await,
-            Action::Record(bodies) => {
+            MachineAction::Ask => boxed(|| self.asker.ask(evaluation, machine)).await,
+            MachineAction::Call(wanted) => boxed(|| self.calls.run(evaluation, wanted, machine)).await,
+            MachineAction::Record(bodies) => {
                 // The answer that a program was found in may have cost much and its program may run for long, so they are
                 // durable before it does. All else goes with what comes next.
                 let is_program = |body: &RecordBody| matches!(body, RecordBody::ProgramStarted(_));
                 let when = if bodies.iter().any(is_program) { Durable::Now } else { Durable::WithNext };
                 self.live.record_when(bodies, when).await?;
                 crash_point!("machine.recorded");
-                Ok(Next::GoOn)
+                Ok(LoopStep::GoOn)
             }
-            Action::Finish(ending) => Ok(Next::Finish(ending)),
+            MachineAction::Finish(ending) => Ok(LoopStep::Finish(ending)),
             // Calls are waited for where they are run, so there is nothing to wait for here.
-            Action::Wait => Err(RuntimeError::Internal {
+            MachineAction::Wait => Err(RuntimeError::Internal {
                 reason: format!("evaluation {evaluation} waits for calls that nobody runs"),
             }),
         }

@@ -1,21 +1,21 @@
 //! How an evaluation ends: what it still has open is given up, its end is one batch, and from then on its answer is a recorded one.
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, EvaluationFinished, Outcome};
-use backstitch_core::machine::Ending;
+use backstitch_core::journal::{Decision, EvaluationFinished, EvaluationOutcome};
+use backstitch_core::machine::EvaluationResult;
 use backstitch_core::message::Large;
 
 use super::Driver;
 use crate::error::RuntimeError;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 impl Driver {
     /// Records that the evaluation ended.
     pub(super) async fn finish(
         &self,
         evaluation: EvaluationId,
-        ending: Ending,
-    ) -> Result<Ended, RuntimeError> {
+        ending: EvaluationResult,
+    ) -> Result<DriveOutcome, RuntimeError> {
         self.give_up_calls(evaluation).await?;
         // Whatever was wished of the evaluation goes with it, so that nothing of it reaches the next one.
         let wishes = self.inbox.waiting_wishes(evaluation).await?;
@@ -23,7 +23,7 @@ impl Driver {
             .commit(|commit| {
                 let (draft, ending) = self.with_output(commit.session(), ending);
                 commit.keep(|session| session.prepare(&draft))?;
-                if ending.outcome == Outcome::Completed {
+                if ending.outcome == EvaluationOutcome::Completed {
                     commit.dispatch(self.executed(commit.view(), evaluation, &ending))?;
                 }
                 commit.push(EvaluationFinished {
@@ -55,7 +55,10 @@ impl Driver {
     }
 
     /// What the journal says of an evaluation, once it has ended.
-    pub(super) async fn recorded(&self, evaluation: EvaluationId) -> Result<Option<Ended>, RuntimeError> {
+    pub(super) async fn recorded(
+        &self,
+        evaluation: EvaluationId,
+    ) -> Result<Option<DriveOutcome>, RuntimeError> {
         let known = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
@@ -64,6 +67,6 @@ impl Driver {
         let Some(mut finished) = known.finished.map(|finished| finished.record) else { return Ok(None) };
         let transcript = self.content.transcript().await?;
         self.content.held().fetch_large(&mut finished).await?;
-        Ok(Some(Ended::recorded(evaluation, &finished, &transcript)))
+        Ok(Some(DriveOutcome::recorded(evaluation, &finished, &transcript)))
     }
 }

@@ -9,12 +9,12 @@ use backstitch_core::journal::InboxKind;
 use super::Driver;
 use super::inbox::message_of;
 use crate::error::RuntimeError;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 impl Driver {
     /// Starts an evaluation with the messages that wait in the inbox, and drives it to its end, or to a pause. Returns `None` when
     /// no message waits. Fails with [`RuntimeError::EvaluationOpen`] while an evaluation is open, which would take them in itself.
-    pub async fn start_waiting(&self) -> Result<Option<Ended>, RuntimeError> {
+    pub async fn start_waiting(&self) -> Result<Option<DriveOutcome>, RuntimeError> {
         let (mut said, mut taken) = (Vec::new(), Vec::new());
         for (id, item) in self.inbox.waiting().await? {
             // One that cannot be read is noted by the evaluation that is driven next.
@@ -32,9 +32,12 @@ impl Driver {
 
     /// Answers messages that came too late for the evaluation that was driven. One that failed, was cancelled or waits is
     /// returned first: resuming answers them then.
-    pub(super) async fn and_answer_waiting(&self, mut ended: Ended) -> Result<Ended, RuntimeError> {
+    pub(super) async fn and_answer_waiting(
+        &self,
+        mut ended: DriveOutcome,
+    ) -> Result<DriveOutcome, RuntimeError> {
         let is_stopped = || self.inbox.stop.is_cancelled() || self.inbox.cancel.is_cancelled();
-        while matches!(ended, Ended::Completed(_)) && !is_stopped() {
+        while matches!(ended, DriveOutcome::Completed(_)) && !is_stopped() {
             match self.start_waiting().await? {
                 Some(next) => ended = next,
                 None => break,

@@ -20,22 +20,22 @@ use crate::live::LiveSession;
 
 /// Messages whose content was fetched.
 #[derive(Default)]
-pub(super) struct Hydrated {
+pub(super) struct ContentCache {
     messages: Mutex<HashMap<MessageId, Arc<InnerMessage>>>,
     media: Mutex<HashMap<ObjectId, Arc<[u8]>>>,
-    whole: Mutex<Option<Whole>>,
+    whole: Mutex<Option<CachedTranscript>>,
     conversation: Mutex<Conversation>,
 }
 
 /// A transcript as it was brought back the last time.
 #[derive(Clone, Default)]
-struct Whole {
+struct CachedTranscript {
     transcript: Transcript,
     /// The last message, as it was given.
     last: Option<Arc<InnerMessage>>,
 }
 
-impl Whole {
+impl CachedTranscript {
     /// Whether this is how a transcript begins. Transcripts grow at their ends and go back to what they were, so it is if the
     /// last message is in its place.
     fn begins(&self, given: &Items<InnerMessage>) -> bool {
@@ -47,14 +47,14 @@ impl Whole {
 
 /// Where objects are.
 #[derive(Clone, Copy)]
-pub(super) enum Held<'a> {
+pub(super) enum ObjectSource<'a> {
     /// In the store, or with a session that has not stored them yet.
     By(&'a LiveSession),
     /// In the store.
     In(&'a dyn Store),
 }
 
-impl Held<'_> {
+impl ObjectSource<'_> {
     async fn object(self, id: ObjectId) -> Result<Option<Object>, RuntimeError> {
         match self {
             Self::By(live) => live.object(id).await,
@@ -71,11 +71,11 @@ impl Held<'_> {
     }
 }
 
-impl Hydrated {
+impl ContentCache {
     /// The transcript with all of its content. What was looked at the last time is not looked at again.
     pub(super) async fn transcript(
         &self,
-        held: Held<'_>,
+        held: ObjectSource<'_>,
         transcript: Transcript,
     ) -> Result<Transcript, RuntimeError> {
         let given = transcript.all();
@@ -92,7 +92,7 @@ impl Hydrated {
     /// A message with all of its content.
     pub(super) async fn message(
         &self,
-        held: Held<'_>,
+        held: ObjectSource<'_>,
         message: &Arc<InnerMessage>,
     ) -> Result<Arc<InnerMessage>, RuntimeError> {
         let wanted = message.object_refs();
@@ -134,7 +134,7 @@ impl Hydrated {
     /// The bytes of those of these objects that the store holds. What it does not hold is left to whoever needs it.
     pub(super) async fn media(
         &self,
-        held: Held<'_>,
+        held: ObjectSource<'_>,
         objects: impl IntoIterator<Item = ObjectId>,
     ) -> Result<MediaBytes, RuntimeError> {
         let mut found = HashMap::new();

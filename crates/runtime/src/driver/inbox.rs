@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{InboxId, InboxItem, InboxKind, InnerMessage, Note, RecordBody, Resolved};
-use backstitch_core::machine::{Event, Machine};
+use backstitch_core::journal::{
+    InboxId, InboxItem, InboxKind, InnerMessage, Note, PauseResolved, RecordBody,
+};
+use backstitch_core::machine::{Machine, MachineEvent};
 use backstitch_core::message::Part;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +34,7 @@ const LATE_WISH: &str = "the evaluation that this is about has ended";
 
 /// The wishes about one evaluation that wait in the inbox.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct InboxRequests {
     pub(super) cancels: Vec<InboxId>,
     pub(super) pauses: Vec<InboxId>,
 }
@@ -61,8 +63,8 @@ impl Inbox {
         &self,
         evaluation: EvaluationId,
         waiting: &[(InboxId, InboxItem)],
-    ) -> Wishes {
-        let mut wishes = Wishes::default();
+    ) -> InboxRequests {
+        let mut wishes = InboxRequests::default();
         let is_wish = |item: &InboxItem| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause);
         if !waiting.iter().any(|(_, item)| is_wish(item)) {
             return wishes;
@@ -97,14 +99,14 @@ impl Inbox {
             InboxKind::Message => match message_of(&item) {
                 Some(mission) => {
                     let said = self.take_in_message(evaluation, id, mission).await?;
-                    machine.take_in(Event::Said(said));
+                    machine.take_in(MachineEvent::Said(said));
                     Ok(())
                 }
                 None => self.take_in_note(id, "a message that cannot be read", &item).await,
             },
             // Those that are about this evaluation do not come here.
             InboxKind::Cancel | InboxKind::Pause => self.take_in_note(id, LATE_WISH, &item).await,
-            InboxKind::Resolution => match serde_json::from_value::<Resolved>(item.data.clone()) {
+            InboxKind::Resolution => match serde_json::from_value::<PauseResolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await,
                 Err(_) => self.take_in_note(id, "a decision that cannot be read", &item).await,
             },
@@ -116,7 +118,7 @@ impl Inbox {
     pub(super) async fn hear_decisions(&self) -> Result<(), RuntimeError> {
         let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
-            match serde_json::from_value::<Resolved>(item.data.clone()) {
+            match serde_json::from_value::<PauseResolved>(item.data.clone()) {
                 Ok(resolved) => self.decide(id, resolved, &item).await?,
                 Err(_) => self.take_in_note(id, "a decision that cannot be read", &item).await?,
             }
@@ -125,7 +127,12 @@ impl Inbox {
     }
 
     /// Decides, and takes the item out. A process that dies between finds the item again, and that it is decided already.
-    async fn decide(&self, id: InboxId, resolved: Resolved, item: &InboxItem) -> Result<(), RuntimeError> {
+    async fn decide(
+        &self,
+        id: InboxId,
+        resolved: PauseResolved,
+        item: &InboxItem,
+    ) -> Result<(), RuntimeError> {
         let decided = self.live.resolve(resolved.call_id, resolved.decision, resolved.by).await;
         match decided {
             Ok(()) => self.take_in_note(id, "a decision was taken in", item).await,
@@ -163,7 +170,10 @@ impl Inbox {
     }
 
     /// The wishes about an evaluation that wait in the inbox. They go with its end.
-    pub(super) async fn waiting_wishes(&self, evaluation: EvaluationId) -> Result<Wishes, RuntimeError> {
+    pub(super) async fn waiting_wishes(
+        &self,
+        evaluation: EvaluationId,
+    ) -> Result<InboxRequests, RuntimeError> {
         let waiting = self.waiting().await?;
         Ok(self.wishes_of(evaluation, &waiting).await)
     }
@@ -190,7 +200,7 @@ impl Inbox {
                 None => std::future::pending().await,
             }
         };
-        let is_wish = |wishes: &Wishes| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
+        let is_wish = |wishes: &InboxRequests| !wishes.cancels.is_empty() || !wishes.pauses.is_empty();
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Advance::Interrupted,
@@ -200,7 +210,7 @@ impl Inbox {
     }
 
     /// Completes when someone cancels here, or when such wishes about the evaluation wait in the inbox.
-    async fn wait_for_wish(&self, evaluation: EvaluationId, is_wanted: fn(&Wishes) -> bool) {
+    async fn wait_for_wish(&self, evaluation: EvaluationId, is_wanted: fn(&InboxRequests) -> bool) {
         loop {
             if tokio::time::timeout(LOOK_EVERY, self.cancel.cancelled()).await.is_ok() {
                 return;

@@ -3,7 +3,7 @@
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::machine::Ending;
+use backstitch_core::machine::EvaluationResult;
 use backstitch_core::slices::{PromptExecuted, PromptRendered, RunContext, excerpt, small};
 use backstitch_core::view::JournalView;
 
@@ -34,7 +34,7 @@ impl Driver {
         &self,
         view: &JournalView,
         evaluation: EvaluationId,
-        ending: &Ending,
+        ending: &EvaluationResult,
     ) -> PromptExecuted {
         let messages = view.transcript().map(|transcript| transcript.inner_messages(evaluation));
         let text = messages.ok().and_then(|messages| messages.last().map(|message| message.content()));

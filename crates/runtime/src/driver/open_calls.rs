@@ -5,16 +5,16 @@
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, Effect, Files, PauseReason, Paused};
-use backstitch_core::tool::Reconciled;
+use backstitch_core::journal::{Decision, Effect, PauseReason, SessionPaused, WorkspaceRevision};
+use backstitch_core::tool::ReconcileOutcome;
 use backstitch_core::view::{Call, CallStatus};
 
 use super::adopted::effect_of;
 use super::calls::Calls;
-use crate::agent::Drift;
+use crate::agent::DriftPolicy;
 use crate::error::RuntimeError;
 use crate::live::{has_files, is_withdrawn};
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 impl Calls {
     /// Treats calls that were started, here or elsewhere, and have no outcome. Gives what the session waits for, if that is needed.
@@ -24,9 +24,9 @@ impl Calls {
     pub(super) async fn recover(
         &self,
         evaluation: EvaluationId,
-        drift: Drift,
+        drift: DriftPolicy,
         keeps_files: bool,
-    ) -> Result<Option<Ended>, RuntimeError> {
+    ) -> Result<Option<DriveOutcome>, RuntimeError> {
         let open: Vec<Call> = {
             let state = self.live.state().await;
             let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
@@ -102,23 +102,24 @@ impl Calls {
             let arguments = self.content.started_with(call).await?;
             let by = Some(call.name.clone());
             match reconcile(key, arguments).await {
-                Ok(Reconciled::Happened(result)) => {
+                Ok(ReconcileOutcome::Happened(result)) => {
                     let decision = Decision::Happened { result };
                     self.live.resolve(Some(call.call_id), decision, by).await?;
                     return Ok(true);
                 }
-                Ok(Reconciled::DidNotHappen) => {
+                Ok(ReconcileOutcome::DidNotHappen) => {
                     self.live.resolve(Some(call.call_id), Decision::Retry, by).await?;
                     return Ok(true);
                 }
-                Ok(Reconciled::Unknown) => {}
+                Ok(ReconcileOutcome::Unknown) => {}
                 Err(error) => {
                     tracing::warn!(call = %call.call_id, %error, "a tool could not find out what became of its call");
                 }
             }
         }
-        let paused =
-            Paused::new(PauseReason::EffectUnknown).of_call(call.call_id).with_detail(call.name.clone());
+        let paused = SessionPaused::new(PauseReason::EffectUnknown)
+            .of_call(call.call_id)
+            .with_detail(call.name.clone());
         self.live.record(vec![paused.into()]).await?;
         Ok(false)
     }
@@ -126,16 +127,17 @@ impl Calls {
     /// Puts the files back to before the call that was writing them. Without one, or where that was done when the call was stopped,
     /// what changed meanwhile is adopted, put back or asked about; and files that are gone altogether are brought back. Gives
     /// whether the session goes on.
-    async fn put_back_before(&self, open: &[Call], drift: Drift) -> Result<bool, RuntimeError> {
+    async fn put_back_before(&self, open: &[Call], drift: DriftPolicy) -> Result<bool, RuntimeError> {
         let writing =
             open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
         let last = writing.max_by_key(|(_, intent)| intent.point.position);
         let last = last.filter(|(call, _)| !call.files_restored);
-        let before = last.and_then(|(_, intent)| Files::of(intent.record.root, intent.record.coverage));
+        let before =
+            last.and_then(|(_, intent)| WorkspaceRevision::of(intent.record.root, intent.record.coverage));
         if let Some(before) = before {
             let (rescue, objects) = self.live.rescue(before).await?;
             if let Some(root) = rescue {
-                let rescue = self.live.keep_rescue(Files { root, ..before }, objects).await?;
+                let rescue = self.live.keep_rescue(WorkspaceRevision { root, ..before }, objects).await?;
                 crash_point!("recover.rescued");
                 self.live.put_files_back(before, Some(rescue)).await?;
             }
@@ -145,14 +147,14 @@ impl Calls {
         let known = self.live.state().await.view.files();
         match (known, drift) {
             (Some(known), _) if known.root == found.root => Ok(true),
-            (Some(_), Drift::Restore) => self.live.undo_drift().await.map(|()| true),
-            (Some(_), Drift::Ask) => {
-                let paused = Paused::new(PauseReason::Asked).with_detail(
+            (Some(_), DriftPolicy::Restore) => self.live.undo_drift().await.map(|()| true),
+            (Some(_), DriftPolicy::Ask) => {
+                let paused = SessionPaused::new(PauseReason::Asked).with_detail(
                     "files changed while the machine was restarted: say whether to keep them or to put them back",
                 );
                 self.live.record(vec![paused.into()]).await.map(|()| false)
             }
-            (Some(_), Drift::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),
+            (Some(_), DriftPolicy::Adopt) | (None, _) => self.live.take_up_files().await.map(|()| true),
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{InnerMessage, Outcome, Role};
-use backstitch_core::machine::{Ending, TurnState, answers_of, final_text};
+use backstitch_core::journal::{EvaluationOutcome, InnerMessage, Role};
+use backstitch_core::machine::{EvaluationResult, TurnState, answers_of, final_text};
 use backstitch_core::session::{Draft, Session};
 
 use super::Driver;
@@ -20,9 +20,9 @@ use crate::error::RuntimeError;
 const REPAIRS: usize = 1;
 
 /// What becomes of an evaluation that is about to end.
-pub(super) enum Judged {
+pub(super) enum OutputCheck {
     /// It ends like this.
-    Ends(Ending),
+    Ends(EvaluationResult),
     /// The policy was told what is wrong with its answer.
     AsksAgain(Arc<InnerMessage>),
 }
@@ -32,10 +32,10 @@ impl Driver {
     pub(super) async fn judge(
         &self,
         evaluation: EvaluationId,
-        ending: Ending,
-    ) -> Result<Judged, RuntimeError> {
-        if ending.outcome != Outcome::Completed {
-            return Ok(Judged::Ends(ending));
+        ending: EvaluationResult,
+    ) -> Result<OutputCheck, RuntimeError> {
+        if ending.outcome != EvaluationOutcome::Completed {
+            return Ok(OutputCheck::Ends(ending));
         }
         let messages = self.content.transcript().await?.inner_messages(evaluation);
         let states: Vec<_> =
@@ -43,19 +43,19 @@ impl Driver {
         let empty = states.iter().rev().take_while(|(_, state)| *state == TurnState::Empty).count();
         if empty > 0 && ending.output.is_none() {
             return match empty > REPAIRS {
-                true => Ok(Judged::Ends(Ending::failed(
+                true => Ok(OutputCheck::Ends(EvaluationResult::failed(
                     ErrorCode::EmptyAnswer,
                     "the answer was empty, twice in a row",
                 ))),
                 false => {
-                    say_as_runtime(&self.live, evaluation, EMPTY.to_owned()).await.map(Judged::AsksAgain)
+                    say_as_runtime(&self.live, evaluation, EMPTY.to_owned()).await.map(OutputCheck::AsksAgain)
                 }
             };
         }
-        let Some(contract) = &self.agent.output else { return Ok(Judged::Ends(ending)) };
+        let Some(contract) = &self.agent.output else { return Ok(OutputCheck::Ends(ending)) };
         let text = final_text(&messages);
         let problem = match contract.judge(ending.output, &text) {
-            Ok(value) => return Ok(Judged::Ends(Ending::completed(Some(value)))),
+            Ok(value) => return Ok(OutputCheck::Ends(EvaluationResult::completed(Some(value)))),
             Err(problem) => problem,
         };
         // What is said about an answer that was empty or cut off is no complaint about its form.
@@ -64,14 +64,18 @@ impl Driver {
             .iter()
             .filter(|message| is_by_runtime(message) && whole.iter().any(|(turn, _)| *turn == message.turn));
         if complaints.count() >= REPAIRS {
-            return Ok(Judged::Ends(Ending::failed(ErrorCode::InvalidOutput, problem)));
+            return Ok(OutputCheck::Ends(EvaluationResult::failed(ErrorCode::InvalidOutput, problem)));
         }
         let told = format!("{problem}\nAnswer again, with all of it and with nothing but the JSON.");
-        say_as_runtime(&self.live, evaluation, told).await.map(Judged::AsksAgain)
+        say_as_runtime(&self.live, evaluation, told).await.map(OutputCheck::AsksAgain)
     }
 
     /// What the answer of an evaluation changes. One that the reducers of its type refuse is none: the evaluation fails.
-    pub(super) fn with_output(&self, session: &Session, ending: Ending) -> (Draft, Ending) {
+    pub(super) fn with_output(
+        &self,
+        session: &Session,
+        ending: EvaluationResult,
+    ) -> (Draft, EvaluationResult) {
         let mut draft = session.draft();
         let (Some(contract), Some(output)) = (&self.agent.output, &ending.output) else {
             return (draft, ending);
@@ -79,8 +83,10 @@ impl Driver {
         match contract.output().dispatch(output, &mut draft) {
             Ok(()) => (draft, ending),
             Err(error) => {
-                let failed =
-                    Ending::failed(ErrorCode::OutputRefused, format!("the answer was refused: {error}"));
+                let failed = EvaluationResult::failed(
+                    ErrorCode::OutputRefused,
+                    format!("the answer was refused: {error}"),
+                );
                 (session.draft(), failed)
             }
         }

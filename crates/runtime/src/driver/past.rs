@@ -1,16 +1,16 @@
 //! What a machine is rebuilt from, with all of its content.
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::machine::Past;
+use backstitch_core::machine::EvaluationHistory;
 
 use super::content::Content;
-use super::hydrate::Held;
+use super::hydrate::ObjectSource;
 use crate::error::RuntimeError;
 
 impl Content {
     /// What the journal says of an evaluation. What is too large for records is fetched.
-    pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<Past, RuntimeError> {
-        let mut past = Past::of(&self.live.state().await.view, evaluation)?;
+    pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<EvaluationHistory, RuntimeError> {
+        let mut past = EvaluationHistory::of(&self.live.state().await.view, evaluation)?;
         let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
         for message in before.chain(&mut past.messages) {
             *message = self.message(message).await?;
@@ -20,7 +20,10 @@ impl Content {
 }
 
 /// Fetches what is too large for the records of programs and of structured answers.
-pub(super) async fn with_content(held: Held<'_>, mut past: Past) -> Result<Past, RuntimeError> {
+pub(super) async fn with_content(
+    held: ObjectSource<'_>,
+    mut past: EvaluationHistory,
+) -> Result<EvaluationHistory, RuntimeError> {
     for record in past.large_records_mut() {
         held.fetch_large(record).await?;
     }

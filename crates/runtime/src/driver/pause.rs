@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{InboxId, PauseReason, Paused};
+use backstitch_core::journal::{InboxId, PauseReason, SessionPaused};
 use backstitch_core::machine::final_text;
 
 use super::content::Content;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view};
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 /// Pauses a session, and says what it waits for.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl Pauses {
         evaluation: EvaluationId,
         reason: PauseReason,
         detail: impl Into<String>,
-    ) -> Result<Ended, RuntimeError> {
+    ) -> Result<DriveOutcome, RuntimeError> {
         self.pause_with(evaluation, reason, detail.into(), Vec::new()).await
     }
 
@@ -40,8 +40,8 @@ impl Pauses {
         reason: PauseReason,
         detail: String,
         taken: Vec<InboxId>,
-    ) -> Result<Ended, RuntimeError> {
-        let paused = Paused::new(reason).with_detail(detail.clone());
+    ) -> Result<DriveOutcome, RuntimeError> {
+        let paused = SessionPaused::new(reason).with_detail(detail.clone());
         self.live
             .commit(|commit| {
                 commit.push(paused).take(taken);
@@ -52,11 +52,11 @@ impl Pauses {
             PauseReason::Truncated => Some(self.content.final_text(evaluation).await?),
             _ => None,
         };
-        Ok(Ended::Paused { evaluation, reason, call: None, detail, session: None, partial })
+        Ok(DriveOutcome::Paused { evaluation, reason, call: None, detail, session: None, partial })
     }
 
     /// A pause, as the end of driving. What is waited for in a session that works for a call is about a call of that session.
-    pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &Paused) -> Ended {
+    pub(super) async fn paused_by(&self, evaluation: EvaluationId, pause: &SessionPaused) -> DriveOutcome {
         let mut detail = pause.detail.clone().unwrap_or_default();
         let mut partial = None;
         let call = match pause.session {
@@ -78,15 +78,22 @@ impl Pauses {
             },
             None => pause.call_id,
         };
-        Ended::Paused { evaluation, reason: pause.reason, call, detail, session: pause.session, partial }
+        DriveOutcome::Paused {
+            evaluation,
+            reason: pause.reason,
+            call,
+            detail,
+            session: pause.session,
+            partial,
+        }
     }
 
     /// What the session waits for, as the end of driving.
-    pub(super) async fn waiting(&self, evaluation: EvaluationId) -> Ended {
+    pub(super) async fn waiting(&self, evaluation: EvaluationId) -> DriveOutcome {
         let pause = self.live.state().await.view.pause().cloned();
         match pause {
             Some(pause) => self.paused_by(evaluation, &pause).await,
-            None => Ended::Paused {
+            None => DriveOutcome::Paused {
                 evaluation,
                 reason: PauseReason::Asked,
                 call: None,

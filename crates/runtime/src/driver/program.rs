@@ -6,7 +6,7 @@
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Origin, RecordBody};
-use backstitch_core::machine::Wanted;
+use backstitch_core::machine::PendingCall;
 use backstitch_core::message::{Content, Message, OptionCall, RoleHint};
 
 use super::calls::Calls;
@@ -15,7 +15,7 @@ use crate::history::pauses_of;
 use crate::live::Durable;
 
 /// Whether calls may run.
-pub(super) enum Made {
+pub(super) enum CallGate {
     /// They may.
     May,
     /// The session waits for a decision about some of them.
@@ -27,11 +27,11 @@ impl Calls {
     pub(super) async fn make(
         &self,
         evaluation: EvaluationId,
-        wanted: &[Wanted],
-    ) -> Result<Made, RuntimeError> {
-        let new: Vec<&Wanted> = wanted.iter().filter(|one| one.made_at.is_some()).collect();
+        wanted: &[PendingCall],
+    ) -> Result<CallGate, RuntimeError> {
+        let new: Vec<&PendingCall> = wanted.iter().filter(|one| one.made_at.is_some()).collect();
         if new.is_empty() {
-            return Ok(Made::May);
+            return Ok(CallGate::May);
         }
         let went_back = {
             let state = self.live.state().await;
@@ -44,7 +44,7 @@ impl Calls {
             }
             false => Vec::new(),
         };
-        let made = if pauses.is_empty() { Made::May } else { Made::Waits };
+        let made = if pauses.is_empty() { CallGate::May } else { CallGate::Waits };
         let when = if pauses.is_empty() { Durable::WithNext } else { Durable::Now };
         self.live
             .commit(|commit| {

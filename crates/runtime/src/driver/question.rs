@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{InnerMessage, Role};
-use backstitch_core::machine::{Followed, Past, Shown, TurnState, conversation};
-use backstitch_core::ports::{Deltas, MediaBytes, Question, Store};
+use backstitch_core::machine::{
+    EvaluationHistory, FollowedConversation, TurnState, VisibleHistory, conversation,
+};
+use backstitch_core::ports::{Deltas, MediaBytes, PolicyRequest, Store};
 use backstitch_core::session::{Items, Session};
 use backstitch_core::time::Clock;
 use backstitch_core::view::{JournalView, Transcript};
 
-use super::hydrate::{Held, Hydrated, media_in};
+use super::hydrate::{ContentCache, ObjectSource, media_in};
 use super::past::with_content;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 
 /// What a question is about, beside what is shown and known.
-pub(super) struct Asking {
+pub(super) struct QuestionContext {
     pub(super) session_id: SessionId,
     pub(super) evaluation_id: EvaluationId,
     /// How many answers there are.
@@ -26,15 +28,15 @@ pub(super) struct Asking {
     pub(super) deltas: Deltas,
 }
 
-impl Asking {
+impl QuestionContext {
     pub(super) fn question(
         self,
         agent: &Agent,
-        shown: Shown,
+        shown: VisibleHistory,
         transcript: Transcript,
         session: Session,
-    ) -> Question {
-        Question {
+    ) -> PolicyRequest {
+        PolicyRequest {
             session_id: self.session_id,
             evaluation_id: self.evaluation_id,
             turn: self.turns + 1,
@@ -84,25 +86,29 @@ pub(crate) async fn question_before(
     view: &JournalView,
     evaluation: EvaluationId,
     clock: Arc<dyn Clock>,
-) -> Result<Question, RuntimeError> {
+) -> Result<PolicyRequest, RuntimeError> {
     let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-    let (hydrated, held) = (Hydrated::default(), Held::In(store));
+    let (hydrated, held) = (ContentCache::default(), ObjectSource::In(store));
     let transcript = hydrated.transcript(held, view.transcript()?).await?;
-    let past = Past {
+    let past = EvaluationHistory {
         messages: transcript.inner_messages(evaluation),
-        followed: Followed::all(view, &transcript, evaluation),
-        ..Past::of(view, evaluation)?
+        followed: FollowedConversation::all(view, &transcript, evaluation),
+        ..EvaluationHistory::of(view, evaluation)?
     };
     let machine = agent.machinery().rebuild(&with_content(held, past).await?)?;
     let mut shown = machine.show(answers_left(view, evaluation)).unwrap_or_else(|| {
         let said = conversation(&transcript, &view.followed(evaluation), evaluation);
-        Shown { messages: said.into_iter().collect(), renderer: agent.renderer(), ..Shown::default() }
+        VisibleHistory {
+            messages: said.into_iter().collect(),
+            renderer: agent.renderer(),
+            ..VisibleHistory::default()
+        }
     });
     shown.messages = without_silent(shown.messages);
     let media = hydrated.media(held, media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up(&mut session);
-    let asking = Asking {
+    let asking = QuestionContext {
         session_id: view.session_id(),
         evaluation_id: evaluation,
         turns: known.turns,

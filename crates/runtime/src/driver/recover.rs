@@ -9,30 +9,32 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, EvaluationResumed, Outcome, PauseReason, Paused, Resolved};
+use backstitch_core::journal::{
+    Decision, EvaluationOutcome, EvaluationResumed, PauseReason, PauseResolved, SessionPaused,
+};
 use backstitch_core::machine::TurnState;
 use backstitch_core::message::PolicyName;
 
 use super::Driver;
 use super::drive::millis;
-use crate::agent::{Drift, ResumeOptions};
+use crate::agent::{DriftPolicy, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::{Durable, still_waits};
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 impl Driver {
     /// Goes on with an evaluation, wherever it was interrupted. One that has ended gives its recorded answer, and nobody is
     /// asked, unless messages wait in the inbox: those start the next evaluation. Naming an evaluation resumes that one alone.
     ///
     /// Fails with [`RuntimeError::ConversationNotFound`] when the session has no messages and none wait.
-    pub async fn resume(&self, options: ResumeOptions) -> Result<Ended, RuntimeError> {
+    pub async fn resume(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
         if options.evaluation.is_some() {
             return self.resume_one(options).await;
         }
         let has_open = {
             let state = self.live.state().await;
             let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
-            matches!(latest, Some(None | Some(Outcome::Superseded)))
+            matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
         };
         if !has_open && let Some(ended) = self.start_waiting().await? {
             return self.and_answer_waiting(ended).await;
@@ -41,12 +43,12 @@ impl Driver {
         self.and_answer_waiting(ended).await
     }
 
-    async fn resume_one(&self, options: ResumeOptions) -> Result<Ended, RuntimeError> {
+    async fn resume_one(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
         crash_point!("recover.before");
         let drift = match options.drift {
             Some(drift) => drift,
-            None if self.machine_was_restarted().await => Drift::Ask,
-            None => Drift::Adopt,
+            None if self.machine_was_restarted().await => DriftPolicy::Ask,
+            None => DriftPolicy::Adopt,
         };
         self.live.settle_files().await?;
         let evaluation = self.pick(&options).await?;
@@ -81,8 +83,8 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         options: ResumeOptions,
-        drift: Drift,
-    ) -> Result<Ended, RuntimeError> {
+        drift: DriftPolicy,
+    ) -> Result<DriveOutcome, RuntimeError> {
         self.set_deadline(evaluation).await;
         let fidelity = options.fidelity;
         self.calls.resume_with(ResumeOptions {
@@ -97,7 +99,7 @@ impl Driver {
             false => self.asker.continue_cut_off(evaluation).await?,
         }
         if let Some(ended) =
-            self.calls.recover(evaluation, drift, options.drift == Some(Drift::Adopt)).await?
+            self.calls.recover(evaluation, drift, options.drift == Some(DriftPolicy::Adopt)).await?
         {
             return Ok(ended);
         }
@@ -139,8 +141,8 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         options: &ResumeOptions,
-    ) -> Result<Option<Ended>, RuntimeError> {
-        let pauses: Vec<Arc<Paused>> = self.live.state().await.view.pauses().cloned().collect();
+    ) -> Result<Option<DriveOutcome>, RuntimeError> {
+        let pauses: Vec<Arc<SessionPaused>> = self.live.state().await.view.pauses().cloned().collect();
         // Whoever cancels an evaluation need not decide first what it waits for, as long as nothing has happened.
         let is_cancelled = !self.inbox.waiting_wishes(evaluation).await?.cancels.is_empty();
         for pause in pauses {
@@ -175,7 +177,7 @@ impl Driver {
                 _ => Decision::Continue,
             };
             let owner = self.live.lease().owner.to_string();
-            let resolved = Resolved::new(decision).of_call(pause.call_id).by(owner);
+            let resolved = PauseResolved::new(decision).of_call(pause.call_id).by(owner);
             self.live.record_when(vec![resolved.into()], Durable::WithNext).await?;
         }
         Ok(None)
@@ -216,7 +218,7 @@ impl Driver {
         if self.asker.cut_off(evaluation).await?.is_none() {
             return Ok(());
         }
-        let resolved = Resolved::new(Decision::Accept).by(self.live.lease().owner.to_string());
+        let resolved = PauseResolved::new(Decision::Accept).by(self.live.lease().owner.to_string());
         self.live.record_when(vec![resolved.into()], Durable::WithNext).await
     }
 

@@ -8,7 +8,7 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{AfterFailure, RequestFailed};
-use backstitch_core::ports::{Answer, Question, RequestInfo};
+use backstitch_core::ports::{PolicyAnswer, PolicyRequest, RequestInfo};
 use backstitch_core::rng::{Rng, Seed};
 
 use super::ask::Asker;
@@ -25,9 +25,9 @@ impl Asker {
     pub(super) async fn with_retries(
         &self,
         evaluation: EvaluationId,
-        question: Question,
+        question: PolicyRequest,
         info: RequestInfo,
-    ) -> Result<(Answer, u32), RuntimeError> {
+    ) -> Result<(PolicyAnswer, u32), RuntimeError> {
         let (backoff, turn) = (self.agent.backoff, question.turn);
         let mut chance = chance_of(self.live.seed().await, turn);
         for attempt in 0_u32.. {

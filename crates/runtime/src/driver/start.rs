@@ -11,11 +11,11 @@ use super::drive::millis;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::live::Durable;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 impl Driver {
     /// Starts an evaluation and drives it to its end, or to a pause.
-    pub async fn start(&self, mission: impl Into<Mission>) -> Result<Ended, RuntimeError> {
+    pub async fn start(&self, mission: impl Into<Mission>) -> Result<DriveOutcome, RuntimeError> {
         let evaluation = self.begin(mission.into(), None).await?;
         self.drive(evaluation).await
     }

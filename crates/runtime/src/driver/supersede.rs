@@ -6,18 +6,18 @@
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{EvaluationFinished, Outcome, Role};
-use backstitch_core::machine::Ending;
+use backstitch_core::journal::{EvaluationFinished, EvaluationOutcome, Role};
+use backstitch_core::machine::EvaluationResult;
 use backstitch_core::slices::{Visibility, VisibilityOverrides};
 use backstitch_core::view::JournalView;
 
 use super::Driver;
-use super::drive::Next;
+use super::drive::LoopStep;
 use super::output::is_by_runtime;
 use crate::agent::Mission;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 /// How often one evaluation after another may be superseded.
 const MOST_EXPANSIONS: usize = 10;
@@ -28,13 +28,13 @@ pub(super) async fn expand(
     evaluation: EvaluationId,
     sections: Vec<String>,
     reason: String,
-) -> Result<Next, RuntimeError> {
+) -> Result<LoopStep, RuntimeError> {
     if expansions_before(&live.state().await.view, evaluation) >= MOST_EXPANSIONS {
         let message = format!(
             "sections of the prompt were opened {MOST_EXPANSIONS} times, and more are wanted: {}",
             sections.join(", ")
         );
-        return Ok(Next::Finish(Ending::failed(ErrorCode::VisibilityExpansionLimit, message)));
+        return Ok(LoopStep::Finish(EvaluationResult::failed(ErrorCode::VisibilityExpansionLimit, message)));
     }
     live.commit(|commit| {
         let session = commit.session();
@@ -46,17 +46,17 @@ pub(super) async fn expand(
         let mut draft = session.draft();
         draft.seed([overrides])?;
         commit.keep(|session| session.prepare(&draft))?;
-        commit.push(EvaluationFinished::new(evaluation, Outcome::Superseded));
+        commit.push(EvaluationFinished::new(evaluation, EvaluationOutcome::Superseded));
         Ok(())
     })
     .await?;
     live.keep_snapshot().await;
-    Ok(Next::End(Ended::Superseded { evaluation, sections, reason }))
+    Ok(LoopStep::End(DriveOutcome::Superseded { evaluation, sections, reason }))
 }
 
 impl Driver {
     /// Starts an evaluation in the place of one that was superseded, and drives it to its end, or to a pause.
-    pub async fn start_over(&self, superseded: EvaluationId) -> Result<Ended, RuntimeError> {
+    pub async fn start_over(&self, superseded: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
         let messages = self.content.transcript().await?.inner_messages(superseded);
         let by_a_person =
             messages.iter().filter(|message| message.role() == Role::User && !is_by_runtime(message));

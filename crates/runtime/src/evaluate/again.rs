@@ -18,14 +18,14 @@ use crate::live::{load_view, read_records};
 
 /// A request: what was recorded of it, and as it is rendered now.
 #[derive(Debug, Clone)]
-pub struct Requested {
+pub struct RequestReplay {
     /// What was recorded.
     pub recorded: Arc<RequestStarted>,
     /// What is rendered now from the journal before it.
     pub rendered: RequestInfo,
 }
 
-impl Requested {
+impl RequestReplay {
     /// Whether both are the same, byte for byte; `None` where the policy has no digests.
     pub fn agrees(&self) -> Option<bool> {
         self.recorded.digest.map(|digest| Some(digest) == self.rendered.digest)
@@ -40,7 +40,7 @@ impl Evaluator {
         store: &dyn Store,
         session: SessionId,
         at: Position,
-    ) -> Result<Requested, RuntimeError> {
+    ) -> Result<RequestReplay, RuntimeError> {
         let record = read_records(store, session, at, Some(at.next())).await?.into_iter().next();
         let recorded = match record.map(|record| record.body) {
             Some(RecordBody::RequestStarted(started)) => started,
@@ -60,6 +60,6 @@ impl Evaluator {
         };
         let agent = self.agent.clone().with_prompt(prompt, rendered)?;
         let question = question_before(&agent, store, &view, evaluation, clock).await?;
-        Ok(Requested { recorded, rendered: agent.policy.describe(&question) })
+        Ok(RequestReplay { recorded, rendered: agent.policy.describe(&question) })
     }
 }

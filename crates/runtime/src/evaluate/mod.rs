@@ -9,21 +9,21 @@ mod again;
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{Outcome, Point, Position};
+use backstitch_core::journal::{EvaluationOutcome, Point, Position};
 use backstitch_core::ports::{Policy, Store};
-use backstitch_core::prompt::{BoundPrompt, Rendered, register_slices};
+use backstitch_core::prompt::{BoundPrompt, RenderedPrompt, register_slices};
 use backstitch_core::session::Snapshot;
 use backstitch_core::time::Clock;
 use backstitch_core::view::ConversationState;
 use tokio_util::sync::CancellationToken;
 
-pub use again::Requested;
+pub use again::RequestReplay;
 
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, Saver, load_view};
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 use crate::runtime::{Runtime, SessionOptions};
 
 /// Whether an evaluation is resumed. `true` and `false` are the short forms.
@@ -141,7 +141,7 @@ impl Evaluator {
         prompt: &BoundPrompt,
         conversation: &ConversationState,
         options: SessionOptions,
-    ) -> Result<(Arc<LiveSession>, Ended), RuntimeError> {
+    ) -> Result<(Arc<LiveSession>, DriveOutcome), RuntimeError> {
         let recorded = format!("{}/{}", conversation.prompt_ns, conversation.prompt_key);
         let given = format!("{}/{}", prompt.prompt().ns(), prompt.prompt().key());
         if recorded != given {
@@ -159,7 +159,7 @@ impl Evaluator {
         prompt: &BoundPrompt,
         session: &Arc<LiveSession>,
         resume: impl Into<Resume>,
-    ) -> Result<Ended, RuntimeError> {
+    ) -> Result<DriveOutcome, RuntimeError> {
         let begin = match resume.into() {
             Resume::No => Begin::Mission(Mission::new(prompt.mission().to_vec())),
             Resume::With(options) => Begin::Resume(options),
@@ -174,7 +174,7 @@ impl Evaluator {
         session: &Arc<LiveSession>,
         begin: Begin,
         begun: impl FnOnce() + Send,
-    ) -> Result<Ended, RuntimeError> {
+    ) -> Result<DriveOutcome, RuntimeError> {
         // Who resumes a session also answers what was sent to it; who starts or names an evaluation wants the answer of that one.
         let answers_waiting = matches!(&begin, Begin::Resume(options) if options.evaluation.is_none());
         let mut ended = match begin {
@@ -195,10 +195,10 @@ impl Evaluator {
         loop {
             // The driver sees to it that superseding ends.
             let next = match &ended {
-                Ended::Superseded { evaluation, .. } => {
+                DriveOutcome::Superseded { evaluation, .. } => {
                     Some(self.driver(prompt, session, None).await?.start_over(*evaluation).await?)
                 }
-                Ended::Completed(_) if answers_waiting && !self.stop.is_cancelled() => {
+                DriveOutcome::Completed(_) if answers_waiting && !self.stop.is_cancelled() => {
                     self.driver(prompt, session, None).await?.start_waiting().await?
                 }
                 _ => None,
@@ -215,11 +215,11 @@ impl Evaluator {
         prompt: Option<&BoundPrompt>,
         session: &Arc<LiveSession>,
         mut options: ResumeOptions,
-    ) -> Result<Ended, RuntimeError> {
+    ) -> Result<DriveOutcome, RuntimeError> {
         let is_idle = {
             let state = session.state().await;
             let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
-            !matches!(latest, Some(None | Some(Outcome::Superseded)))
+            !matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
         };
         if is_idle
             && options.evaluation.is_none()
@@ -273,7 +273,7 @@ impl Evaluator {
         prompt: &BoundPrompt,
         session: &Arc<LiveSession>,
         at: Option<Point>,
-    ) -> Result<Rendered, RuntimeError> {
+    ) -> Result<RenderedPrompt, RuntimeError> {
         match at {
             Some(at) if prompt.prompt().depends_on_session() => {
                 self.rendered_at(prompt, &**session.store(), at, session.clock().clone()).await
@@ -289,7 +289,7 @@ impl Evaluator {
         store: &dyn Store,
         at: Point,
         clock: Arc<dyn Clock>,
-    ) -> Result<Rendered, RuntimeError> {
+    ) -> Result<RenderedPrompt, RuntimeError> {
         let view = load_view(store, at.session, Some(at.position)).await?;
         let mut then = view.session(clock);
         self.agent.set_up(&mut then);

@@ -1,8 +1,8 @@
 //! Records in a line, for people.
 
 use backstitch_core::journal::{
-    CallOutcome, Finish, InnerMessage, ObservationCause, Origin, Outcome, PauseReason, Record, RecordBody,
-    Role,
+    CallVerdict, EvaluationOutcome, Finish, InnerMessage, ObservationCause, Origin, PauseReason, Record,
+    RecordBody, Role,
 };
 use backstitch_core::message::Large;
 
@@ -46,8 +46,8 @@ pub fn describe(record: &Record) -> Option<String> {
             let summary = one_line(finished.summary.as_deref().unwrap_or_default(), 80);
             let took = finished.elapsed_micros / 1_000;
             match finished.outcome {
-                CallOutcome::Succeeded => format!("  done in {took} ms: {summary}"),
-                CallOutcome::Failed => {
+                CallVerdict::Succeeded => format!("  done in {took} ms: {summary}"),
+                CallVerdict::Failed => {
                     let rescue = finished
                         .rescue
                         .map(|_| format!(" (files as it left them: rescue:{})", record.position));
@@ -134,12 +134,12 @@ pub fn reason_word(reason: PauseReason) -> &'static str {
     }
 }
 
-fn outcome_word(outcome: Outcome) -> &'static str {
+fn outcome_word(outcome: EvaluationOutcome) -> &'static str {
     match outcome {
-        Outcome::Completed => "completed",
-        Outcome::Failed => "failed",
-        Outcome::Cancelled => "cancelled",
-        Outcome::Superseded => "superseded",
+        EvaluationOutcome::Completed => "completed",
+        EvaluationOutcome::Failed => "failed",
+        EvaluationOutcome::Cancelled => "cancelled",
+        EvaluationOutcome::Superseded => "superseded",
     }
 }
 

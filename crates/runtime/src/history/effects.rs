@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Effect, Origin, PauseReason, Paused, Point, Position, Record, RecordBody};
+use backstitch_core::journal::{
+    Effect, Origin, PauseReason, Point, Position, Record, RecordBody, SessionPaused,
+};
 use backstitch_core::ports::Store;
 use backstitch_core::view::{CallStatus, JournalView};
 
@@ -15,7 +17,7 @@ use crate::live::read_records;
 
 /// What a journal knows of a call with an effect outside, visible or not.
 #[derive(Debug, Clone)]
-struct Happened {
+struct PriorEffect {
     name: String,
     result: Option<Point>,
 }
@@ -51,16 +53,16 @@ pub(crate) async fn pauses_of(
     Ok(pauses.collect())
 }
 
-fn pause(call: CallId, known: &Happened) -> RecordBody {
-    let paused = Paused::new(PauseReason::EffectUnknown).of_call(call).with_detail(known.name.clone());
-    Paused { offer: known.result, ..paused }.into()
+fn pause(call: CallId, known: &PriorEffect) -> RecordBody {
+    let paused = SessionPaused::new(PauseReason::EffectUnknown).of_call(call).with_detail(known.name.clone());
+    SessionPaused { offer: known.result, ..paused }.into()
 }
 
 /// The calls with an effect outside that were ever started, in this session and in those that it is a fork of.
 async fn happened_in(
     store: &dyn Store,
     session: SessionId,
-) -> Result<HashMap<CallId, Happened>, RuntimeError> {
+) -> Result<HashMap<CallId, PriorEffect>, RuntimeError> {
     let mut happened = HashMap::new();
     let mut next = Some(session);
     let mut seen = std::collections::HashSet::new();
@@ -78,13 +80,13 @@ async fn happened_in(
     Ok(happened)
 }
 
-fn collect(session: SessionId, records: &[Record], happened: &mut HashMap<CallId, Happened>) {
+fn collect(session: SessionId, records: &[Record], happened: &mut HashMap<CallId, PriorEffect>) {
     for record in records {
         match &record.body {
             RecordBody::CallStarted(started)
                 if matches!(started.effect, Effect::Idempotent | Effect::External) =>
             {
-                let known = Happened { name: started.name.clone(), result: None };
+                let known = PriorEffect { name: started.name.clone(), result: None };
                 happened.entry(started.call_id).or_insert(known);
             }
             RecordBody::MessageAppended(message) => {

@@ -16,7 +16,7 @@ use super::effects::pauses_for;
 use super::locate::locate;
 use super::rewind::check_kept;
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, Surroundings, load_view};
+use crate::live::{LiveSession, SessionEnvironment, load_view};
 use crate::point::PointSpec;
 
 /// What a fork is made from.
@@ -35,7 +35,7 @@ pub struct Fork {
 impl LiveSession {
     /// Forks a session. The parent need not be held; the workspace among the surroundings has to be the fork's own.
     pub async fn fork(
-        surroundings: Surroundings,
+        surroundings: SessionEnvironment,
         fork: Fork,
         ids: &IdStream,
         set_up: impl FnOnce(&mut Session),

@@ -3,7 +3,7 @@
 //! A place is a cut of the journal, which gives state and conversation, and the root of the files there.
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Files, Position, Record, RecordBody};
+use backstitch_core::journal::{Position, Record, RecordBody, WorkspaceRevision};
 use backstitch_core::ports::Store;
 use backstitch_core::view::{Boundary, Checkpoint, JournalView};
 
@@ -13,22 +13,26 @@ use crate::point::{PointSpec, is_call_name};
 
 /// A place in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct ResolvedPoint {
     /// The session whose journal is cut. In a fork it may be that of its parent.
     pub session: SessionId,
     /// The cut.
     pub cut: Position,
     /// The files there, as far as they are known.
-    pub files: Option<Files>,
+    pub files: Option<WorkspaceRevision>,
 }
 
 /// Finds a place.
-pub async fn locate(store: &dyn Store, view: &JournalView, point: &PointSpec) -> Result<Place, RuntimeError> {
+pub async fn locate(
+    store: &dyn Store,
+    view: &JournalView,
+    point: &PointSpec,
+) -> Result<ResolvedPoint, RuntimeError> {
     let session = view.session_id();
     let missing = |reason: String| RuntimeError::NoSuchPoint { point: point.to_string(), reason };
-    let at = |cut| Place { session, cut, files: None };
+    let at = |cut| ResolvedPoint { session, cut, files: None };
     let place = match point {
-        PointSpec::Head => Place { session, cut: view.head(), files: view.files() },
+        PointSpec::Head => ResolvedPoint { session, cut: view.head(), files: view.files() },
         PointSpec::Position(position) => {
             if *position == Position::START || *position > view.head() {
                 let head = view.head();
@@ -54,21 +58,21 @@ pub async fn locate(store: &dyn Store, view: &JournalView, point: &PointSpec) ->
             let record = usize::try_from(position.number()).ok().and_then(|index| records.get(index));
             let files = record.and_then(rescue_of);
             let files = files.ok_or_else(|| missing("no files were kept there".to_owned()))?;
-            Place { session, cut: view.head(), files: Some(files) }
+            ResolvedPoint { session, cut: view.head(), files: Some(files) }
         }
     };
     if place.files.is_some() || place.cut == view.head() && place.session == session {
         return Ok(place);
     }
     let files = load_view(store, place.session, Some(place.cut)).await?.files();
-    Ok(Place { files, ..place })
+    Ok(ResolvedPoint { files, ..place })
 }
 
-fn of_boundary(boundary: Boundary) -> Place {
-    Place {
+fn of_boundary(boundary: Boundary) -> ResolvedPoint {
+    ResolvedPoint {
         session: boundary.session,
         cut: boundary.position,
-        files: Files::of(boundary.root, boundary.coverage),
+        files: WorkspaceRevision::of(boundary.root, boundary.coverage),
     }
 }
 
@@ -139,11 +143,13 @@ fn end_of_turn(view: &JournalView, records: &[Record], turn: u64) -> Option<Posi
 }
 
 /// The files that a record kept before they were put back.
-fn rescue_of(record: &Record) -> Option<Files> {
+fn rescue_of(record: &Record) -> Option<WorkspaceRevision> {
     match &record.body {
-        RecordBody::CallFinished(finished) => Files::of(finished.rescue, finished.coverage),
-        RecordBody::Rewound(rewound) => Files::of(rewound.rescue, rewound.coverage),
-        RecordBody::WorkspaceObserved(observed) => Files::of(Some(observed.root), observed.coverage),
+        RecordBody::CallFinished(finished) => WorkspaceRevision::of(finished.rescue, finished.coverage),
+        RecordBody::Rewound(rewound) => WorkspaceRevision::of(rewound.rescue, rewound.coverage),
+        RecordBody::WorkspaceObserved(observed) => {
+            WorkspaceRevision::of(Some(observed.root), observed.coverage)
+        }
         _ => None,
     }
 }

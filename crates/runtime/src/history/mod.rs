@@ -8,5 +8,5 @@ mod rewind;
 
 pub(crate) use effects::pauses_of;
 pub use fork::Fork;
-pub use locate::{Place, find_call, locate};
-pub use rewind::Rewind;
+pub use locate::{ResolvedPoint, find_call, locate};
+pub use rewind::RewindReport;

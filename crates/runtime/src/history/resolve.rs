@@ -3,7 +3,8 @@
 use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
-    CallFinished, CallOutcome, Decision, Effect, Files, InnerMessage, PauseReason, Resolved, WorkspaceRoot,
+    CallFinished, CallVerdict, Decision, Effect, InnerMessage, PauseReason, PauseResolved, WorkspaceRevision,
+    WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
 use backstitch_core::object::Object;
@@ -51,7 +52,7 @@ impl LiveSession {
             Decision::Continue if reason.is_none() => return refused("it does not wait for anything"),
             _ => {}
         }
-        let resolved = Resolved::new(decision.clone()).of_call(call).by(by);
+        let resolved = PauseResolved::new(decision.clone()).of_call(call).by(by);
         crash_point!("resolve.before");
         self.end_survivors().await?;
         match decision {
@@ -65,12 +66,13 @@ impl LiveSession {
                 // What it may have written is adopted as it is. One that does not write says nothing about the files: another
                 // call may have been writing them.
                 let before = known.intent.as_ref().map(|intent| &intent.record);
-                let found = match before.and_then(|intent| Files::of(intent.root, intent.coverage)) {
-                    Some(before) => self.files_left_by(before).await?.map(recorded),
-                    None => None,
-                };
+                let found =
+                    match before.and_then(|intent| WorkspaceRevision::of(intent.root, intent.coverage)) {
+                        Some(before) => self.files_left_by(before).await?.map(recorded),
+                        None => None,
+                    };
                 let (files, objects) = found.unzip();
-                let outcome = (CallOutcome::Succeeded, files, None);
+                let outcome = (CallVerdict::Succeeded, files, None);
                 self.end_call(&known, resolved, message, outcome, objects.unwrap_or_default()).await
             }
             Decision::Fail { reason } => {
@@ -78,7 +80,7 @@ impl LiveSession {
                     reason.unwrap_or_else(|| "the call was interrupted and counts as failed".to_owned());
                 let rescue = self.put_back_before(&known).await?;
                 let message = self.failure(&known, "interrupted", told).await?;
-                let outcome = (CallOutcome::Failed, None, rescue);
+                let outcome = (CallVerdict::Failed, None, rescue);
                 self.end_call(&known, resolved, message, outcome, Vec::new()).await?;
                 match known.session() {
                     Some(child) => self.withdraw_child(child, "its call counts as failed").await,
@@ -115,7 +117,7 @@ impl LiveSession {
         }
         let was_poisoned = self.check_sound().is_err();
         self.set_status(LiveStatus::Sound);
-        self.record(vec![Resolved::new(decision).by(by).into()]).await?;
+        self.record(vec![PauseResolved::new(decision).by(by).into()]).await?;
         match was_poisoned {
             // Resources that could not be restored then may let themselves be now.
             true => self.restore_resources().await,
@@ -136,19 +138,20 @@ impl LiveSession {
         );
         let message = self.failure(call, "interrupted", told.clone()).await?;
         let decision = Decision::Fail { reason: Some(told) };
-        let resolved = Resolved::new(decision).of_call(call.call_id).by(self.lease().owner.to_string());
-        self.end_call(call, resolved, message, (CallOutcome::Failed, None, None), Vec::new()).await
+        let resolved = PauseResolved::new(decision).of_call(call.call_id).by(self.lease().owner.to_string());
+        self.end_call(call, resolved, message, (CallVerdict::Failed, None, None), Vec::new()).await
     }
 
     /// Puts the files back to before a call. Gives what was found, which is durable before.
     async fn put_back_before(&self, call: &Call) -> Result<Option<WorkspaceRoot>, RuntimeError> {
         let intent = call.intent.as_ref().map(|intent| &intent.record);
-        let Some(files) = intent.and_then(|intent| Files::of(intent.root, intent.coverage)) else {
+        let Some(files) = intent.and_then(|intent| WorkspaceRevision::of(intent.root, intent.coverage))
+        else {
             return Ok(None);
         };
         let (rescue, objects) = self.rescue(files).await?;
         if let Some(root) = rescue {
-            let rescue = self.keep_rescue(Files { root, ..files }, objects).await?;
+            let rescue = self.keep_rescue(WorkspaceRevision { root, ..files }, objects).await?;
             self.put_files_back(files, Some(rescue)).await?;
         }
         crash_point!("resolve.restored");
@@ -167,15 +170,15 @@ impl LiveSession {
     async fn end_call(
         &self,
         call: &Call,
-        resolved: Resolved,
+        resolved: PauseResolved,
         message: Message,
-        (outcome, files, rescue): (CallOutcome, Option<Files>, Option<WorkspaceRoot>),
+        (outcome, files, rescue): (CallVerdict, Option<WorkspaceRevision>, Option<WorkspaceRoot>),
         objects: Vec<Object>,
     ) -> Result<(), RuntimeError> {
         let spent = spent_for(self, call).await?;
         let left = match outcome {
-            CallOutcome::Succeeded => self.resources_left_by(call).await?,
-            CallOutcome::Failed => Vec::new(),
+            CallVerdict::Succeeded => self.resources_left_by(call).await?,
+            CallVerdict::Failed => Vec::new(),
         };
         if call.session().is_some() {
             self.lend_files(false);

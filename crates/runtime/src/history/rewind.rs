@@ -6,20 +6,22 @@
 
 use backstitch_core::crash_point;
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Files, ObservationCause, Position, RecordBody, Rewound, WorkspaceRoot};
+use backstitch_core::journal::{
+    ObservationCause, Position, RecordBody, SessionRewound, WorkspaceRevision, WorkspaceRoot,
+};
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
 use super::effects::pauses_for;
-use super::locate::{Place, locate};
+use super::locate::{ResolvedPoint, locate};
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view, read_records, spent_for};
 use crate::point::PointSpec;
 
 /// What a rewind did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewind {
+pub struct RewindReport {
     /// Where the record of it stands.
     pub at: Position,
     /// The cut that is visible now.
@@ -32,7 +34,11 @@ pub struct Rewind {
 
 impl LiveSession {
     /// Goes back to a place: state, files, resources and conversation together.
-    pub async fn rewind(&self, point: &PointSpec, reason: Option<String>) -> Result<Rewind, RuntimeError> {
+    pub async fn rewind(
+        &self,
+        point: &PointSpec,
+        reason: Option<String>,
+    ) -> Result<RewindReport, RuntimeError> {
         self.settle_files().await?;
         // What is gone is nothing to keep: undoing this has to find the files that the session had.
         self.bring_back_files().await?;
@@ -51,12 +57,12 @@ impl LiveSession {
 
     /// Goes back to before a call, which is then made again. It is a [rewind](Self::rewind) to `before:CALL`, since the journal is
     /// the only way back of a live session.
-    pub async fn rollback_to_tool(&self, call: CallId) -> Result<Rewind, RuntimeError> {
+    pub async fn rollback_to_tool(&self, call: CallId) -> Result<RewindReport, RuntimeError> {
         self.rewind(&PointSpec::Before(call.to_string()), None).await
     }
 
     /// Takes back the latest rewind: what was visible before it is visible again, and the files are as they were found then.
-    pub async fn undo(&self) -> Result<Rewind, RuntimeError> {
+    pub async fn undo(&self) -> Result<RewindReport, RuntimeError> {
         self.settle_files().await?;
         self.bring_back_files().await?;
         self.flush().await?;
@@ -67,11 +73,11 @@ impl LiveSession {
         };
         let record = read_records(&**self.store(), self.id(), at, Some(at.next())).await?;
         let rescue = match record.first().map(|record| &record.body) {
-            Some(RecordBody::Rewound(rewound)) => Files::of(rewound.rescue, rewound.coverage),
+            Some(RecordBody::Rewound(rewound)) => WorkspaceRevision::of(rewound.rescue, rewound.coverage),
             _ => None,
         };
         let before = load_view(&**self.store(), self.id(), Some(at)).await?;
-        let place = Place { session: self.id(), cut: at, files: rescue.or(before.files()) };
+        let place = ResolvedPoint { session: self.id(), cut: at, files: rescue.or(before.files()) };
         self.rewind_to(&view, place, Some(format!("undoes the rewind at {at}"))).await
     }
 
@@ -84,7 +90,7 @@ impl LiveSession {
         let view = self.state().await.view.clone();
         let place = locate(&**self.store(), &view, &PointSpec::Start).await?;
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
-        let rewound = Rewound { reason: Some(why.to_owned()), ..Rewound::new(place.cut) };
+        let rewound = SessionRewound { reason: Some(why.to_owned()), ..SessionRewound::new(place.cut) };
         self.go_back(&prefix, rewound, Vec::new(), Vec::new()).await?;
         self.owes_nothing();
         Ok(())
@@ -107,9 +113,9 @@ impl LiveSession {
     async fn rewind_to(
         &self,
         view: &JournalView,
-        place: Place,
+        place: ResolvedPoint,
         reason: Option<String>,
-    ) -> Result<Rewind, RuntimeError> {
+    ) -> Result<RewindReport, RuntimeError> {
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         check_kept(&**self.store(), place.files).await?;
         let files = place.files.filter(|_| self.workspace().is_some());
@@ -131,12 +137,12 @@ impl LiveSession {
             more.extend(spent_for(self, call).await?.map(RecordBody::from));
         }
         crash_point!("rewind.before");
-        let rewound = Rewound {
+        let rewound = SessionRewound {
             root: files.map(|files| files.root),
             coverage: files.and_then(|files| files.coverage),
             rescue,
             reason,
-            ..Rewound::new(place.cut)
+            ..SessionRewound::new(place.cut)
         };
         let at = self.go_back(&prefix, rewound, more, objects).await?;
         crash_point!("rewind.recorded");
@@ -151,12 +157,15 @@ impl LiveSession {
             }
         }
         self.owes_nothing();
-        Ok(Rewind { at, to: place.cut, root: files.map(|files| files.root), rescue })
+        Ok(RewindReport { at, to: place.cut, root: files.map(|files| files.root), rescue })
     }
 }
 
 /// Refuses to go to files that retention gave up, before anything is recorded.
-pub(super) async fn check_kept(store: &dyn Store, files: Option<Files>) -> Result<(), RuntimeError> {
+pub(super) async fn check_kept(
+    store: &dyn Store,
+    files: Option<WorkspaceRevision>,
+) -> Result<(), RuntimeError> {
     let Some(files) = files else { return Ok(()) };
     for object in [files.root.tree, files.root.manifest] {
         let found = store.object(object).await.map_err(RuntimeError::Store)?;

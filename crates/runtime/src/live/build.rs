@@ -11,7 +11,7 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, InboxId, InnerMessage, ProviderSidecar, RecordBody, Role};
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
-use backstitch_core::session::{Event, Prepared, Session, SessionError};
+use backstitch_core::session::{Event, PreparedCommit, Session, SessionError};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 
@@ -31,7 +31,7 @@ pub(crate) enum Durable {
 pub(crate) struct Commit<'a> {
     state: &'a LiveState,
     batch: Batch,
-    prepared: Prepared,
+    prepared: PreparedCommit,
     /// How many messages of each evaluation it has.
     said: HashMap<EvaluationId, u64>,
     when: Durable,
@@ -43,7 +43,7 @@ impl<'a> Commit<'a> {
         Self { state, batch: Batch::at(at), prepared, said: HashMap::new(), when: Durable::Now }
     }
 
-    pub(super) fn into_parts(self) -> (Batch, Prepared, Durable) {
+    pub(super) fn into_parts(self) -> (Batch, PreparedCommit, Durable) {
         (self.batch, self.prepared, self.when)
     }
 
@@ -106,7 +106,7 @@ impl<'a> Commit<'a> {
     /// Keeps what a draft changed. Events are dispatched on top of it, so it comes before them.
     pub(crate) fn keep(
         &mut self,
-        prepare: impl FnOnce(&Session) -> Result<Prepared, SessionError>,
+        prepare: impl FnOnce(&Session) -> Result<PreparedCommit, SessionError>,
     ) -> Result<(), SessionError> {
         debug_assert!(self.prepared.changes().is_empty(), "what was dispatched before would be lost");
         self.prepared = prepare(self.session())?;

@@ -13,7 +13,7 @@ use backstitch_core::execution::{
 };
 use backstitch_core::extra::Extra;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Files, Position};
+use backstitch_core::journal::{Position, WorkspaceRevision};
 use backstitch_core::time::FixedClock;
 use backstitch_core::view::{Boundary, CallStatus, Checkpoint, JournalView};
 
@@ -97,7 +97,9 @@ impl LiveSession {
             resources.insert(changed.name.clone(), ResourceSnapshot::Stored(state));
         }
         // A call that does not write has no root of its own: the files are those that were seen last.
-        if let Some(Files { root, coverage }) = Files::of(boundary.root, boundary.coverage).or(view.files()) {
+        if let Some(WorkspaceRevision { root, coverage }) =
+            WorkspaceRevision::of(boundary.root, boundary.coverage).or(view.files())
+        {
             let files = ResourceSnapshot::live(WorkspaceState::stored(root, coverage));
             resources.insert(WorkspaceResource::NAME.to_owned(), files);
         }

@@ -13,14 +13,14 @@ use backstitch_core::journal::{
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
-use super::{LiveSession, Surroundings, load_view, read_records};
+use super::{LiveSession, SessionEnvironment, load_view, read_records};
 use crate::error::RuntimeError;
 
 impl LiveSession {
     /// What a session that works for a call of this one lives with: the same store, and as much of the files and resources as
     /// the call uses.
-    pub(crate) fn lent(&self, workspace: WorkspaceUse, resources: ResourceUse) -> Surroundings {
-        Surroundings {
+    pub(crate) fn lent(&self, workspace: WorkspaceUse, resources: ResourceUse) -> SessionEnvironment {
+        SessionEnvironment {
             store: self.store().clone(),
             clock: self.clock().clone(),
             owner: self.lease().owner.clone(),

@@ -14,39 +14,40 @@ use std::sync::atomic::Ordering;
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, InnerMessage, LargeRecord, PauseReason, Paused, Position, Record, RecordBody, Rewound,
+    Batch, InnerMessage, LargeRecord, PauseReason, Position, Record, RecordBody, SessionPaused,
+    SessionRewound,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{StoreError, hydrate};
-use backstitch_core::session::{Prepared, Unobserved};
+use backstitch_core::session::{PendingNotifications, PreparedCommit};
 use backstitch_core::view::JournalView;
 use tokio::sync::OwnedMutexGuard;
 use tracing::Instrument as _;
 
 use super::build::{Commit, Durable};
-use super::detached::Detached;
+use super::detached::DetachedTask;
 use super::{LiveSession, LiveState, LiveStatus};
 use crate::error::RuntimeError;
 use crate::spans;
 
 /// What is applied here and not in the store yet.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct WriteBuffer {
     batch: Option<(Position, Batch)>,
-    unobserved: Option<Unobserved>,
+    unobserved: Option<PendingNotifications>,
     /// Records for readers of the parent session, where there is one.
     forwarded: Vec<Arc<Record>>,
 }
 
-impl Held {
+impl WriteBuffer {
     fn object(&self, id: ObjectId) -> Option<Object> {
         let (_, batch) = self.batch.as_ref()?;
         batch.objects().iter().find(|object| object.id() == id).cloned()
     }
 }
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for WriteBuffer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Held").field("batch", &self.batch).finish_non_exhaustive()
     }
@@ -156,7 +157,7 @@ impl LiveSession {
         &self,
         mut state: OwnedMutexGuard<LiveState>,
         batch: Batch,
-        prepared: Prepared,
+        prepared: PreparedCommit,
         when: Durable,
     ) -> Result<(), RuntimeError> {
         let when = if self.until_asked.load(Ordering::SeqCst) { Durable::WithNext } else { when };
@@ -188,7 +189,7 @@ impl LiveSession {
         }
         let live = self.this();
         // Whoever waits for this may be dropped. Then it is appended and applied all the same, and the next one waits for the state.
-        Detached::plain(async move {
+        DetachedTask::plain(async move {
             crash_point!("append.before");
             let ahead = start != head;
             live.set_status(LiveStatus::AheadOfStore);
@@ -208,7 +209,7 @@ impl LiveSession {
     pub(crate) async fn go_back(
         &self,
         prefix: &JournalView,
-        rewound: Rewound,
+        rewound: SessionRewound,
         more: Vec<RecordBody>,
         objects: Vec<backstitch_core::object::Object>,
     ) -> Result<Position, RuntimeError> {
@@ -229,7 +230,7 @@ impl LiveSession {
             view.rewind(&record, prefix)?;
         }
         let live = self.this();
-        Detached::plain(async move {
+        DetachedTask::plain(async move {
             live.set_status(LiveStatus::AheadOfStore);
             let appended = live.store.append(live.id, head, live.lease.fence, batch).await;
             appended.map_err(|error| live.failed_append(error, false))?;
@@ -246,9 +247,9 @@ impl LiveSession {
 
     /// Stops everything: the session cannot be trusted any more. That is recorded where it still can be.
     pub(crate) async fn poison(&self, reason: String) -> RuntimeError {
-        let paused = Paused::new(PauseReason::Poisoned).with_detail(reason.clone());
+        let paused = SessionPaused::new(PauseReason::Poisoned).with_detail(reason.clone());
         // Also if whoever waits for the record is dropped.
-        let poisoned = Poisoned(self);
+        let poisoned = PoisonGuard(self);
         if let Err(error) = self.record(vec![paused.into()]).await {
             tracing::error!(session = %self.id, %error, "the session is poisoned, and that could not be recorded");
         }
@@ -296,9 +297,9 @@ impl LiveSession {
 }
 
 /// Poisons a session when it is dropped.
-struct Poisoned<'a>(&'a LiveSession);
+struct PoisonGuard<'a>(&'a LiveSession);
 
-impl Drop for Poisoned<'_> {
+impl Drop for PoisonGuard<'_> {
     fn drop(&mut self) {
         self.0.set_status(LiveStatus::Poisoned);
     }
@@ -306,7 +307,7 @@ impl Drop for Poisoned<'_> {
 
 impl LiveState {
     /// Makes memory what was committed.
-    fn advance(&mut self, view: JournalView, prepared: Prepared) {
+    fn advance(&mut self, view: JournalView, prepared: PreparedCommit) {
         let unobserved = view.advance(&self.view, &mut self.execution.session, prepared);
         self.view = view;
         self.held.unobserved = match (self.held.unobserved.take(), unobserved) {

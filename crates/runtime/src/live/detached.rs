@@ -1,7 +1,7 @@
 //! Work that is finished even if whoever waits for it is dropped.
 //!
 //! A future may be dropped at any await point: a request of a web server is cut off, a `select!` takes another branch. What must
-//! not stop half-way, an append or the end of a call, is owned by a [`Detached`]. It is polled in place, in the order and on the
+//! not stop half-way, an append or the end of a call, is owned by a [`DetachedTask`]. It is polled in place, in the order and on the
 //! task of whoever waits; and when it is dropped before it is done, the rest of it runs as a task of its own.
 
 use std::pin::Pin;
@@ -18,12 +18,12 @@ use crate::error::RuntimeError;
 type Abandon<T> = Box<dyn FnOnce(BoxFuture<'static, T>) + Send>;
 
 /// Work that is finished even if this is dropped.
-pub(crate) struct Detached<T> {
+pub(crate) struct DetachedTask<T> {
     work: Option<BoxFuture<'static, T>>,
     abandon: Option<Abandon<T>>,
 }
 
-impl<T: 'static> Detached<T> {
+impl<T: 'static> DetachedTask<T> {
     fn new(
         work: impl Future<Output = T> + Send + 'static,
         abandon: impl FnOnce(BoxFuture<'static, T>) + Send + 'static,
@@ -32,7 +32,7 @@ impl<T: 'static> Detached<T> {
     }
 }
 
-impl<T: Send + 'static> Detached<T> {
+impl<T: Send + 'static> DetachedTask<T> {
     /// Work that nobody else has to wait for by name: what it holds, such as a lock, makes them wait.
     pub(super) fn plain(work: impl Future<Output = T> + Send + 'static) -> Self {
         let handle = Handle::try_current();
@@ -45,7 +45,7 @@ impl<T: Send + 'static> Detached<T> {
     }
 }
 
-impl<T> Future for Detached<T> {
+impl<T> Future for DetachedTask<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -61,7 +61,7 @@ impl<T> Future for Detached<T> {
     }
 }
 
-impl<T> Drop for Detached<T> {
+impl<T> Drop for DetachedTask<T> {
     fn drop(&mut self) {
         if let (Some(work), Some(abandon)) = (self.work.take(), self.abandon.take()) {
             abandon(work);
@@ -76,9 +76,9 @@ impl LiveSession {
         &self,
         work: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
         stop: impl FnOnce() + Send + 'static,
-    ) -> Detached<Result<T, RuntimeError>> {
+    ) -> DetachedTask<Result<T, RuntimeError>> {
         let (live, handle) = (self.this(), Handle::try_current());
-        Detached::new(work, move |work| {
+        DetachedTask::new(work, move |work| {
             stop();
             let cut_off = CutOff { live: Some(live.clone()) };
             let Ok(handle) = handle else { return };

@@ -6,10 +6,10 @@
 use std::sync::atomic::Ordering;
 
 use backstitch_core::journal::{
-    Files, ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRoot,
+    ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Captured, WorkspaceError};
+use backstitch_core::ports::{WorkspaceCapture, WorkspaceError};
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
 use super::children::left_running;
@@ -22,7 +22,7 @@ pub(crate) const RESCUE_BYTES: u64 = 64 * 1024 * 1024;
 
 impl LiveSession {
     /// What the files are now; `None` when there are none.
-    pub(crate) async fn look_at_files(&self) -> Result<Option<Captured>, RuntimeError> {
+    pub(crate) async fn look_at_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         let Some(workspace) = self.workspace.clone() else { return Ok(None) };
         let alone = self.files.clone().write_owned().await;
         // Whoever waits for it may be dropped, and then it still works with them.
@@ -36,7 +36,7 @@ impl LiveSession {
     /// Puts the files back to what they were. `rescue` is the position at which they are recorded as found.
     pub(crate) async fn put_files_back(
         &self,
-        files: Files,
+        files: WorkspaceRevision,
         rescue: Option<Position>,
     ) -> Result<(), RuntimeError> {
         let Some(workspace) = self.workspace.clone() else {
@@ -56,7 +56,7 @@ impl LiveSession {
     /// Records what the files are, with the objects that are not stored yet.
     pub(crate) async fn observe_files(
         &self,
-        found: Captured,
+        found: WorkspaceCapture,
         cause: ObservationCause,
     ) -> Result<(), RuntimeError> {
         let (files, objects) = recorded(found);
@@ -66,7 +66,7 @@ impl LiveSession {
     /// Records what a call has left that was interrupted or failed, before its files are put back. Gives the position.
     pub(crate) async fn keep_rescue(
         &self,
-        files: Files,
+        files: WorkspaceRevision,
         objects: Vec<Object>,
     ) -> Result<Position, RuntimeError> {
         self.record_files(files, objects, ObservationCause::Interrupted).await
@@ -74,12 +74,12 @@ impl LiveSession {
 
     async fn record_files(
         &self,
-        files: Files,
+        files: WorkspaceRevision,
         objects: Vec<Object>,
         cause: ObservationCause,
     ) -> Result<Position, RuntimeError> {
         self.commit(|commit| {
-            let Files { root, coverage } = files;
+            let WorkspaceRevision { root, coverage } = files;
             let observed = WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, cause) };
             commit.push(observed).add_objects(objects);
             Ok(commit.view().head())
@@ -117,12 +117,12 @@ impl LiveSession {
 
     /// Makes durable what is found of files that the session has to restore, and returns the position: a person may have edited
     /// them since the process ended that was to restore them. `None` when there is nothing to keep.
-    async fn keep_found(&self, owed: Files) -> Result<Option<Position>, RuntimeError> {
+    async fn keep_found(&self, owed: WorkspaceRevision) -> Result<Option<Position>, RuntimeError> {
         let (found, objects) = self.rescue(owed).await?;
         let Some(root) = found.filter(|root| !holds_nothing(*root)) else { return Ok(None) };
         match self.rewound_from(root).await? {
             Some(known) => Ok(Some(known)),
-            None => self.keep_rescue(Files { root, ..owed }, objects).await.map(Some),
+            None => self.keep_rescue(WorkspaceRevision { root, ..owed }, objects).await.map(Some),
         }
     }
 
@@ -141,7 +141,7 @@ impl LiveSession {
     /// What the files are before they are put back, if that is something else, and what has to be stored of it.
     pub(crate) async fn rescue(
         &self,
-        files: Files,
+        files: WorkspaceRevision,
     ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
         let Some(workspace) = self.workspace().cloned() else { return Ok((None, Vec::new())) };
         let found = blocking(move || workspace.rescue(files.coverage, RESCUE_BYTES)).await?;
@@ -172,7 +172,7 @@ impl LiveSession {
         }
     }
 
-    async fn note_files(&self, found: Captured) -> Result<(), RuntimeError> {
+    async fn note_files(&self, found: WorkspaceCapture) -> Result<(), RuntimeError> {
         let known = self.state().await.view.files();
         match known {
             Some(known) if known.root == found.root => Ok(()),
@@ -186,7 +186,7 @@ impl LiveSession {
         let Some(known) = self.state().await.view.files() else { return Ok(()) };
         let (rescue, objects) = self.rescue(known).await?;
         let Some(root) = rescue else { return Ok(()) };
-        let rescue = self.keep_rescue(Files { root, ..known }, objects).await?;
+        let rescue = self.keep_rescue(WorkspaceRevision { root, ..known }, objects).await?;
         self.put_files_back(known, Some(rescue)).await?;
         match self.look_at_files().await? {
             Some(found) => self.observe_files(found, ObservationCause::Restored).await,
@@ -196,7 +196,7 @@ impl LiveSession {
 
     /// Brings back files that are gone altogether: those of a directory that was emptied, or of the memory of a process that has
     /// ended. Gives what the files are then.
-    pub(crate) async fn bring_back_files(&self) -> Result<Option<Captured>, RuntimeError> {
+    pub(crate) async fn bring_back_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         let Some(found) = self.look_at_files().await? else { return Ok(None) };
         let known = self.state().await.view.files();
         let Some(known) = known.filter(|known| holds_nothing(found.root) && known.root != found.root) else {
@@ -212,7 +212,10 @@ impl LiveSession {
 
     /// The files as a call has left them that nobody interrupted any more: as they are, unless they are gone altogether. Then they
     /// are put back to before the call, since nothing else is left of them.
-    pub(crate) async fn files_left_by(&self, before: Files) -> Result<Option<Captured>, RuntimeError> {
+    pub(crate) async fn files_left_by(
+        &self,
+        before: WorkspaceRevision,
+    ) -> Result<Option<WorkspaceCapture>, RuntimeError> {
         match self.look_at_files().await? {
             Some(found) if holds_nothing(found.root) && found.root != before.root => {
                 self.put_files_back(before, None).await?;
@@ -230,9 +233,9 @@ fn holds_nothing(root: WorkspaceRoot) -> bool {
 }
 
 /// What is recorded of a capture, and what has to be stored with it.
-pub(crate) fn recorded(captured: Captured) -> (Files, Vec<Object>) {
-    let Captured { root, mut objects, coverage, .. } = captured;
-    let files = Files { root, coverage: coverage.as_ref().map(Object::id) };
+pub(crate) fn recorded(captured: WorkspaceCapture) -> (WorkspaceRevision, Vec<Object>) {
+    let WorkspaceCapture { root, mut objects, coverage, .. } = captured;
+    let files = WorkspaceRevision { root, coverage: coverage.as_ref().map(Object::id) };
     objects.extend(coverage);
     (files, objects)
 }

@@ -28,11 +28,11 @@ use backstitch_core::crash_point;
 use backstitch_core::execution::{ExecutionState, Resources};
 use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated, SessionStopped, StopReason};
-use backstitch_core::ports::{Claim, Lease, Owner, Store, Workspace};
+use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
-use backstitch_core::view::{Driver, JournalView, SessionStatus};
+use backstitch_core::view::{DriverPresence, JournalView, SessionStatus};
 use tokio::sync::{Mutex, RwLock};
 use tokio_util::task::TaskTracker;
 
@@ -48,7 +48,7 @@ use crate::error::RuntimeError;
 use crate::events::{Channel, EventStream, LiveKind};
 
 /// What a session lives with, besides its journal.
-pub struct Surroundings {
+pub struct SessionEnvironment {
     /// Where the journal is kept.
     pub store: Arc<dyn Store>,
     /// Where the time comes from.
@@ -67,9 +67,9 @@ pub struct LiveSession {
     this: Weak<Self>,
     id: SessionId,
     store: Arc<dyn Store>,
-    lease: Lease,
+    lease: SessionClaim,
     /// How the session was claimed.
-    claim: Claim,
+    claim: ClaimMode,
     clock: Arc<dyn Clock>,
     workspace: Option<Arc<dyn Workspace>>,
     resources: Resources,
@@ -100,7 +100,7 @@ pub struct LiveState {
     pub view: JournalView,
     /// Everything that can change.
     pub execution: ExecutionState,
-    held: commit::Held,
+    held: commit::WriteBuffer,
 }
 
 impl LiveState {
@@ -109,7 +109,7 @@ impl LiveState {
         let (view, mut execution) = (self.view.clone(), self.execution.copy_to_read());
         // Snapshots of it carry what the journal knows.
         view.attach_to(&mut execution.session);
-        Self { view, execution, held: commit::Held::default() }
+        Self { view, execution, held: commit::WriteBuffer::default() }
     }
 }
 
@@ -147,7 +147,7 @@ impl From<u8> for LiveStatus {
 impl LiveSession {
     /// Creates a session. `set_up` registers reducers, policies and observers.
     pub async fn create(
-        surroundings: Surroundings,
+        surroundings: SessionEnvironment,
         created: SessionCreated,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
@@ -157,18 +157,19 @@ impl LiveSession {
 
     /// Creates a session that is stored together with the first thing that it is asked.
     pub(crate) async fn create_with_mission(
-        surroundings: Surroundings,
+        surroundings: SessionEnvironment,
         created: SessionCreated,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let (id, owner) = (created.session_id, surroundings.owner.clone());
-        let lease = surroundings.store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
+        let lease =
+            surroundings.store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
         let batch = Batch::at(surroundings.clock.now()).with(created);
         let records: Vec<_> = batch.records(Position::START, batch.time()).collect();
         let store = surroundings.store.clone();
         match JournalView::fold(&records) {
             Ok(view) => {
-                let live = Self::live(surroundings, lease, Claim::IfFree, view, set_up);
+                let live = Self::live(surroundings, lease, ClaimMode::IfFree, view, set_up);
                 live.channel.set_durable(Position::START);
                 live.hold_until_asked(batch).await;
                 Ok(live)
@@ -182,7 +183,7 @@ impl LiveSession {
 
     /// Creates a session whose first batch is given. A fork's parent has to be in the same store.
     pub(crate) async fn begin(
-        surroundings: Surroundings,
+        surroundings: SessionEnvironment,
         id: SessionId,
         first: impl FnOnce(Timestamp) -> Batch,
         set_up: impl FnOnce(&mut Session),
@@ -191,8 +192,8 @@ impl LiveSession {
         let owner = surroundings.owner.clone();
         // What cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&surroundings.resources)?;
-        let lease = store.claim(id, owner, Claim::IfFree).await.map_err(RuntimeError::Store)?;
-        let claimed = Claimed::new(&store, &lease);
+        let lease = store.claim(id, owner, ClaimMode::IfFree).await.map_err(RuntimeError::Store)?;
+        let claimed = ClaimGuard::new(&store, &lease);
         crash_point!("session.claimed");
         let now = surroundings.clock.now();
         let mut batch = first(now);
@@ -206,7 +207,7 @@ impl LiveSession {
         match view {
             Ok(view) => {
                 let live =
-                    Self::live(surroundings, lease, Claim::IfFree, view, set_up).with_resources().await;
+                    Self::live(surroundings, lease, ClaimMode::IfFree, view, set_up).with_resources().await;
                 claimed.settled();
                 live
             }
@@ -220,16 +221,16 @@ impl LiveSession {
 
     /// Opens a session that exists.
     pub async fn open(
-        surroundings: Surroundings,
+        surroundings: SessionEnvironment,
         id: SessionId,
-        claim: Claim,
+        claim: ClaimMode,
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = surroundings.store.clone();
         // Asked first, so that nothing is claimed that does not exist.
         load::read_records(&*store, id, Position::START, Some(Position::START.next())).await?;
         let lease = store.claim(id, surroundings.owner.clone(), claim).await.map_err(RuntimeError::Store)?;
-        let claimed = Claimed::new(&store, &lease);
+        let claimed = ClaimGuard::new(&store, &lease);
         let view = load_view(&*store, id, None).await;
         match view {
             Ok(view) => {
@@ -246,9 +247,9 @@ impl LiveSession {
     }
 
     fn live(
-        surroundings: Surroundings,
-        lease: Lease,
-        claim: Claim,
+        surroundings: SessionEnvironment,
+        lease: SessionClaim,
+        claim: ClaimMode,
         view: JournalView,
         set_up: impl FnOnce(&mut Session),
     ) -> Arc<Self> {
@@ -276,7 +277,7 @@ impl LiveSession {
             is_driven: AtomicBool::new(false),
             until_asked: AtomicBool::new(false),
             channel: Arc::new(Channel::new(view.session_id(), view.head())),
-            state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::Held::default() })),
+            state: Arc::new(Mutex::new(LiveState { view, execution, held: commit::WriteBuffer::default() })),
             deadlines: std::sync::Mutex::default(),
             status: AtomicU8::new(status as u8),
         })
@@ -298,12 +299,12 @@ impl LiveSession {
     }
 
     /// The claim to the session.
-    pub fn lease(&self) -> &Lease {
+    pub fn lease(&self) -> &SessionClaim {
         &self.lease
     }
 
     /// How the session was claimed, and so those that work for its calls are.
-    pub(crate) fn claimed_by(&self) -> Claim {
+    pub(crate) fn claimed_by(&self) -> ClaimMode {
         self.claim
     }
 
@@ -396,7 +397,7 @@ impl LiveSession {
 
     /// Whether an evaluation is open that waits for nothing.
     async fn is_interrupted(&self) -> bool {
-        self.state().await.view.status(Driver::Absent) == SessionStatus::Interrupted
+        self.state().await.view.status(DriverPresence::Absent) == SessionStatus::Interrupted
     }
 
     /// Gives the session back, and leaves its resources to whoever lent them.
@@ -417,12 +418,12 @@ impl LiveSession {
 }
 
 /// A claim to a session that is being opened. If whoever opens it is dropped, it is given back.
-struct Claimed {
-    lease: Option<(Arc<dyn Store>, Lease)>,
+struct ClaimGuard {
+    lease: Option<(Arc<dyn Store>, SessionClaim)>,
 }
 
-impl Claimed {
-    fn new(store: &Arc<dyn Store>, lease: &Lease) -> Self {
+impl ClaimGuard {
+    fn new(store: &Arc<dyn Store>, lease: &SessionClaim) -> Self {
         Self { lease: Some((store.clone(), lease.clone())) }
     }
 
@@ -431,7 +432,7 @@ impl Claimed {
     }
 }
 
-impl Drop for Claimed {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
         if let (Some((store, lease)), Ok(handle)) = (self.lease.take(), tokio::runtime::Handle::try_current())
         {
@@ -441,7 +442,7 @@ impl Drop for Claimed {
 }
 
 /// Gives back what was claimed for nothing.
-async fn give_back(store: &dyn Store, lease: Lease) {
+async fn give_back(store: &dyn Store, lease: SessionClaim) {
     let session = lease.session;
     if let Err(error) = store.release(lease).await {
         tracing::warn!(%session, %error, "a session that could not be opened could not be given back");

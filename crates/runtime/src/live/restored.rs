@@ -4,7 +4,7 @@
 //! changes something, or leaves something alone, is a note in the journal, for the command line and for `log`.
 
 use backstitch_core::journal::{Note, Position, RecordBody};
-use backstitch_core::ports::{PathChange, Restored, Uncovered};
+use backstitch_core::ports::{PathChange, RestoreReport, UncoveredPath};
 use serde::{Deserialize, Serialize};
 
 use super::{Durable, LiveSession};
@@ -25,7 +25,7 @@ pub struct FilesRestored {
     /// The files that were changed to what they had been: added, modified or deleted by the restore.
     pub changed: Vec<PathChange>,
     /// The files that should have been changed and were left alone.
-    pub kept: Vec<Uncovered>,
+    pub kept: Vec<UncoveredPath>,
     /// How many files are not listed.
     #[serde(default)]
     pub more: usize,
@@ -44,7 +44,7 @@ impl FilesRestored {
         self.rescue.map(PointSpec::Rescue)
     }
 
-    fn new(mut restored: Restored, rescue: Option<Position>) -> Self {
+    fn new(mut restored: RestoreReport, rescue: Option<Position>) -> Self {
         let more = [restored.changed.len(), restored.kept.len()];
         let more = more.into_iter().map(|count| count.saturating_sub(MOST_LISTED)).sum();
         restored.changed.truncate(MOST_LISTED);
@@ -72,7 +72,7 @@ impl LiveSession {
     /// Records what a restore did, with whatever is recorded next. `rescue` is the position of the files as found.
     pub(crate) async fn note_restored(
         &self,
-        restored: Restored,
+        restored: RestoreReport,
         rescue: Option<Position>,
     ) -> Result<(), RuntimeError> {
         if restored.changed.is_empty() && restored.kept.is_empty() {

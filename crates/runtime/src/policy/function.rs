@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 use backstitch_core::session::BoxError;
 
-type Decide = dyn Fn(Question) -> BoxFuture<'static, Result<Answer, BoxError>> + Send + Sync;
+type Decide = dyn Fn(PolicyRequest) -> BoxFuture<'static, Result<PolicyAnswer, BoxError>> + Send + Sync;
 
 /// A policy that is a function.
 pub struct FunctionPolicy {
@@ -21,8 +21,8 @@ impl FunctionPolicy {
     /// The policy that asks this function.
     pub fn new<F, W>(name: PolicyName, decide: F) -> Self
     where
-        F: Fn(Question) -> W + Send + Sync + 'static,
-        W: Future<Output = Result<Answer, BoxError>> + Send + 'static,
+        F: Fn(PolicyRequest) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<PolicyAnswer, BoxError>> + Send + 'static,
     {
         Self { name, decide: Arc::new(move |question| Box::pin(decide(question))) }
     }
@@ -33,7 +33,7 @@ impl Policy for FunctionPolicy {
         &self.name
     }
 
-    fn describe(&self, _: &Question) -> RequestInfo {
+    fn describe(&self, _: &PolicyRequest) -> RequestInfo {
         RequestInfo {
             provider: "function".to_owned(),
             model: self.name.to_string(),
@@ -41,7 +41,11 @@ impl Policy for FunctionPolicy {
         }
     }
 
-    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(
+        &self,
+        question: PolicyRequest,
+        _: RequestInfo,
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
             (self.decide)(question).await.map_err(|source| PolicyError {
                 policy: self.name.clone(),

@@ -8,7 +8,7 @@
 use backstitch_core::code::ErrorCode;
 use backstitch_core::journal::Role;
 use backstitch_core::message::{Arguments, PolicyName};
-use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -24,15 +24,15 @@ pub struct HumanPolicy {
 /// An answer that calls options.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Calling {
+struct HumanReply {
     #[serde(default)]
     text: String,
-    calls: Vec<Called>,
+    calls: Vec<HumanCall>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Called {
+struct HumanCall {
     name: String,
     #[serde(default)]
     arguments: Map<String, Value>,
@@ -50,11 +50,15 @@ impl Policy for HumanPolicy {
         &self.name
     }
 
-    fn describe(&self, _: &Question) -> RequestInfo {
+    fn describe(&self, _: &PolicyRequest) -> RequestInfo {
         RequestInfo { provider: "human".to_owned(), model: self.name.to_string(), ..RequestInfo::default() }
     }
 
-    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(
+        &self,
+        question: PolicyRequest,
+        _: RequestInfo,
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
             let messages = question.transcript.inner_messages(question.evaluation_id);
             let by_a_person = messages
@@ -77,11 +81,11 @@ impl Policy for HumanPolicy {
     }
 }
 
-fn answer_of(text: String) -> Answer {
-    let Ok(calling) = serde_json::from_str::<Calling>(&text) else { return Answer::text(text) };
+fn answer_of(text: String) -> PolicyAnswer {
+    let Ok(calling) = serde_json::from_str::<HumanReply>(&text) else { return PolicyAnswer::text(text) };
     let mut answer = match calling.text.is_empty() {
-        true => Answer::default(),
-        false => Answer::text(calling.text),
+        true => PolicyAnswer::default(),
+        false => PolicyAnswer::text(calling.text),
     };
     for call in calling.calls {
         answer = answer.call(call.name, Arguments::from_object(call.arguments));

@@ -2,7 +2,7 @@
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 
 /// Answers nothing.
 #[derive(Debug)]
@@ -23,11 +23,11 @@ impl Policy for NoPolicy {
         &self.0
     }
 
-    fn describe(&self, _: &Question) -> RequestInfo {
+    fn describe(&self, _: &PolicyRequest) -> RequestInfo {
         RequestInfo::default()
     }
 
-    fn decide(&self, _: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(&self, _: PolicyRequest, _: RequestInfo) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async {
             Err(PolicyError {
                 policy: self.0.clone(),

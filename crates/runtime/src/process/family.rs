@@ -14,7 +14,7 @@ use backstitch_core::id::CallId;
 use backstitch_core::ports::ProcessError;
 use rustix::process::Pid;
 
-use super::identity::{self, Mark, Seen};
+use super::identity::{self, Mark, ProcessSighting};
 
 /// How long killed processes may take to go away: only the system itself can hold up a killed process.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    fn of(seen: &Seen) -> Self {
+    fn of(seen: &ProcessSighting) -> Self {
         Self { process: seen.process, started: seen.started.clone() }
     }
 
@@ -49,7 +49,7 @@ pub(super) fn descendants(process: Pid) -> Vec<Member> {
 }
 
 /// Adds all processes whose parent is in a family.
-fn extend(all: &[Seen], family: &mut HashSet<i32>) {
+fn extend(all: &[ProcessSighting], family: &mut HashSet<i32>) {
     loop {
         let before = family.len();
         for seen in all {
@@ -99,7 +99,7 @@ fn marked(groups: &HashSet<(CallId, u32)>, since: Option<&str>) -> Vec<Member> {
     let own = std::process::id().cast_signed();
     let all = identity::all_running();
     let since: Option<u64> = since.and_then(|since| since.parse().ok());
-    let may_be = |seen: &&Seen| {
+    let may_be = |seen: &&ProcessSighting| {
         let started: Option<u64> = seen.started.parse().ok();
         seen.process != own && since.zip(started).is_none_or(|(since, started)| started >= since)
     };

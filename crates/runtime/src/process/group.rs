@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::family::{self, Member};
 use super::identity;
-use super::prepare::Prepared;
+use super::prepare::PreparedProcess;
 
 /// The word on which a process that waits becomes the program.
 pub(super) const GO: &[u8] = b"go\n";
@@ -50,7 +50,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Starts a process that waits for the word, and its watchdog.
-    pub(super) fn start(prepared: &Prepared) -> Result<(Self, Pipes), ProcessError> {
+    pub(super) fn start(prepared: &PreparedProcess) -> Result<(Self, Pipes), ProcessError> {
         let failed = |source: io::Error| ProcessError::Start {
             program: prepared.program.display().to_string(),
             source: source.into(),

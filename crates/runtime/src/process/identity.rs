@@ -63,7 +63,7 @@ impl Mark {
 }
 
 /// A process that has not ended.
-pub(super) struct Seen {
+pub(super) struct ProcessSighting {
     pub(super) process: i32,
     pub(super) parent: i32,
     pub(super) group: i32,
@@ -71,10 +71,10 @@ pub(super) struct Seen {
 }
 
 /// All processes that have not ended.
-pub(super) fn all_running() -> Vec<Seen> {
+pub(super) fn all_running() -> Vec<ProcessSighting> {
     let seen = system::all().into_iter().filter_map(|process| {
         let status = system::status(process).filter(|status| !status.has_ended)?;
-        Some(Seen { process, parent: status.parent, group: status.group, started: status.started })
+        Some(ProcessSighting { process, parent: status.parent, group: status.group, started: status.started })
     });
     seen.collect()
 }

@@ -12,7 +12,7 @@ use super::lines::{Lines, Sink};
 
 /// One stream. It is read to its end, so that the process never waits for us, and as much is kept as may be.
 pub(super) struct Stream {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<CappedOutput>>,
     ended: CancellationToken,
     reading: AbortHandle,
 }
@@ -23,7 +23,7 @@ impl Stream {
         caps: OutputCaps,
         live: Sink,
     ) -> Self {
-        let kept = Arc::new(Mutex::new(Kept::new(caps)));
+        let kept = Arc::new(Mutex::new(CappedOutput::new(caps)));
         let (ended, into) = (CancellationToken::new(), kept.clone());
         let at_end = ended.clone().drop_guard();
         let task = tokio::spawn(async move {
@@ -55,14 +55,14 @@ impl Drop for Stream {
     }
 }
 
-struct Kept {
+struct CappedOutput {
     caps: OutputCaps,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     cut: u64,
 }
 
-impl Kept {
+impl CappedOutput {
     fn new(caps: OutputCaps) -> Self {
         Self { caps, head: Vec::new(), tail: VecDeque::new(), cut: 0 }
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn kept(parts: &[&[u8]]) -> ProcessOutput {
-        let mut kept = Kept::new(OutputCaps { head: 4, tail: 3 });
+        let mut kept = CappedOutput::new(OutputCaps { head: 4, tail: 3 });
         parts.iter().for_each(|part| kept.add(part));
         kept.take()
     }

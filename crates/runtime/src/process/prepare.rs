@@ -14,7 +14,7 @@ use super::identity::MARK;
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A program that is there, and all that it is given.
-pub(super) struct Prepared {
+pub(super) struct PreparedProcess {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, Option<String>)>,
@@ -22,7 +22,7 @@ pub(super) struct Prepared {
     pub(super) input: Vec<u8>,
 }
 
-impl Prepared {
+impl PreparedProcess {
     pub(super) fn new(call: CallId, spec: ProcessSpec, root: Option<&Path>) -> Result<Self, ProcessError> {
         let directory = match &spec.directory {
             None => PathBuf::from("/"),

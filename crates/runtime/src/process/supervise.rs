@@ -16,7 +16,7 @@ use super::group::{GO, Group, Pipes};
 use super::identity;
 use super::lines::Sink;
 use super::output::Stream;
-use super::prepare::Prepared;
+use super::prepare::PreparedProcess;
 
 /// How long what a leader leaves behind may go on writing to its output: some shells end before their last filter does.
 const LINGER: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ where
 {
     let (program, caps, timeout) = (spec.program.clone(), spec.caps, spec.timeout);
     let (mut group, pipes, input) = blocking(move || {
-        let prepared = Prepared::new(call, spec, root.as_deref())?;
+        let prepared = PreparedProcess::new(call, spec, root.as_deref())?;
         let (group, pipes) = Group::start(&prepared)?;
         Ok::<_, ProcessError>((group, pipes, prepared.input))
     })

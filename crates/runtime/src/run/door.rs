@@ -15,9 +15,9 @@ use crate::entropy;
 use crate::error::RuntimeError;
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
-use crate::history::Rewind;
+use crate::history::RewindReport;
 use crate::live::LiveSession;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 use crate::point::PointSpec;
 use crate::runtime::{Runtime, SessionOptions};
 
@@ -106,14 +106,14 @@ impl Runtime {
         agent: &Agent,
         to: PointSpec,
         reason: Option<String>,
-    ) -> Result<Rewind, RuntimeError> {
+    ) -> Result<RewindReport, RuntimeError> {
         let live = self.opened(session, agent).await?;
         let rewound = live.rewind(&to, reason).await;
         released(&live, rewound).await
     }
 
     /// Undoes the last rewind of a session.
-    pub async fn undo(&self, session: SessionId, agent: &Agent) -> Result<Rewind, RuntimeError> {
+    pub async fn undo(&self, session: SessionId, agent: &Agent) -> Result<RewindReport, RuntimeError> {
         let live = self.opened(session, agent).await?;
         let undone = live.undo().await;
         released(&live, undone).await
@@ -229,7 +229,7 @@ impl Runtime {
             let ended = AssertUnwindSafe(driving).catch_unwind().await;
             let ended = ended.unwrap_or(Err(RuntimeError::DriverPanicked));
             let id = session.id();
-            let is_paused = matches!(&ended, Ok(Ended::Paused { reason: PauseReason::Asked, .. }));
+            let is_paused = matches!(&ended, Ok(DriveOutcome::Paused { reason: PauseReason::Asked, .. }));
             if let (true, Some(reason)) = (is_paused, registry.stopped_by()) {
                 // If it cannot be recorded, releasing the session tells why.
                 let _ = session.record_stop(reason).await;

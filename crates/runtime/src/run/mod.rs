@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::events::{EventStream, SessionEvent};
-use crate::outcome::{Answered, Ended};
+use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::runtime::Runtime;
 
 /// How a run ended, once it has.
-type Outcome = Option<Arc<Result<Ended, RuntimeError>>>;
+type Outcome = Option<Arc<Result<DriveOutcome, RuntimeError>>>;
 
 /// A session that a task of the runtime drives. The handle only watches.
 ///
@@ -87,7 +87,7 @@ impl Run {
 
     /// How the run ended, once it has: with an answer, a failure or a pause. It can be awaited more than once, and needs no
     /// events to be read.
-    pub async fn ended(&self) -> Result<Ended, RuntimeError> {
+    pub async fn ended(&self) -> Result<DriveOutcome, RuntimeError> {
         let mut outcome = self.outcome.clone();
         let ended = match outcome.wait_for(Option::is_some).await {
             Ok(ended) => ended.clone(),
@@ -104,7 +104,7 @@ impl Run {
     /// The answer, as a value of a type: a `String` for words, or the type that the agent [answers
     /// with](crate::Agent::answers_with). Everything else that a run can end with is an error that says what to do.
     pub async fn answer<T: DeserializeOwned>(&self) -> Result<T, RuntimeError> {
-        let Answered { text, output, .. } = self.ended().await?.answer()?;
+        let FinalAnswer { text, output, .. } = self.ended().await?.answer()?;
         let has_output = output.is_some();
         let value = output.unwrap_or(Value::String(text));
         T::deserialize(value).map_err(|error| RuntimeError::AnswerType {

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How a run ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum AttemptOutcome {
     /// The handler answered; the draft holds what it changed.
     Answered(Box<ToolResult>, Box<Draft>),
     /// The handler failed; the draft still holds what it logged.
@@ -66,7 +66,7 @@ pub(super) async fn run(
     context: ToolContext,
     arguments: Map<String, Value>,
     bounds: Bounds,
-) -> Ended {
+) -> AttemptOutcome {
     let handler = tool.handler.clone();
     let given = context.clone();
     let mut task = tokio::spawn(async move { handler.call(given, arguments).await });
@@ -80,7 +80,7 @@ pub(super) async fn run(
             let ended = answered(ended, &context);
             return match bounds.processes.end().await {
                 Ok(()) => ended,
-                Err(error) => Ended::Stuck(error.to_string()),
+                Err(error) => AttemptOutcome::Stuck(error.to_string()),
             };
         }
         () = bounds.waiter.left() => Stop::Abandoned,
@@ -95,11 +95,11 @@ pub(super) async fn run(
     bounds.processes.stop();
     task.abort();
     if tokio::time::timeout(bounds.grace.unwrap_or(GRACE), &mut task).await.is_err() {
-        return Ended::Stuck(format!("it was stopped ({stop:?}) and does not end"));
+        return AttemptOutcome::Stuck(format!("it was stopped ({stop:?}) and does not end"));
     }
     match bounds.processes.end().await {
-        Ok(()) => Ended::Stopped(stop, draft),
-        Err(error) => Ended::Stuck(error.to_string()),
+        Ok(()) => AttemptOutcome::Stopped(stop, draft),
+        Err(error) => AttemptOutcome::Stuck(error.to_string()),
     }
 }
 
@@ -117,15 +117,15 @@ impl Drop for StopWhenDropped {
     }
 }
 
-fn answered(ended: Result<ToolOutcome, tokio::task::JoinError>, context: &ToolContext) -> Ended {
+fn answered(ended: Result<ToolOutcome, tokio::task::JoinError>, context: &ToolContext) -> AttemptOutcome {
     let draft = context.revoke().map(Box::new);
     match (ended, draft) {
-        (Ok(Ok(result)), Some(draft)) => Ended::Answered(Box::new(result), draft),
-        (Ok(Ok(_)), None) => Ended::Failed(ToolError::Revoked, None),
-        (Ok(Err(error)), draft) => Ended::Failed(error, draft),
+        (Ok(Ok(result)), Some(draft)) => AttemptOutcome::Answered(Box::new(result), draft),
+        (Ok(Ok(_)), None) => AttemptOutcome::Failed(ToolError::Revoked, None),
+        (Ok(Err(error)), draft) => AttemptOutcome::Failed(error, draft),
         (Err(join), draft) => match join.try_into_panic() {
-            Ok(payload) => Ended::Panicked(panic_message(payload), draft),
-            Err(_) => Ended::Stopped(Stop::Cancelled, draft),
+            Ok(payload) => AttemptOutcome::Panicked(panic_message(payload), draft),
+            Err(_) => AttemptOutcome::Stopped(Stop::Cancelled, draft),
         },
     }
 }

@@ -10,7 +10,7 @@ use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::crash_point;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Origin, PauseReason, SessionCreated};
-use backstitch_core::ports::{BoxFuture, Claim, StoreError};
+use backstitch_core::ports::{BoxFuture, ClaimMode, StoreError};
 use backstitch_core::rng::Seed;
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
-use crate::outcome::Ended;
+use crate::outcome::DriveOutcome;
 
 /// Makes what drives the session of a sub-agent, until the token stops it.
 pub(crate) type DriveChild = fn(Arc<LiveSession>, Agent, CancellationToken) -> Box<dyn ChildDriver>;
@@ -26,10 +26,10 @@ pub(crate) type DriveChild = fn(Arc<LiveSession>, Agent, CancellationToken) -> B
 /// Drives the session of a sub-agent to its answer, or to a pause. Evaluations that take the place of others are driven too.
 pub(crate) trait ChildDriver: Send + Sync {
     /// Starts an evaluation.
-    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<Ended, RuntimeError>>;
+    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>>;
 
     /// Resumes an evaluation.
-    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<Ended, RuntimeError>>;
+    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>>;
 
     /// Ends the evaluation that runs.
     fn cancel(&self);
@@ -46,7 +46,7 @@ pub(super) struct Child {
 }
 
 /// What a child is made with.
-pub(super) struct Lent<'a> {
+pub(super) struct ChildParams<'a> {
     pub(super) parent: &'a LiveSession,
     pub(super) call: CallId,
     pub(super) session: SessionId,
@@ -64,8 +64,8 @@ pub(super) struct Lent<'a> {
 
 impl Child {
     /// Opens the session that works for a call, or creates it if a crash came before.
-    pub(super) async fn take_up(lent: Lent<'_>) -> Result<Self, RuntimeError> {
-        let Lent { parent, call, session, mut agent, allotment, time_left, .. } = lent;
+    pub(super) async fn take_up(lent: ChildParams<'_>) -> Result<Self, RuntimeError> {
+        let ChildParams { parent, call, session, mut agent, allotment, time_left, .. } = lent;
         agent.budget = allotment.or(agent.limits());
         let is_callers_time = time_left.is_some_and(|left| agent.deadline.is_none_or(|own| left <= own));
         agent.deadline = shorter(agent.deadline, time_left);
@@ -94,7 +94,7 @@ impl Child {
         &self,
         mission: Mission,
         resume: ResumeOptions,
-    ) -> BoxFuture<'_, Result<Ended, RuntimeError>> {
+    ) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>> {
         Box::pin(async move {
             let latest = {
                 let state = self.live.state().await;
@@ -185,7 +185,7 @@ async fn open(
     };
     match try_open(parent.claimed_by()).await {
         Err(RuntimeError::Store(StoreError::Held { owner, .. })) if owner == parent.lease().owner => {
-            try_open(Claim::TakeOver).await
+            try_open(ClaimMode::TakeOver).await
         }
         other => other,
     }

@@ -14,17 +14,17 @@ use backstitch_core::tool::{Tool, ToolResult};
 use serde_json::{Map, Value};
 
 use super::attempt::{Stop, after};
-use super::child::{Child, DriveChild, Lent};
+use super::child::{Child, ChildParams, DriveChild};
 use super::files::Hold;
-use super::request::{CallEnd, CallRequest};
+use super::request::{CallOutcome, CallRequest};
 use super::result::{Failure, Speaker};
 use super::waiter::Waiter;
-use super::{Settled, Started, ToolRunner, paused};
+use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::{Agent, Mission, SubAgent};
 use crate::error::RuntimeError;
 use crate::heap::boxed;
 use crate::live::depth;
-use crate::outcome::{Answered, Ended};
+use crate::outcome::{DriveOutcome, FinalAnswer};
 
 /// Who calls: an agent, and how agents that work for its calls are driven.
 pub(super) struct Caller {
@@ -49,7 +49,7 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: &Hold,
         waiter: Arc<Waiter>,
-    ) -> Result<CallEnd, RuntimeError> {
+    ) -> Result<CallOutcome, RuntimeError> {
         let Some(Caller { agent: caller, drive }) = self.caller.as_deref() else {
             let message = format!("{} is an agent, and only an agent can call it", tool.name());
             return self.refuse(call, Failure::by_runtime("no_caller", message, Retry::Refused)).await;
@@ -77,7 +77,7 @@ impl ToolRunner {
         agent.secrets = agent.secrets.and(&self.secrets);
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
             Ok(Some(started)) => started,
-            Ok(None) => return Ok(CallEnd::BudgetExhausted),
+            Ok(None) => return Ok(CallOutcome::BudgetExhausted),
             Err(error) => return self.not_started(call, error).await,
         };
         let resources = started.resources.clone();
@@ -96,12 +96,12 @@ impl ToolRunner {
             Err(error) => Err(error),
         };
         match settled {
-            Ok(Settled::End(CallEnd::Waits)) => Ok(CallEnd::Waits),
-            Ok(Settled::End(end)) => {
+            Ok(Settlement::End(CallOutcome::Waits)) => Ok(CallOutcome::Waits),
+            Ok(Settlement::End(end)) => {
                 self.live.lend_files(false);
                 Ok(end)
             }
-            Ok(Settled::Conflict) => Err(RuntimeError::Internal {
+            Ok(Settlement::Conflict) => Err(RuntimeError::Internal {
                 reason: "a sub-agent's call conflicts with a state that it cannot change".to_owned(),
             }),
             Err(error) => {
@@ -128,9 +128,9 @@ impl ToolRunner {
         }
     }
 
-    async fn child(&self, started: &Started, agent: Agent, drive: DriveChild) -> Result<Child, RuntimeError> {
+    async fn child(&self, started: &Attempt, agent: Agent, drive: DriveChild) -> Result<Child, RuntimeError> {
         let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
-        Child::take_up(Lent {
+        Child::take_up(ChildParams {
             parent: &self.live,
             call: started.call.call_id,
             session,
@@ -145,7 +145,7 @@ impl ToolRunner {
         .await
     }
 
-    fn time_left(&self, started: &Started) -> Option<Duration> {
+    fn time_left(&self, started: &Attempt) -> Option<Duration> {
         let deadline = self.live.deadline(started.call.evaluation_id);
         deadline.map(|deadline| deadline.since(self.live.clock().now()))
     }
@@ -154,9 +154,9 @@ impl ToolRunner {
     async fn watch(
         &self,
         child: &Child,
-        started: &Started,
+        started: &Attempt,
         mission: Mission,
-    ) -> (Result<Ended, RuntimeError>, Option<Stop>) {
+    ) -> (Result<DriveOutcome, RuntimeError>, Option<Stop>) {
         let mut driving = child.drive(mission, started.call.resume.clone());
         let cancelled = async {
             match &started.call.cancel {
@@ -179,12 +179,12 @@ impl ToolRunner {
 
     async fn settle_child(
         &self,
-        started: Started,
+        started: Attempt,
         hold: &Hold,
         child: &Child,
-        ended: Result<Ended, RuntimeError>,
+        ended: Result<DriveOutcome, RuntimeError>,
         stop: Option<Stop>,
-    ) -> Result<Settled, RuntimeError> {
+    ) -> Result<Settlement, RuntimeError> {
         let name = started.tool.name().clone();
         let failure = match (ended, stop) {
             (Err(RuntimeError::Poisoned { session, reason }), _) => {
@@ -193,44 +193,51 @@ impl ToolRunner {
             }
             // The call is still open, and so the session goes on with it once this is mended.
             (Err(error), _) => return Err(error),
-            (Ok(Ended::Completed(answered)), _) => {
+            (Ok(DriveOutcome::Completed(answered)), _) => {
                 let draft = self.live.state().await.execution.session.draft();
                 return self.answered(started, hold, result_of(answered), draft).await;
             }
             // Its own time is over, and its caller has more: the call fails as one that took too long.
-            (Ok(Ended::Paused { reason: PauseReason::Deadline, .. }), None) if !child.has_callers_time() => {
+            (Ok(DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), None)
+                if !child.has_callers_time() =>
+            {
                 let message = format!("{name} did not answer within its time");
                 Failure::by_runtime("deadline_exceeded", message, Retry::Refused)
             }
-            (Ok(Ended::Paused { reason, detail, session, .. }), None) => {
+            (Ok(DriveOutcome::Paused { reason, detail, session, .. }), None) => {
                 let session = session.unwrap_or(child.id());
                 let detail = format!("{name} waits in session {session}: {detail}");
                 let mut paused = paused(&started.call, reason, detail);
                 paused.session = Some(session);
                 self.live.record(vec![paused.into()]).await?;
                 started.end_resources(false);
-                return Ok(Settled::End(CallEnd::Waits));
+                return Ok(Settlement::End(CallOutcome::Waits));
             }
             (Ok(_), Some(stop)) => {
                 let settled = self.stopped(started, hold, stop, None).await?;
                 return self.withdrawn(child, settled, "its call was stopped").await;
             }
-            (Ok(Ended::Failed { failure, .. }), None) => {
+            (Ok(DriveOutcome::Failed { failure, .. }), None) => {
                 let (kind, message) = (failure.kind, failure.message);
                 Failure { speaker: Speaker::Tool, kind, message, retry: Retry::Refused }
             }
-            (Ok(Ended::Cancelled { .. } | Ended::Superseded { .. }), None) => {
+            (Ok(DriveOutcome::Cancelled { .. } | DriveOutcome::Superseded { .. }), None) => {
                 let message = format!("{name} was cancelled before it was done");
                 Failure::by_runtime("agent_cancelled", message, Retry::Refused)
             }
         };
         let why = format!("its call failed: {}", failure.message);
-        let settled = self.rolled_back(started, hold, failure, None, CallEnd::Failed).await?;
+        let settled = self.rolled_back(started, hold, failure, None, CallOutcome::Failed).await?;
         self.withdrawn(child, settled, &why).await
     }
 
     /// Takes back what was done for a call that failed. That it failed is durable before: otherwise all of it would be done anew.
-    async fn withdrawn(&self, child: &Child, settled: Settled, why: &str) -> Result<Settled, RuntimeError> {
+    async fn withdrawn(
+        &self,
+        child: &Child,
+        settled: Settlement,
+        why: &str,
+    ) -> Result<Settlement, RuntimeError> {
         self.live.flush().await?;
         crash_point!("child.settled");
         child.withdraw(why).await;
@@ -239,7 +246,7 @@ impl ToolRunner {
 }
 
 /// What the caller is told: the structured answer where there is one, the words otherwise.
-fn result_of(answered: Answered) -> ToolResult {
+fn result_of(answered: FinalAnswer) -> ToolResult {
     let mut result = ToolResult::default();
     match answered.output {
         Some(output) => result.value = Some(output),

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::{Files, LeftOut};
+use backstitch_core::journal::{OmittedFile, WorkspaceRevision};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Restored, Uncovered, Workspace};
+use backstitch_core::ports::{RestoreReport, UncoveredPath, Workspace};
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
@@ -37,11 +37,11 @@ pub(super) enum Hold {
 #[derive(Default)]
 pub(super) struct Rescue {
     /// None when they were as they had been.
-    pub(super) files: Option<Files>,
+    pub(super) files: Option<WorkspaceRevision>,
     pub(super) objects: Vec<Object>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<OmittedFile>,
     /// What is not covered, or was left alone by the restore: a rollback does not undo what happened to it.
-    pub(super) not_restored: Vec<Uncovered>,
+    pub(super) not_restored: Vec<UncoveredPath>,
     /// Whether the restore left something alone.
     pub(super) is_partial: bool,
 }
@@ -79,7 +79,7 @@ impl Hold {
     }
 
     /// The files before a call that may write.
-    pub(super) async fn capture(&self) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
+    pub(super) async fn capture(&self) -> Result<Option<(WorkspaceRevision, Vec<Object>)>, RuntimeError> {
         let Some(workspace) = self.workspace() else { return Ok(None) };
         blocking(move || Ok(Some(recorded(workspace.capture()?)))).await
     }
@@ -87,8 +87,8 @@ impl Hold {
     /// The files after a call that may write, as far as they were covered before it.
     pub(super) async fn capture_after(
         &self,
-        before: Option<Files>,
-    ) -> Result<Option<(Files, Vec<Object>)>, RuntimeError> {
+        before: Option<WorkspaceRevision>,
+    ) -> Result<Option<(WorkspaceRevision, Vec<Object>)>, RuntimeError> {
         let Some((workspace, before)) = self.workspace().zip(before) else { return Ok(None) };
         blocking(move || Ok(Some(recorded(workspace.capture_covering(before.coverage)?)))).await
     }
@@ -96,7 +96,7 @@ impl Hold {
     /// What the files are like before they are put back, if that is different from what they were before the call.
     pub(super) async fn rescue(
         &self,
-        before: Option<Files>,
+        before: Option<WorkspaceRevision>,
         byte_budget: u64,
     ) -> Result<Rescue, RuntimeError> {
         let Some((workspace, before)) = self.workspace().zip(before) else { return Ok(Rescue::default()) };
@@ -111,7 +111,7 @@ impl Hold {
             Ok(Rescue {
                 files: Some(files),
                 objects,
-                left_out: left_out.map(|one| LeftOut { path: one.path, bytes: one.bytes }).collect(),
+                left_out: left_out.map(|one| OmittedFile { path: one.path, bytes: one.bytes }).collect(),
                 not_restored,
                 is_partial: false,
             })
@@ -120,8 +120,8 @@ impl Hold {
     }
 
     /// Puts the files back.
-    pub(super) async fn restore(&self, before: Files) -> Result<Restored, RuntimeError> {
-        let Some(workspace) = self.workspace() else { return Ok(Restored::default()) };
+    pub(super) async fn restore(&self, before: WorkspaceRevision) -> Result<RestoreReport, RuntimeError> {
+        let Some(workspace) = self.workspace() else { return Ok(RestoreReport::default()) };
         blocking(move || workspace.restore_covering(before.root, before.coverage)).await
     }
 }

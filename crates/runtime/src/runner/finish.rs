@@ -6,27 +6,29 @@ use std::time::Duration;
 use backstitch_core::budget::Amounts;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{BudgetCharged, CallFinished, CallOutcome, Files, InnerMessage, PauseReason};
+use backstitch_core::journal::{
+    BudgetCharged, CallFinished, CallVerdict, InnerMessage, PauseReason, WorkspaceRevision,
+};
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
-use backstitch_core::session::{Prepared, Session, SessionError};
+use backstitch_core::session::{PreparedCommit, Session, SessionError};
 use backstitch_core::slices::{RunContext, ToolInvoked, excerpt, small};
 use serde_json::Value;
 
 use super::attempt::caught;
 use super::files::Rescue;
-use super::request::{CallEnd, CallRequest};
+use super::request::{CallOutcome, CallRequest};
 use super::result::{self, Failure};
-use super::{Started, ToolRunner, paused};
+use super::{Attempt, ToolRunner, paused};
 use crate::error::RuntimeError;
 use crate::live::{Commit, Durable};
 
 /// What a call's last batch says, besides what it changed.
-pub(super) struct Ending {
-    pub(super) outcome: CallOutcome,
+pub(super) struct FinalBatch {
+    pub(super) outcome: CallVerdict,
     pub(super) message: Option<Message>,
     pub(super) told: String,
-    pub(super) after: Option<Files>,
+    pub(super) after: Option<WorkspaceRevision>,
     /// What has to be stored with the files after it.
     pub(super) objects: Vec<Object>,
     pub(super) rescue: Rescue,
@@ -35,24 +37,24 @@ pub(super) struct Ending {
 
 /// Why a call's last batch was not appended.
 #[derive(Debug)]
-pub(super) enum Unfinished {
+pub(super) enum OpenCall {
     /// What the call changed does not fit the session as it is now. That is a failure of the call alone.
     Refused(SessionError),
     /// The session cannot go on.
     Runtime(RuntimeError),
 }
 
-impl From<RuntimeError> for Unfinished {
+impl From<RuntimeError> for OpenCall {
     fn from(error: RuntimeError) -> Self {
         Self::Runtime(error)
     }
 }
 
-impl From<Unfinished> for RuntimeError {
-    fn from(unfinished: Unfinished) -> Self {
+impl From<OpenCall> for RuntimeError {
+    fn from(unfinished: OpenCall) -> Self {
         match unfinished {
-            Unfinished::Refused(error) => error.into(),
-            Unfinished::Runtime(error) => error,
+            OpenCall::Refused(error) => error.into(),
+            OpenCall::Runtime(error) => error,
         }
     }
 }
@@ -73,7 +75,7 @@ impl ToolRunner {
         &self,
         call: &CallRequest,
         mut failure: Failure,
-    ) -> Result<CallEnd, RuntimeError> {
+    ) -> Result<CallOutcome, RuntimeError> {
         failure.message = self.secrets.redact(&failure.message).into_owned();
         let message = result::failure(call, &failure);
         let live = &self.live;
@@ -83,26 +85,26 @@ impl ToolRunner {
             commit.say(call.evaluation_id, call.turn, message)
         };
         let said = live.commit(build).await?;
-        Ok(CallEnd::Failed(said))
+        Ok(CallOutcome::Failed(said))
     }
 
     /// Appends a call's last batch. Nothing after that turns the call into an error: it has ended.
     pub(super) async fn finish(
         &self,
-        started: &Started,
-        ending: Ending,
-        prepare: impl FnOnce(&Session) -> Result<Prepared, SessionError>,
-    ) -> Result<Option<Arc<InnerMessage>>, Unfinished> {
+        started: &Attempt,
+        ending: FinalBatch,
+        prepare: impl FnOnce(&Session) -> Result<PreparedCommit, SessionError>,
+    ) -> Result<Option<Arc<InnerMessage>>, OpenCall> {
         let (live, call) = (&self.live, &started.call);
         let elapsed = live.clock().monotonic().saturating_sub(started.started);
-        let success = ending.outcome == CallOutcome::Succeeded;
+        let success = ending.outcome == CallVerdict::Succeeded;
         let invoked = self.invoked(call, &ending.told, success);
         let told = result::summary(&ending.told);
         let intent = started.intent.outstanding().await;
-        let build = |commit: &mut Commit<'_>| -> Result<_, Unfinished> {
+        let build = |commit: &mut Commit<'_>| -> Result<_, OpenCall> {
             commit.push_all(intent);
             // What the call itself changed; all that comes after it is the runtime's.
-            caught(|| commit.keep(prepare)).map_err(Unfinished::Refused)?;
+            caught(|| commit.keep(prepare)).map_err(OpenCall::Refused)?;
             commit.dispatch(invoked)?;
             let said = match ending.message {
                 Some(message) => Some(commit.say(call.evaluation_id, call.turn, message)?),
@@ -151,7 +153,7 @@ impl ToolRunner {
 }
 
 /// What a call cost. Without a budget only what an agent spent for it is told.
-fn charge(started: &Started, elapsed: Duration) -> Option<BudgetCharged> {
+fn charge(started: &Attempt, elapsed: Duration) -> Option<BudgetCharged> {
     let reservation = started.intent.record().reservation.map(|reservation| reservation.id);
     if reservation.is_none() && started.spent == Amounts::ZERO {
         return None;

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::execution::CallResources;
-use backstitch_core::journal::{Files, PauseReason, Paused};
+use backstitch_core::journal::{PauseReason, SessionPaused, WorkspaceRevision};
 use backstitch_core::message::{Arguments, Retry};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::tool::{Approval, Tool};
@@ -46,8 +46,8 @@ pub(crate) use child::ChildDriver;
 use delegate::Caller;
 use files::Hold;
 use intent::Intent;
-pub(crate) use request::Continued;
-pub use request::{CallEnd, CallRequest};
+pub(crate) use request::ResumedChild;
+pub use request::{CallOutcome, CallRequest};
 use result::Failure;
 use waiter::Waiter;
 
@@ -93,14 +93,14 @@ pub struct ToolRunner {
 }
 
 /// One attempt of a call, on its way.
-struct Started {
+struct Attempt {
     tool: Tool,
     call: CallRequest,
     /// Taken out when its handler is called.
     arguments: Map<String, Value>,
     intent: Arc<Intent>,
     /// The files before it, for a call that may write.
-    before: Option<Files>,
+    before: Option<WorkspaceRevision>,
     resources: CallResources,
     waiter: Arc<Waiter>,
     /// The snapshotable resources that it has changed, once it has succeeded.
@@ -114,7 +114,7 @@ struct Started {
     spent: Amounts,
 }
 
-impl Started {
+impl Attempt {
     /// Closes what was made for the call. Code of the session's resources runs here: whatever it does, the call has ended.
     fn end_resources(&self, succeeded: bool) {
         if catch_unwind(AssertUnwindSafe(|| self.resources.end(succeeded))).is_err() {
@@ -124,8 +124,8 @@ impl Started {
 }
 
 /// What becomes of an attempt.
-enum Settled {
-    End(CallEnd),
+enum Settlement {
+    End(CallOutcome),
     /// Another call has changed meanwhile what this one overwrites.
     Conflict,
 }
@@ -210,12 +210,12 @@ impl ToolRunner {
     /// Runs the calls of one turn side by side. Those that use files wait for each other in this order. The outcomes stand in
     /// the order of the calls, each by itself: an error of the runtime in one of them hides no other. See
     /// [cancel safety](Self#cancel-safety).
-    pub async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<Result<CallEnd, RuntimeError>> {
+    pub async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<Result<CallOutcome, RuntimeError>> {
         futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await
     }
 
     /// Runs a call. See [cancel safety](Self#cancel-safety).
-    pub async fn run(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+    pub async fn run(&self, call: CallRequest) -> Result<CallOutcome, RuntimeError> {
         self.live.settle().await?;
         let contents = self.contents;
         let named = (call.name.as_str(), call.call_id);
@@ -231,7 +231,7 @@ impl ToolRunner {
         end
     }
 
-    async fn transact(&self, call: CallRequest) -> Result<CallEnd, RuntimeError> {
+    async fn transact(&self, call: CallRequest) -> Result<CallOutcome, RuntimeError> {
         if let Some(message) = call.refusal.clone() {
             return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
         }
@@ -252,11 +252,11 @@ impl ToolRunner {
         let hold = Hold::take(self.live.workspace(), &self.live.files, uses).await;
         // What waits in the middle of its work has the files until it has ended, and so whoever needs them waits with it.
         if !matches!(hold, Hold::None) && self.live.files_are_lent() && call.continued.is_none() {
-            return Ok(CallEnd::Waits);
+            return Ok(CallOutcome::Waits);
         }
         if tool.spec.approval == Approval::Needed && !call.approved {
             self.pause(&call, PauseReason::Approval, format!("{} needs approval", tool.name())).await?;
-            return Ok(CallEnd::NeedsApproval);
+            return Ok(CallOutcome::NeedsApproval);
         }
 
         // One that goes on is stopped as one that runs is, so that what was done for it is put back.
@@ -268,7 +268,7 @@ impl ToolRunner {
                 format!("{} was not started, because the evaluation's deadline has passed", tool.name());
             let failure = Failure::by_runtime("deadline_exceeded", message, Retry::Refused);
             return match self.refuse(&call, failure).await? {
-                CallEnd::Failed(message) => Ok(CallEnd::DeadlineExceeded(message)),
+                CallOutcome::Failed(message) => Ok(CallOutcome::DeadlineExceeded(message)),
                 other => Ok(other),
             };
         }
@@ -289,7 +289,7 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: Hold,
         waiter: Arc<Waiter>,
-    ) -> Result<CallEnd, RuntimeError> {
+    ) -> Result<CallOutcome, RuntimeError> {
         if let Some(agent) = SubAgent::behind(&tool) {
             return boxed(|| self.run_agent(agent, &tool, &call, arguments, &hold, waiter)).await;
         }
@@ -300,19 +300,19 @@ impl ToolRunner {
             let given = arguments.take().or_else(|| request.arguments.object().cloned()).unwrap_or_default();
             let mut started = match self.start(&tool, &request, given, &hold, &waiter).await {
                 Ok(Some(started)) => started,
-                Ok(None) => return Ok(CallEnd::BudgetExhausted),
+                Ok(None) => return Ok(CallOutcome::BudgetExhausted),
                 Err(error) => return self.not_started(&request, error).await,
             };
             started.conflicts = conflicts;
             match boxed(|| self.attempt(started, &hold)).await? {
-                Settled::End(end) => return Ok(end),
-                Settled::Conflict => request.attempt += 1,
+                Settlement::End(end) => return Ok(end),
+                Settlement::Conflict => request.attempt += 1,
             }
         }
         unreachable!("invariant: the loop ends by returning")
     }
 }
 
-fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> Paused {
-    Paused::new(reason).of_call(call.call_id).with_detail(detail)
+fn paused(call: &CallRequest, reason: PauseReason, detail: String) -> SessionPaused {
+    SessionPaused::new(reason).of_call(call.call_id).with_detail(detail)
 }

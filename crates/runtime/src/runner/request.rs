@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{Files, InnerMessage};
+use backstitch_core::journal::{InnerMessage, WorkspaceRevision};
 use backstitch_core::message::Arguments;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ pub struct CallRequest {
     /// Why a person does not want it to run.
     pub refusal: Option<String>,
     /// The session that goes on working for it.
-    pub(crate) continued: Option<Continued>,
+    pub(crate) continued: Option<ResumedChild>,
     /// How that session is resumed.
     pub(crate) resume: ResumeOptions,
     /// How many agents share what is left of the budget.
@@ -91,15 +91,15 @@ impl CallRequest {
 
 /// A session that goes on working for a call, after a pause or a crash.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Continued {
+pub(crate) struct ResumedChild {
     pub(crate) session: SessionId,
     /// The files before the call. Now they are what the session has made of them.
-    pub(crate) before: Option<Files>,
+    pub(crate) before: Option<WorkspaceRevision>,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone)]
-pub enum CallEnd {
+pub enum CallOutcome {
     /// It succeeded, and what it did stands. This is its result.
     Succeeded(Arc<InnerMessage>),
     /// It failed, and all that it did is rolled back. This is what the model is told.
@@ -125,7 +125,7 @@ pub enum CallEnd {
     Waits,
 }
 
-impl CallEnd {
+impl CallOutcome {
     /// What the model is told, when it is told something.
     pub fn message(&self) -> Option<&Arc<InnerMessage>> {
         match self {

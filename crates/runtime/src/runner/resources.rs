@@ -7,7 +7,7 @@
 use backstitch_core::tool::ResourceUse;
 use backstitch_core::tool::Tool;
 
-use super::{Started, ToolRunner};
+use super::{Attempt, ToolRunner};
 use crate::agent::SubAgent;
 use crate::error::RuntimeError;
 use crate::live::CapturedResource;
@@ -22,7 +22,7 @@ impl ToolRunner {
     }
 
     /// Captures what a call has changed.
-    pub(super) fn capture_resources(&self, started: &Started) -> Result<Vec<CapturedResource>, RuntimeError> {
+    pub(super) fn capture_resources(&self, started: &Attempt) -> Result<Vec<CapturedResource>, RuntimeError> {
         let changed = started.resources.before_changes();
         let is_lent = self.lends_resources(started);
         let resources = self.live.resources().registered();
@@ -31,7 +31,7 @@ impl ToolRunner {
     }
 
     /// Restores the resources to before a call. One that refuses poisons the session.
-    pub(super) async fn restore_resources(&self, started: &Started) -> Result<(), RuntimeError> {
+    pub(super) async fn restore_resources(&self, started: &Attempt) -> Result<(), RuntimeError> {
         if self.lends_resources(started) {
             return self.live.restore_held_resources().await;
         }
@@ -46,7 +46,7 @@ impl ToolRunner {
         }
     }
 
-    fn lends_resources(&self, started: &Started) -> bool {
+    fn lends_resources(&self, started: &Attempt) -> bool {
         let lends = self.resource_use(&started.tool) == ResourceUse::Write;
         lends && SubAgent::behind(&started.tool).is_some()
     }

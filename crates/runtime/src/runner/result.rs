@@ -2,7 +2,7 @@
 
 use backstitch_core::extra::Extra;
 use backstitch_core::message::{Content, Message, OptionResult, PolicyName, Retry, RoleHint};
-use backstitch_core::ports::{Uncovered, UncoveredReason};
+use backstitch_core::ports::{UncoveredPath, UncoveredReason};
 use backstitch_core::tool::{ToolResult, ValueInContext};
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,7 @@ pub(super) fn failure(call: &CallRequest, failure: &Failure) -> Message {
 
 /// Names the paths that a rollback did not undo; nothing if there are none. What is never covered, whatever a call does, is not
 /// named each time: tools say so in their descriptions.
-pub(super) fn not_rolled_back(paths: &[Uncovered]) -> Option<String> {
+pub(super) fn not_rolled_back(paths: &[UncoveredPath]) -> Option<String> {
     let is_known = |reason| {
         use UncoveredReason::{Excluded, OwnFiles, OwnRepository};
         matches!(reason, OwnRepository | OwnFiles | Excluded) || reason.covers_content()

@@ -1,34 +1,36 @@
 //! What a handler's answer becomes: what it did stands, or, where another call was in its way, it runs again.
 
 use backstitch_core::crash_point;
-use backstitch_core::journal::{CallOutcome, Effect};
+use backstitch_core::journal::{CallVerdict, Effect};
 use backstitch_core::message::Retry;
 use backstitch_core::session::{Draft, SessionError};
-use backstitch_core::tool::{Success, ToolResult, with_causes};
+use backstitch_core::tool::{ToolResult, ToolStatus, with_causes};
 
 use super::attempt::{Stop, caught};
 use super::files::{Hold, Rescue};
-use super::finish::{Ending, Unfinished};
-use super::request::CallEnd;
+use super::finish::{FinalBatch, OpenCall};
+use super::request::CallOutcome;
 use super::result::{self, Failure, Speaker};
-use super::{CONFLICT_RETRIES, Settled, Started, ToolRunner};
+use super::{Attempt, CONFLICT_RETRIES, Settlement, ToolRunner};
 use crate::error::RuntimeError;
 
 impl ToolRunner {
     /// The handler answered.
     pub(super) async fn answered(
         &self,
-        mut started: Started,
+        mut started: Attempt,
         hold: &Hold,
         mut result: ToolResult,
         mut draft: Draft,
-    ) -> Result<Settled, RuntimeError> {
+    ) -> Result<Settlement, RuntimeError> {
         result.redact(&self.secrets);
-        if result.success == Success::No {
+        if result.success == ToolStatus::No {
             let retry = Retry::Refused;
             let kind = "tool_failed".to_owned();
             let failure = Failure { speaker: Speaker::Tool, kind, message: result.message, retry };
-            return self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await;
+            return self
+                .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+                .await;
         }
         // Nothing was promised to whoever left, and so nothing is half kept. What may have had an effect outside has its result
         // recorded, and what a driver goes on with need not be done again.
@@ -37,7 +39,9 @@ impl ToolRunner {
         }
         if let Err(error) = caught(|| result.apply_events(&mut draft)) {
             let failure = refused(&started, &error, Retry::Refused);
-            return self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await;
+            return self
+                .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+                .await;
         }
         let captured = match hold.capture_after(started.before).await {
             Ok(captured) => captured,
@@ -46,7 +50,7 @@ impl ToolRunner {
                     format!("the files after {} could not be captured: {error}", started.tool.name());
                 let failure = Failure::by_runtime("capture_failed", message, Retry::Refused);
                 return self
-                    .rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed)
+                    .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
                     .await;
             }
         };
@@ -60,7 +64,7 @@ impl ToolRunner {
                 );
                 let failure = Failure::by_runtime("capture_failed", message, Retry::Refused);
                 return self
-                    .rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed)
+                    .rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
                     .await;
             }
         }
@@ -69,8 +73,8 @@ impl ToolRunner {
         let (after, objects) = captured.unzip();
         let mut objects = objects.unwrap_or_default();
         objects.extend(result.take_objects());
-        let ending = Ending {
-            outcome: CallOutcome::Succeeded,
+        let ending = FinalBatch {
+            outcome: CallVerdict::Succeeded,
             message: Some(result::success(&started.call, result)),
             told,
             after,
@@ -82,18 +86,18 @@ impl ToolRunner {
             Ok(message) => {
                 started.end_resources(true);
                 let message = message.ok_or(RuntimeError::ShuttingDown)?;
-                Ok(Settled::End(CallEnd::Succeeded(message)))
+                Ok(Settlement::End(CallOutcome::Succeeded(message)))
             }
-            Err(Unfinished::Refused(error @ SessionError::Conflict { .. })) => {
+            Err(OpenCall::Refused(error @ SessionError::Conflict { .. })) => {
                 self.conflicted(started, hold, draft, error).await
             }
             // The session is no longer what it was when the handler dispatched this. Another attempt may find what does fit.
-            Err(Unfinished::Refused(error)) => {
+            Err(OpenCall::Refused(error)) => {
                 let retry = if is_repeatable(&started) { Retry::Allowed } else { Retry::Refused };
                 let failure = refused(&started, &error, retry);
-                self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await
+                self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
             }
-            Err(Unfinished::Runtime(error)) => {
+            Err(OpenCall::Runtime(error)) => {
                 started.end_resources(false);
                 Err(error)
             }
@@ -103,11 +107,11 @@ impl ToolRunner {
     /// Another call has changed meanwhile what this one overwrites. What has no effect outside is run again.
     async fn conflicted(
         &self,
-        started: Started,
+        started: Attempt,
         hold: &Hold,
         draft: Draft,
         error: SessionError,
-    ) -> Result<Settled, RuntimeError> {
+    ) -> Result<Settlement, RuntimeError> {
         let repeatable = is_repeatable(&started);
         if repeatable && started.conflicts < CONFLICT_RETRIES {
             let rescue = self.put_back(&started, hold).await?;
@@ -116,7 +120,7 @@ impl ToolRunner {
             if rescue.files.is_some() {
                 self.record_rescue(&started, rescue, error.to_string()).await?;
             }
-            return Ok(Settled::Conflict);
+            return Ok(Settlement::Conflict);
         }
         let name = started.tool.name();
         let (message, retry) = match repeatable {
@@ -126,17 +130,17 @@ impl ToolRunner {
             }
         };
         let failure = Failure::by_runtime("conflict", message, retry);
-        self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallEnd::Failed).await
+        self.rolled_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
     }
 }
 
 /// Whether a call can be made again without doing something twice.
-fn is_repeatable(started: &Started) -> bool {
+fn is_repeatable(started: &Attempt) -> bool {
     matches!(started.intent.record().effect, Effect::Pure | Effect::Workspace)
 }
 
 /// What the model is told when the session does not take what a call changed.
-fn refused(started: &Started, error: &SessionError, retry: Retry) -> Failure {
+fn refused(started: &Attempt, error: &SessionError, retry: Retry) -> Failure {
     let name = started.tool.name();
     match error {
         SessionError::Panicked { message } => {

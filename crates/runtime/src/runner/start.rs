@@ -11,14 +11,14 @@ use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext, with_c
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{self, Bounds, Ended, Stop};
+use super::attempt::{self, AttemptOutcome, Bounds, Stop};
 use super::files::Hold;
 use super::host::Host;
 use super::intent::Intent;
-use super::request::{CallEnd, CallRequest};
+use super::request::{CallOutcome, CallRequest};
 use super::result::Failure;
 use super::waiter::Waiter;
-use super::{Settled, Started, ToolRunner, paused};
+use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::RuntimeError;
 use crate::process::Processes;
@@ -32,7 +32,7 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: &Hold,
         waiter: &Arc<Waiter>,
-    ) -> Result<Option<Started>, RuntimeError> {
+    ) -> Result<Option<Attempt>, RuntimeError> {
         let (before, objects) = match &call.continued {
             Some(continued) => (continued.before, None),
             None => hold.capture().await?.unzip(),
@@ -87,7 +87,7 @@ impl ToolRunner {
                     commit.push(RecordBody::CallStarted(intent.clone()));
                     commit.add_objects(objects.into_iter().flatten());
                 }
-                Ok(Some(Started {
+                Ok(Some(Attempt {
                     tool: tool.clone(),
                     call: call.clone(),
                     arguments,
@@ -113,7 +113,7 @@ impl ToolRunner {
         &self,
         call: &CallRequest,
         error: RuntimeError,
-    ) -> Result<CallEnd, RuntimeError> {
+    ) -> Result<CallOutcome, RuntimeError> {
         if !matches!(error, RuntimeError::Workspace(_) | RuntimeError::State(_)) {
             return Err(error);
         }
@@ -123,7 +123,11 @@ impl ToolRunner {
     }
 
     /// Runs the handler and settles what comes of it.
-    pub(super) async fn attempt(&self, mut started: Started, hold: &Hold) -> Result<Settled, RuntimeError> {
+    pub(super) async fn attempt(
+        &self,
+        mut started: Attempt,
+        hold: &Hold,
+    ) -> Result<Settlement, RuntimeError> {
         if started.waiter.is_gone() {
             return self.stopped(started, hold, Stop::Abandoned, None).await;
         }
@@ -170,15 +174,15 @@ impl ToolRunner {
         let ended = attempt::run(&started.tool, context, arguments, bounds).await;
         crash_point!("call.handler_done");
         match ended {
-            Ended::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,
-            Ended::Failed(error, draft) => self.failed(started, hold, error, draft).await,
-            Ended::Panicked(message, draft) => {
+            AttemptOutcome::Answered(result, draft) => self.answered(started, hold, *result, *draft).await,
+            AttemptOutcome::Failed(error, draft) => self.failed(started, hold, error, draft).await,
+            AttemptOutcome::Panicked(message, draft) => {
                 let message = format!("{} panicked: {message}", started.tool.name());
                 let failure = Failure::by_runtime("panic", message, Retry::Refused);
-                self.rolled_back(started, hold, failure, draft, CallEnd::Failed).await
+                self.rolled_back(started, hold, failure, draft, CallOutcome::Failed).await
             }
-            Ended::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
-            Ended::Stuck(why) => {
+            AttemptOutcome::Stopped(stop, draft) => self.stopped(started, hold, stop, draft).await,
+            AttemptOutcome::Stuck(why) => {
                 let reason = format!("{}: {why}; its files cannot be put back", started.tool.name());
                 started.end_resources(false);
                 Err(live.poison(reason).await)

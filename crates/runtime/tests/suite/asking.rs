@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::journal::{Effect, Finish, RecordBody};
 use backstitch_core::message::{Arguments, MediaPart, Modality, PolicyName};
-use backstitch_core::ports::{Answer, BoxFuture, Delta, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{
+    BoxFuture, Delta, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
+};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_repl::transcript::{
     RenderedTranscript, TranscriptCompression, TranscriptHistory, TranscriptStatistics,
@@ -16,11 +18,11 @@ use serde_json::{Value, json};
 
 /// Asks an agent of this function, and gives what it was asked.
 fn listening(
-    decide: impl Fn(&Question) -> Answer + Send + Sync + 'static,
-) -> (Agent, Arc<Mutex<Vec<Question>>>) {
-    let asked: Arc<Mutex<Vec<Question>>> = Arc::default();
+    decide: impl Fn(&PolicyRequest) -> PolicyAnswer + Send + Sync + 'static,
+) -> (Agent, Arc<Mutex<Vec<PolicyRequest>>>) {
+    let asked: Arc<Mutex<Vec<PolicyRequest>>> = Arc::default();
     let heard = asked.clone();
-    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: Question| {
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: PolicyRequest| {
         let answer = decide(&question);
         heard.lock().unwrap().push(question);
         async move { Ok(answer) }
@@ -31,8 +33,8 @@ fn listening(
 #[tokio::test]
 async fn media_that_is_given_and_that_tools_make_reaches_whoever_decides_as_bytes() {
     let (agent, asked) = listening(|question| match question.turn {
-        1 => Answer::text("looking").call("draw", Arguments::from_object(serde_json::Map::new())),
-        _ => Answer::text("seen"),
+        1 => PolicyAnswer::text("looking").call("draw", Arguments::from_object(serde_json::Map::new())),
+        _ => PolicyAnswer::text("seen"),
     });
     let draw = Tool::builder("draw", "Draws.").unwrap().effect(Effect::Pure).workspace(WorkspaceUse::None);
     let draw = draw.handler(|_, (): ()| async {
@@ -44,7 +46,7 @@ async fn media_that_is_given_and_that_tools_make_reaches_whoever_decides_as_byte
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
     let mission = Mission::from("look").with_media(MediaPart::held(Modality::Image, b"given".as_slice()));
     driver.start(mission).await.unwrap().answer().unwrap();
-    let held = |question: &Question| {
+    let held = |question: &PolicyRequest| {
         let mut held: Vec<_> = question.media.values().map(|bytes| bytes.to_vec()).collect();
         held.sort();
         held
@@ -69,7 +71,7 @@ async fn pieces_of_an_answer_are_told_with_their_place() {
     let (agent, _) = listening(|question| {
         question.deltas.tell(Delta::Text("do".into()));
         question.deltas.tell(Delta::Text("ne".into()));
-        Answer::text("done")
+        PolicyAnswer::text("done")
     });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let mut told = Vec::new();
@@ -120,7 +122,7 @@ impl Policy for Departing {
         &NAME
     }
 
-    fn describe(&self, question: &Question) -> RequestInfo {
+    fn describe(&self, question: &PolicyRequest) -> RequestInfo {
         let body = question.shown.iter().map(|message| message.content()).collect::<Vec<_>>().join("\n");
         RequestInfo {
             renderer: question.renderer.clone(),
@@ -130,8 +132,12 @@ impl Policy for Departing {
         }
     }
 
-    fn decide(&self, _: Question, described: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
-        Box::pin(async move { Ok(Answer::text(format!("I saw: {}", described.body.unwrap()))) })
+    fn decide(
+        &self,
+        _: PolicyRequest,
+        described: RequestInfo,
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
+        Box::pin(async move { Ok(PolicyAnswer::text(format!("I saw: {}", described.body.unwrap()))) })
     }
 }
 
@@ -158,7 +164,7 @@ async fn what_is_shown_is_what_the_agent_renders_and_departures_are_recorded() {
 #[tokio::test]
 async fn an_answer_that_claims_to_have_cost_all_there_is_is_recorded_and_spends_the_budget() {
     let most = Amounts { input_tokens: u64::MAX, millis: u64::MAX, ..Amounts::ZERO };
-    let (agent, _) = listening(move |_| Answer { usage: most, ..Answer::text("done") });
+    let (agent, _) = listening(move |_| PolicyAnswer { usage: most, ..PolicyAnswer::text("done") });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let agent = agent.with_budget(Limits { calls: Some(5), ..Limits::default() });
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
@@ -171,12 +177,12 @@ async fn an_answer_that_claims_to_have_cost_all_there_is_is_recorded_and_spends_
 async fn a_call_that_the_token_limit_cut_off_does_not_run_and_the_policy_is_told() {
     let (agent, asked) = listening(|question| match question.turn {
         1 => {
-            let mut answer = Answer { finish: Finish::Length, ..Answer::text("sewing") };
+            let mut answer = PolicyAnswer { finish: Finish::Length, ..PolicyAnswer::text("sewing") };
             answer = answer.call("sew", Arguments::none()).call("sew", Arguments::none());
             answer.calls[1].cut_off = true;
             answer
         }
-        _ => Answer::text("sewn"),
+        _ => PolicyAnswer::text("sewn"),
     });
     let runs: Arc<Mutex<u32>> = Arc::default();
     let counted = runs.clone();
@@ -201,8 +207,8 @@ async fn a_call_that_the_token_limit_cut_off_does_not_run_and_the_policy_is_told
 #[tokio::test]
 async fn why_an_answer_ended_is_recorded_with_it_and_an_unknown_reason_is_noted() {
     let (agent, _) = listening(|question| match question.turn {
-        1 => Answer { finish: Finish::Other("brand_new".into()), ..Answer::text("one") },
-        _ => Answer::text("two"),
+        1 => PolicyAnswer { finish: Finish::Other("brand_new".into()), ..PolicyAnswer::text("one") },
+        _ => PolicyAnswer::text("two"),
     });
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();

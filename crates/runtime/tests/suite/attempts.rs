@@ -10,11 +10,15 @@ use backstitch_core::journal::{
     StopReason,
 };
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo, Store};
+use backstitch_core::ports::{
+    BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo, Store,
+};
 use backstitch_core::secrets::Secrets;
-use backstitch_core::view::{Driver as Presence, SessionStatus};
+use backstitch_core::view::{DriverPresence as Presence, SessionStatus};
 use backstitch_providers::ScriptedReply;
-use backstitch_runtime::{Agent, Backoff, Ended, ResumeOptions, Runtime, RuntimeError, SessionOptions};
+use backstitch_runtime::{
+    Agent, Backoff, DriveOutcome, ResumeOptions, Runtime, RuntimeError, SessionOptions,
+};
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
@@ -37,14 +41,14 @@ impl Policy for Failing {
         &self.name
     }
 
-    fn describe(&self, _: &Question) -> RequestInfo {
+    fn describe(&self, _: &PolicyRequest) -> RequestInfo {
         RequestInfo::default()
     }
 
-    fn decide(&self, _: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(&self, _: PolicyRequest, _: RequestInfo) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
             if self.asked.fetch_add(1, Ordering::SeqCst) >= self.times {
-                return Ok(Answer { usage: USAGE, ..Answer::text("done") });
+                return Ok(PolicyAnswer { usage: USAGE, ..PolicyAnswer::text("done") });
             }
             Err(PolicyError {
                 policy: self.name.clone(),
@@ -187,7 +191,7 @@ async fn a_withheld_answer_is_a_failed_attempt_of_a_failed_evaluation() {
     let driver =
         runtime.create(failing(1, "content_filter", false), SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
-    assert!(matches!(ended, Ended::Failed { .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Failed { .. }), "{ended:?}");
     let bodies = bodies(&runtime, driver.session().id()).await;
     assert_eq!(failures(&bodies)[0].kind, "content_filter");
     assert!(stops(&bodies).is_empty(), "the end of the evaluation says it");
@@ -256,7 +260,7 @@ async fn a_shutdown_is_the_reason_of_the_pause() {
     crate::tailor::until(&ran, 1).await;
     runtime.shutdown().await;
     let ended = run.ended().await.unwrap();
-    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     let view = runtime.view(run.session()).await.unwrap();
     assert_eq!(view.stopped().unwrap().reason, StopReason::Shutdown);
     assert_eq!(view.status(Presence::Absent), SessionStatus::Paused { reason: PauseReason::Asked });

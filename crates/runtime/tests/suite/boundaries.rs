@@ -2,7 +2,7 @@
 
 use backstitch_core::execution::{CheckpointStore, ExecutionState, WorkspaceResource, WorkspaceState};
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Effect, Files};
+use backstitch_core::journal::{Effect, WorkspaceRevision};
 use backstitch_core::session::Snapshot;
 use backstitch_core::view::{Boundary, CallStatus};
 use backstitch_runtime::{Driver, PointSpec, Runtime, load_view};
@@ -39,8 +39,8 @@ async fn assert_of_journal(runtime: &Runtime, driver: &Driver, what: &str) -> Ch
         assert_eq!(digest(&post.session), digest_at(driver, after).await, "{what}: after");
         let files = post.resources[WorkspaceResource::NAME].downcast::<WorkspaceState>().unwrap();
         assert_eq!(
-            Files::of(Some(files.root), files.coverage),
-            Files::of(after.root, after.coverage),
+            WorkspaceRevision::of(Some(files.root), files.coverage),
+            WorkspaceRevision::of(after.root, after.coverage),
             "{what}"
         );
     }

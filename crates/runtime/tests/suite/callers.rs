@@ -10,15 +10,15 @@ use backstitch_core::id::CallId;
 use backstitch_core::journal::Effect;
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{Filesystem, Workspace};
-use backstitch_core::session::{BoxError, Capture, Session, SlicePolicy};
+use backstitch_core::session::{BoxError, CaptureOptions, Session, SlicePolicy};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_core::view::CallStatus;
 use backstitch_filesystem::{FileOperations as _, FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{CallEnd, CallRequest, RuntimeError, ToolRunner, load_view};
+use backstitch_runtime::{CallOutcome, CallRequest, RuntimeError, ToolRunner, load_view};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::sample::Task;
-use backstitch_testkit::tool::{Asked, Counter, Ended, Ending, ToolCaller, set_up};
+use backstitch_testkit::tool::{CallConclusion, CallReport, CallSpec, Counter, ToolCaller, set_up};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -43,7 +43,7 @@ pub(crate) enum Way {
     Batch,
 }
 
-type Turn = (Vec<CallRequest>, oneshot::Sender<Vec<(CallId, CallEnd)>>);
+type Turn = (Vec<CallRequest>, oneshot::Sender<Vec<(CallId, CallOutcome)>>);
 
 pub(crate) struct Caller {
     pub(crate) harness: Harness,
@@ -116,7 +116,7 @@ impl Caller {
         self.runtime.block_on(work)
     }
 
-    async fn run(&self, calls: Vec<CallRequest>) -> Result<Vec<CallEnd>, RuntimeError> {
+    async fn run(&self, calls: Vec<CallRequest>) -> Result<Vec<CallOutcome>, RuntimeError> {
         match self.way {
             Way::Direct => self.harness.runner.run_all(calls).await.into_iter().collect(),
             Way::Batch => {
@@ -132,7 +132,7 @@ impl Caller {
 }
 
 impl ToolCaller for Caller {
-    fn turn(&self, calls: Vec<Asked>) -> Vec<Ended> {
+    fn turn(&self, calls: Vec<CallSpec>) -> Vec<CallReport> {
         self.runtime.block_on(async {
             let mut requests = Vec::new();
             for asked in calls {
@@ -142,12 +142,12 @@ impl ToolCaller for Caller {
             let ends = self.run(requests).await.unwrap();
             let ends = ids.into_iter().zip(ends).map(|(call_id, end)| {
                 let ending = match end {
-                    CallEnd::Succeeded(_) => Ending::Succeeded,
-                    CallEnd::Failed(_) => Ending::Failed,
-                    CallEnd::VisibilityExpansion { .. } => Ending::VisibilityExpansion,
+                    CallOutcome::Succeeded(_) => CallConclusion::Succeeded,
+                    CallOutcome::Failed(_) => CallConclusion::Failed,
+                    CallOutcome::VisibilityExpansion { .. } => CallConclusion::VisibilityExpansion,
                     other => panic!("{other:?}"),
                 };
-                Ended { call_id, ending }
+                CallReport { call_id, ending }
             });
             ends.collect()
         })
@@ -157,7 +157,7 @@ impl ToolCaller for Caller {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
             let mut snapshot = state.execution.snapshot(SnapshotMetadata::default()).unwrap();
-            let capture = Capture::policies([SlicePolicy::State]);
+            let capture = CaptureOptions::policies([SlicePolicy::State]);
             snapshot.session = state.execution.session.snapshot_with(capture);
             snapshot
         })
@@ -188,7 +188,7 @@ impl ToolCaller for Caller {
             let session = state.view.session(clock);
             let digest = |session: &Session| {
                 session
-                    .snapshot_with(Capture::policies([SlicePolicy::State, SlicePolicy::Log]))
+                    .snapshot_with(CaptureOptions::policies([SlicePolicy::State, SlicePolicy::Log]))
                     .content_digest()
             };
             assert_eq!(digest(&session).unwrap(), digest(&state.execution.session).unwrap());
@@ -204,7 +204,7 @@ impl ToolCaller for Caller {
         Ok(())
     }
 
-    fn abandon(&self, asked: Asked, polls: usize) -> (CallId, bool) {
+    fn abandon(&self, asked: CallSpec, polls: usize) -> (CallId, bool) {
         self.runtime.block_on(async {
             let call = self.harness.call(&asked.name, asked.arguments).await;
             let call_id = call.call_id;

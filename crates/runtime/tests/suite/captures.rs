@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::journal::{Effect, RecordBody, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    Captured, Filesystem, PathChange, Restored, Workspace, WorkspaceError, WriteMode,
+    Filesystem, PathChange, RestoreReport, Workspace, WorkspaceCapture, WorkspaceError, WriteMode,
 };
 use backstitch_core::tool::{Tool, ToolContext, ToolResult};
 use backstitch_core::view::CallStatus;
 use backstitch_filesystem::{FileOperations as _, FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{CallEnd, Runtime, SessionOptions, SubAgent, Tools};
+use backstitch_runtime::{CallOutcome, Runtime, SessionOptions, SubAgent, Tools};
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
@@ -46,7 +46,7 @@ impl Workspace for Flaky {
         self.files.filesystem()
     }
 
-    fn capture(&self) -> Result<Captured, WorkspaceError> {
+    fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError> {
         let count = |left: usize| left.checked_sub(1);
         let left = self.until_failure.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
         match left {
@@ -55,11 +55,11 @@ impl Workspace for Flaky {
         }
     }
 
-    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<Captured, WorkspaceError> {
+    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<WorkspaceCapture, WorkspaceError> {
         self.files.capture_covering(coverage)
     }
 
-    fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
+    fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError> {
         self.files.restore(root)
     }
 
@@ -111,7 +111,8 @@ async fn a_call_whose_files_cannot_be_captured_fails_alone_and_leaves_nothing() 
     let failing = calls[1].call_id;
     files.fail(2);
     let ends = harness.run_all(calls).await;
-    let [CallEnd::Succeeded(_), CallEnd::Failed(message), CallEnd::Succeeded(_)] = &ends[..] else {
+    let [CallOutcome::Succeeded(_), CallOutcome::Failed(message), CallOutcome::Succeeded(_)] = &ends[..]
+    else {
         panic!("{ends:?}")
     };
     let result = message.message.option_result().unwrap();
@@ -129,7 +130,7 @@ async fn a_call_whose_files_cannot_be_captured_fails_alone_and_leaves_nothing() 
     }
     // The next call has the files, and starts from what is there.
     let end = harness.run("sew", json!({"seam": "d"})).await;
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert_eq!(files.text(), "acd");
 }
 

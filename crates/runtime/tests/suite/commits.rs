@@ -4,15 +4,17 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use backstitch_core::execution::{PreparedRestore, ResourceSnapshot, Resources, Scope, Snapshotable};
+use backstitch_core::execution::{PreparedRestore, ResourceScope, ResourceSnapshot, Resources, Snapshotable};
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{CallOutcome, Effect, RecordBody};
+use backstitch_core::journal::{CallVerdict, Effect, RecordBody};
 use backstitch_core::message::Arguments;
 use backstitch_core::session::BoxError;
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::time::{Clock, FixedClock, Timestamp};
 use backstitch_core::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolResult, WorkspaceUse};
-use backstitch_runtime::{CallEnd, CallRequest, EventStream, RuntimeError, SessionEvent, ToolRunner, Tools};
+use backstitch_runtime::{
+    CallOutcome, CallRequest, EventStream, RuntimeError, SessionEvent, ToolRunner, Tools,
+};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -116,7 +118,7 @@ fn brittle(captures: usize, closed: Arc<AtomicUsize>) -> Resources {
     let close = move |_: &Handle| {
         closed.fetch_add(1, Ordering::SeqCst);
     };
-    builder.with_closing_maker(Scope::Session, |_| Ok(Arc::new(Handle)), close).build().unwrap()
+    builder.with_closing_maker(ResourceScope::Session, |_| Ok(Arc::new(Handle)), close).build().unwrap()
 }
 
 #[tokio::test]
@@ -133,7 +135,7 @@ async fn nothing_after_the_commit_turns_a_call_into_an_error() {
     let runner = ToolRunner::new(harness.live.clone(), Tools::new([using]).unwrap());
     let call = harness.call("using", json!({})).await;
     let end = runner.run(call).await.unwrap();
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert_eq!(harness.findings().await, ["used"]);
     assert_eq!(published(events).await.len(), 1);
     assert_eq!(closed.load(Ordering::SeqCst), 0, "what the call made for the session stays open");
@@ -151,9 +153,9 @@ async fn an_error_of_the_runtime_in_one_call_hides_no_sibling() {
     let astray = CallRequest::new(ids.next(), ids.next::<EvaluationId>(), "noting", arguments);
     let later = harness.call("noting", json!({})).await;
     let ends = harness.runner.run_all(vec![good, astray, later]).await;
-    assert!(matches!(ends[0], Ok(CallEnd::Succeeded(_))), "{ends:?}");
+    assert!(matches!(ends[0], Ok(CallOutcome::Succeeded(_))), "{ends:?}");
     assert!(matches!(ends[1], Err(RuntimeError::NoEvaluation { .. })), "{ends:?}");
-    assert!(matches!(ends[2], Ok(CallEnd::Succeeded(_))), "{ends:?}");
+    assert!(matches!(ends[2], Ok(CallOutcome::Succeeded(_))), "{ends:?}");
     assert_eq!(harness.findings().await.len(), 2);
 }
 
@@ -166,9 +168,9 @@ async fn an_event_of_a_result_is_part_of_the_call() {
         Ok(ToolResult::failed("found none").with_event(Finding("lost".into())))
     });
     let harness = Harness::new(vec![giving, failing]).await;
-    assert!(matches!(harness.run("failing", json!({})).await, CallEnd::Failed(_)));
+    assert!(matches!(harness.run("failing", json!({})).await, CallOutcome::Failed(_)));
     assert!(harness.findings().await.is_empty());
-    assert!(matches!(harness.run("giving", json!({})).await, CallEnd::Succeeded(_)));
+    assert!(matches!(harness.run("giving", json!({})).await, CallOutcome::Succeeded(_)));
     assert_eq!(harness.findings().await, ["given"]);
 }
 
@@ -205,13 +207,13 @@ async fn a_deadline_that_passes_inside_a_call_rolls_it_back() {
     harness.live.set_deadline(harness.evaluation, deadline);
     for name in ["slow", "careful"] {
         let end = harness.run(name, json!({})).await;
-        let CallEnd::DeadlineExceeded(told) = &end else { panic!("{name}: {end:?}") };
+        let CallOutcome::DeadlineExceeded(told) = &end else { panic!("{name}: {end:?}") };
         let result = told.message.option_result().unwrap();
         assert_eq!((result.is_error, result.error_type.as_deref()), (true, Some("deadline_exceeded")));
         assert_eq!(harness.findings().await, ["noted"], "{name}");
         let state = harness.live.state().await;
         let call = state.view.calls().next_back().unwrap();
-        assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallOutcome::Failed);
+        assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallVerdict::Failed);
     }
 }
 
@@ -224,12 +226,12 @@ async fn a_call_that_a_handler_makes_through_the_runner_is_a_transaction_of_its_
         async move {
             note(&context, "outer")?;
             let end = harness.run("noting", json!({})).await;
-            assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+            assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
             Err::<ToolResult, _>(ToolError::new("and then it failed"))
         }
     });
     let open = Arc::new(Harness::new(vec![noting(), outer]).await);
     assert!(harness.set(open.clone()).is_ok());
-    assert!(matches!(open.run("outer", json!({})).await, CallEnd::Failed(_)));
+    assert!(matches!(open.run("outer", json!({})).await, CallOutcome::Failed(_)));
     assert_eq!(open.findings().await, ["noted"], "what the inner call did stands");
 }

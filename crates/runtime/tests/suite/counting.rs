@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, SavedSnapshot, Store, StoreError};
+use backstitch_core::ports::{
+    BoxFuture, ClaimMode, FenceToken, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
+};
 use backstitch_store::MemoryStore;
 use tokio::sync::watch;
 
@@ -36,12 +38,12 @@ impl Store for CountingStore {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: Claim,
-    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        claim: ClaimMode,
+    ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         self.inner.claim(session, owner, claim)
     }
 
-    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.release(lease)
     }
 
@@ -53,7 +55,7 @@ impl Store for CountingStore {
         &self,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
         self.appends.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +98,7 @@ impl Store for CountingStore {
     fn save_snapshot(
         &self,
         session: SessionId,
-        fence: Fence,
+        fence: FenceToken,
         position: Position,
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {

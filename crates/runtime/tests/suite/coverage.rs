@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use backstitch_core::journal::{Effect, LeftOut, Position};
+use backstitch_core::journal::{Effect, OmittedFile, Position};
 use backstitch_core::ports::{ChangeKind, Objects, Workspace as _};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
-use backstitch_runtime::{CallEnd, FilesRestored, PointSpec, ToolRunner, Tools, read_records};
+use backstitch_runtime::{CallOutcome, FilesRestored, PointSpec, ToolRunner, Tools, read_records};
 use backstitch_workspace::{Coverage, HostWorkspace, OpenOptions};
 use serde_json::json;
 
@@ -37,14 +37,14 @@ async fn what_was_covered_is_put_back_even_if_it_no_longer_could_be_captured() {
     let disk = disk();
     let failing = mess_up(&disk, "failing", || Err(ToolError::new("no")));
     let harness = disk.harness(vec![failing]).await;
-    assert!(matches!(harness.run("failing", json!({})).await, CallEnd::Failed(_)));
+    assert!(matches!(harness.run("failing", json!({})).await, CallOutcome::Failed(_)));
     assert_eq!(fs::read(disk.path("always")).unwrap(), vec![2; 500]);
     assert_eq!(fs::read(disk.path("never")).unwrap(), b"small", "what is not covered is not touched");
     assert!(!disk.path("new").exists(), "what appeared since is deleted");
 
     let state = harness.live.state().await;
     let finished = state.view.calls().next().unwrap().finished.clone().unwrap();
-    let left_out = |path: &str, bytes| LeftOut { path: path.into(), bytes: Some(bytes) };
+    let left_out = |path: &str, bytes| OmittedFile { path: path.into(), bytes: Some(bytes) };
     assert_eq!(finished.record.left_out, [left_out("always", 7_000), left_out("new", 9_000)]);
     // Whoever goes to what was rescued touches neither what was never covered nor what did not fit.
     let object = Objects::get(&*disk.store, finished.record.coverage.unwrap()).unwrap().unwrap();
@@ -58,7 +58,7 @@ async fn the_coverage_of_a_root_is_recorded_with_it_and_enough_for_another_proce
     let disk = disk();
     let succeeding = mess_up(&disk, "succeeding", || Ok(ToolResult::ok("yes")));
     let harness = disk.harness(vec![succeeding]).await;
-    assert!(matches!(harness.run("succeeding", json!({})).await, CallEnd::Succeeded(_)));
+    assert!(matches!(harness.run("succeeding", json!({})).await, CallOutcome::Succeeded(_)));
     let checkpoint = harness.live.state().await.view.checkpoints()[0].clone();
     let uncovered = |coverage| {
         let object = Objects::get(&*disk.store, coverage).unwrap().unwrap();
@@ -100,7 +100,7 @@ async fn a_rescue_keeps_what_fits_and_lists_the_rest() {
     let state = harness.live.state().await;
     let call = state.view.calls().next().unwrap();
     let finished = &call.finished.as_ref().unwrap().record;
-    assert_eq!(finished.left_out, [LeftOut { path: "b-large".into(), bytes: Some(9_000) }]);
+    assert_eq!(finished.left_out, [OmittedFile { path: "b-large".into(), bytes: Some(9_000) }]);
     let before = call.intent.as_ref().unwrap().record.root.unwrap();
     let kept = disk.workspace.diff(before, finished.rescue.unwrap()).unwrap();
     assert_eq!(kept.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["a-small"]);

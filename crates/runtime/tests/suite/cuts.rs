@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::{Batch, Outcome, Position, Record};
-use backstitch_core::ports::{Claim, Owner, Store as _};
+use backstitch_core::journal::{Batch, EvaluationOutcome, Position, Record};
+use backstitch_core::ports::{ClaimMode, Owner, Store as _};
 use backstitch_runtime::{Runtime, RuntimeError, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn store_of(records: &[Record]) -> Arc<MemoryStore> {
         backstitch_core::journal::RecordBody::SessionCreated(created) => created.session_id,
         other => panic!("{other:?}"),
     };
-    let lease = store.claim(session, Owner::new("before"), Claim::IfFree).await.unwrap();
+    let lease = store.claim(session, Owner::new("before"), ClaimMode::IfFree).await.unwrap();
     let mut position = Position::START;
     for batch in records.chunk_by(|one, next| one.at == next.at) {
         let bodies = batch.iter().map(|record| record.body.clone());
@@ -64,7 +64,11 @@ async fn a_session_that_is_cut_off_after_any_batch_ends_as_if_it_had_not_been() 
             "cut at {end}"
         );
         let view = runtime.view(session.id()).await.unwrap();
-        assert_eq!(outcomes(&view), [Some(Outcome::Superseded), Some(Outcome::Completed)], "cut at {end}");
+        assert_eq!(
+            outcomes(&view),
+            [Some(EvaluationOutcome::Superseded), Some(EvaluationOutcome::Completed)],
+            "cut at {end}"
+        );
         let state = again.state().await;
         assert_eq!(state.execution.session.all::<Finding>().unwrap().len(), 1, "cut at {end}");
         let tears = state.execution.session.all::<Tear>().unwrap();

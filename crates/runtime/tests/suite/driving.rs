@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use backstitch_core::journal::{Effect, Outcome, RecordBody};
+use backstitch_core::journal::{Effect, EvaluationOutcome, RecordBody};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, Store as _};
-use backstitch_core::view::{Driver as Presence, SessionStatus};
+use backstitch_core::ports::{PolicyAnswer, Store as _};
+use backstitch_core::view::{DriverPresence as Presence, SessionStatus};
 use backstitch_runtime::{
     Agent, Fidelity, FunctionPolicy, ResumeOptions, Runtime, RuntimeError, SessionOptions,
 };
@@ -37,7 +37,7 @@ async fn a_mission_is_driven_to_its_answer() {
     let session = driver.session().id();
     let view = runtime.view(session).await.unwrap();
     let evaluation = view.latest_evaluation().unwrap();
-    assert_eq!((evaluation.turns, evaluation.outcome()), (3, Some(Outcome::Completed)));
+    assert_eq!((evaluation.turns, evaluation.outcome()), (3, Some(EvaluationOutcome::Completed)));
     assert_eq!(view.status(Presence::Absent), SessionStatus::Idle);
     let findings = driver.session().state().await.execution.session.all::<Finding>().unwrap();
     assert_eq!(findings.len(), 2, "a failed call leaves no trace");
@@ -209,7 +209,7 @@ async fn large_arguments_and_results_survive_the_process() {
         move |question| {
             let lengths = question.transcript.all().iter().map(|message| message.content().len());
             seen.store(lengths.max().unwrap_or(0), Ordering::SeqCst);
-            async { Ok(Answer::text("done")) }
+            async { Ok(PolicyAnswer::text("done")) }
         }
     });
     let agent = Agent::new("tests/tailor").policy(Arc::new(policy)).instructions("You sew.");

@@ -7,7 +7,7 @@ use backstitch_core::journal::{Effect, WorkspaceRoot};
 use backstitch_core::ports::{Filesystem, Recursion, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::CallEnd;
+use backstitch_runtime::CallOutcome;
 use backstitch_store::MemoryStore;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,7 +63,7 @@ async fn what_a_successful_call_wrote_stands_and_is_recorded() {
     let (harness, workspace) = harness(vec![write]).await;
     let before = root(&workspace);
     let end = harness.run("write", json!({"path": "notes/a.txt", "text": " and more"})).await;
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert_eq!(workspace.filesystem().read_text(&path("notes/a.txt")).unwrap(), "original and more");
     let state = harness.live.state().await;
     let checkpoint = &state.view.checkpoints()[0];
@@ -109,7 +109,7 @@ async fn a_failed_call_leaves_the_files_as_they_were_and_a_rescue_root() {
         let changes = workspace.diff(before, rescue).unwrap();
         assert!(changes.iter().any(|change| change.path == "b.txt"), "{name}: {changes:?}");
         let told = match end {
-            CallEnd::VisibilityExpansion { .. } => 1,
+            CallOutcome::VisibilityExpansion { .. } => 1,
             _ => 2,
         };
         assert_eq!(state.view.transcript().unwrap().all().len(), messages + told, "{name}");
@@ -163,5 +163,5 @@ async fn a_tool_without_files_gets_none() {
         },
     );
     let (harness, _) = harness(vec![none]).await;
-    assert!(matches!(harness.run("none", json!({})).await, CallEnd::Succeeded(_)));
+    assert!(matches!(harness.run("none", json!({})).await, CallOutcome::Succeeded(_)));
 }

@@ -2,7 +2,7 @@
 
 use backstitch_core::journal::{Position, Record};
 use backstitch_core::session::{Slice, SlicePolicy};
-use backstitch_runtime::{CallEnd, CallRequest};
+use backstitch_runtime::{CallOutcome, CallRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::Harness;
@@ -26,7 +26,7 @@ impl Slice for Diagnosis {
 
 impl Harness {
     /// Makes the calls of one turn, none of which the runtime itself fails.
-    pub(crate) async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<CallEnd> {
+    pub(crate) async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<CallOutcome> {
         self.runner.run_all(calls).await.into_iter().map(Result::unwrap).collect()
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{Effect, Finish, Position, RecordBody, Role};
 use backstitch_core::message::{Arguments, PolicyName};
-use backstitch_core::ports::{Answer, Question};
+use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::validate::{validate, validate_form};
 use backstitch_providers::{
@@ -14,14 +14,15 @@ use backstitch_providers::{
 use backstitch_repl::LispAgent;
 use backstitch_repl::transcript::{Trim, TrimOptions};
 use backstitch_runtime::{
-    Agent, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+    Agent, DriveOutcome, FunctionPolicy, PointSpec, ResumeOptions, Runtime, RuntimeError, SessionOptions,
+    Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
 use crate::history::before;
 
-type Asked = Arc<Mutex<Vec<Question>>>;
+type Asked = Arc<Mutex<Vec<PolicyRequest>>>;
 
 /// Whom a model's policy asks that only renders.
 struct Nobody;
@@ -44,33 +45,33 @@ fn sew() -> Tool {
     builder.handler(|_, named: Named| async move { Ok(ToolResult::ok(format!("sewed {}", named.name))) })
 }
 
-fn called(name: &str) -> Answer {
+fn called(name: &str) -> PolicyAnswer {
     let arguments = json!({"name": name}).as_object().cloned().unwrap();
-    Answer::text(format!("I sew {name}.")).call("sew", Arguments::from_object(arguments))
+    PolicyAnswer::text(format!("I sew {name}.")).call("sew", Arguments::from_object(arguments))
 }
 
 /// The last words of a person that are shown.
-fn mission(question: &Question) -> String {
+fn mission(question: &PolicyRequest) -> String {
     let said = question.shown.iter().filter(|message| message.role() == Role::User);
     said.map(|message| message.content()).next_back().unwrap_or_default()
 }
 
 /// Sews what it is asked for with a call, then answers; what begins with "say" is answered at once.
-fn tailor(question: &Question) -> Answer {
+fn tailor(question: &PolicyRequest) -> PolicyAnswer {
     let mission = mission(question);
     match question.shown.latest().map(|last| last.role()) {
         Some(Role::User) if !mission.starts_with("say") => called(&mission),
-        _ => Answer::text(format!("{mission}, turn {}", question.turn)),
+        _ => PolicyAnswer::text(format!("{mission}, turn {}", question.turn)),
     }
 }
 
 /// An agent that decides like this, and what it was asked.
 fn agent(
-    decide: impl Fn(&Question) -> Result<Answer, &'static str> + Send + Sync + 'static,
+    decide: impl Fn(&PolicyRequest) -> Result<PolicyAnswer, &'static str> + Send + Sync + 'static,
 ) -> (Agent, Asked) {
     let asked = Asked::default();
     let heard = asked.clone();
-    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: Question| {
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: PolicyRequest| {
         let answer = decide(&question).map_err(Into::into);
         heard.lock().unwrap().push(question);
         async move { answer }
@@ -84,7 +85,7 @@ fn runtime() -> Runtime {
 }
 
 /// What a question shows, a line for each message.
-fn shown(question: &Question) -> Vec<String> {
+fn shown(question: &PolicyRequest) -> Vec<String> {
     let line = |message: &Arc<backstitch_core::journal::InnerMessage>| match message.message.option_call() {
         Some(call) => format!("call {}", call.arguments.text()),
         None => format!("{:?}: {}", message.role(), message.content()).to_lowercase(),
@@ -213,7 +214,7 @@ async fn a_call_that_a_cancelled_evaluation_left_open_makes_no_request_invalid()
     let asked = Asked::default();
     let (heard, known) = (asked.clone(), session.clone());
     // Cancels its evaluation with its first answer, so that the call of that is never made.
-    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: Question| {
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: PolicyRequest| {
         let to_cancel = known.lock().unwrap().take();
         let answer = tailor(&question);
         heard.lock().unwrap().push(question);
@@ -233,7 +234,7 @@ async fn a_call_that_a_cancelled_evaluation_left_open_makes_no_request_invalid()
         }
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         *session.lock().unwrap() = Some((runtime.clone(), driver.session().id()));
-        assert!(matches!(driver.start("hem").await.unwrap(), Ended::Cancelled { .. }));
+        assert!(matches!(driver.start("hem").await.unwrap(), DriveOutcome::Cancelled { .. }));
         let view = runtime.view(driver.session().id()).await.unwrap();
         assert_eq!(view.pending_calls().count(), 1, "the call is open");
         driver.start("sleeve").await.unwrap().answer().unwrap();
@@ -248,11 +249,11 @@ async fn a_call_that_a_cancelled_evaluation_left_open_makes_no_request_invalid()
 async fn an_answer_that_a_filter_withheld_is_not_shown_to_a_follow_up() {
     let runtime = runtime();
     let (agent, asked) = agent(|question| match mission(question).as_str() {
-        "say it" => Ok(Answer { finish: Finish::Filter, ..Answer::text("withheld") }),
+        "say it" => Ok(PolicyAnswer { finish: Finish::Filter, ..PolicyAnswer::text("withheld") }),
         _ => Ok(tailor(question)),
     });
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
-    assert!(matches!(driver.start("say it").await.unwrap(), Ended::Failed { .. }));
+    assert!(matches!(driver.start("say it").await.unwrap(), DriveOutcome::Failed { .. }));
     driver.start("say else").await.unwrap().answer().unwrap();
     assert_eq!(last_shown(&asked), expected(&[&["user: say it", "user: say else"]]));
     check_requests(&asked);
@@ -271,7 +272,7 @@ async fn a_follow_up_that_was_killed_sees_the_same_wherever_it_is_resumed() {
             false => Ok(tailor(question)),
         }
     });
-    let text = |question: &Question| {
+    let text = |question: &PolicyRequest| {
         let shown: Vec<Value> =
             question.shown.iter().map(|message| serde_json::to_value(message).unwrap()).collect();
         serde_json::to_string(&shown).unwrap()
@@ -363,7 +364,7 @@ async fn an_evaluation_that_names_none_is_shown_alone() {
 async fn a_lisp_agent_sees_the_missions_and_answers_before_its_own() {
     let asked = Asked::default();
     let heard = asked.clone();
-    let policy = FunctionPolicy::new(PolicyName::new("clerk").unwrap(), move |question: Question| {
+    let policy = FunctionPolicy::new(PolicyName::new("clerk").unwrap(), move |question: PolicyRequest| {
         let program = match (question.transcript.evaluations().len(), question.turn) {
             (1, 1) => "(def total 42)",
             (1, _) => "(return {:total total :_secret 7})",
@@ -372,15 +373,15 @@ async fn a_lisp_agent_sees_the_missions_and_answers_before_its_own() {
             _ => "(return {:total 43})",
         };
         heard.lock().unwrap().push(question);
-        async move { Ok(Answer::text(format!("```clojure\n{program}\n```"))) }
+        async move { Ok(PolicyAnswer::text(format!("```clojure\n{program}\n```"))) }
     });
     let agent = Agent::lisp("tests/clerk", Arc::new(policy), LispAgent::new(), Tools::default()).unwrap();
     let runtime = runtime();
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     driver.start("Add up.").await.unwrap().answer().unwrap();
-    let user = |question: &Question| question.shown.get(1).unwrap().content();
+    let user = |question: &PolicyRequest| question.shown.get(1).unwrap().content();
     assert!(!user(&asked.lock().unwrap()[1]).contains("earlier"));
-    assert!(matches!(driver.start("Guess.").await.unwrap(), Ended::Failed { .. }));
+    assert!(matches!(driver.start("Guess.").await.unwrap(), DriveOutcome::Failed { .. }));
     let answer = driver.start("One more.").await.unwrap().answer().unwrap();
     assert_eq!(answer.output, Some(json!({"total": 43})), "the memory of the first is not that of the third");
     let asked = asked.lock().unwrap();

@@ -14,7 +14,7 @@ use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, FixedClock};
 use backstitch_core::tool::Tool;
-use backstitch_runtime::{CallEnd, CallRequest, LiveSession, Surroundings, ToolRunner, Tools};
+use backstitch_runtime::{CallOutcome, CallRequest, LiveSession, SessionEnvironment, ToolRunner, Tools};
 use backstitch_store::MemoryStore;
 use serde_json::Value;
 
@@ -60,8 +60,13 @@ impl Harness {
     ) -> Self {
         let ids = IdStream::from_seed([1; 32], clock.clone());
         let session_id: SessionId = ids.next();
-        let surroundings =
-            Surroundings { store, clock: clock.clone(), owner: Owner::new("test"), resources, workspace };
+        let surroundings = SessionEnvironment {
+            store,
+            clock: clock.clone(),
+            owner: Owner::new("test"),
+            resources,
+            workspace,
+        };
         let created = SessionCreated {
             session_id,
             created_at: ids.clock().now(),
@@ -107,7 +112,7 @@ impl Harness {
     }
 
     /// Makes a call, as a model would.
-    pub(crate) async fn run(&self, name: &str, arguments: Value) -> CallEnd {
+    pub(crate) async fn run(&self, name: &str, arguments: Value) -> CallOutcome {
         let call = self.call(name, arguments).await;
         self.runner.run(call).await.unwrap()
     }

@@ -10,7 +10,8 @@ use backstitch_core::ports::{Filesystem as _, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolResult};
 use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{
-    Agent, Driver, Ended, PointSpec, Replay, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+    Agent, DriveOutcome, Driver, PointSpec, Replay, ResumeOptions, Runtime, RuntimeError, SessionOptions,
+    Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -144,7 +145,8 @@ async fn an_effect_outside_is_not_repeated_unasked() {
         let second = call(&setting.runtime, session, 1).await;
         driver.session().rewind(&before(second), None).await.unwrap();
         let ended = driver.resume(ResumeOptions::default()).await.unwrap();
-        let Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(paused), .. } = &ended else {
+        let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call: Some(paused), .. } = &ended
+        else {
             panic!("{ended:?}")
         };
         assert_eq!(*paused, second);

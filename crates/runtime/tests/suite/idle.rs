@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Effect, InboxItem, InboxKind, Outcome, PauseReason};
+use backstitch_core::journal::{Effect, EvaluationOutcome, InboxItem, InboxKind, PauseReason};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::rng::Seed;
 use backstitch_core::time::Timestamp;
 use backstitch_runtime::{
-    Agent, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, RuntimeError, SessionOptions,
+    Agent, DriveOutcome, Driver, FunctionPolicy, PointSpec, ResumeOptions, Runtime, RuntimeError,
+    SessionOptions,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ impl Counting {
                     (is_down.load(Ordering::SeqCst), asked.fetch_add(1, Ordering::SeqCst));
                 async move {
                     match is_down {
-                        false => Ok(Answer::text(format!("answer {number}"))),
+                        false => Ok(PolicyAnswer::text(format!("answer {number}"))),
                         true => Err("not now".into()),
                     }
                 }
@@ -47,7 +48,7 @@ impl Counting {
     }
 
     /// How every evaluation ended, in order.
-    async fn outcomes(&self) -> Vec<Option<Outcome>> {
+    async fn outcomes(&self) -> Vec<Option<EvaluationOutcome>> {
         let view = self.runtime.view(self.driver.session().id()).await.unwrap();
         view.evaluations().map(|evaluation| evaluation.outcome()).collect()
     }
@@ -63,7 +64,7 @@ impl Counting {
         waiting.iter().filter(|(_, item)| item.kind == InboxKind::Message).count()
     }
 
-    async fn resume(&self) -> Result<Ended, RuntimeError> {
+    async fn resume(&self) -> Result<DriveOutcome, RuntimeError> {
         self.driver.resume(ResumeOptions::default()).await
     }
 }
@@ -86,7 +87,7 @@ async fn a_message_to_an_idle_session_starts_the_next_evaluation_however_the_las
                 let evaluation = driver.begin("sew".into(), None).await.unwrap();
                 runtime.cancel(session).await.unwrap();
                 let options = ResumeOptions { evaluation: Some(evaluation), ..ResumeOptions::default() };
-                assert!(matches!(driver.resume(options).await.unwrap(), Ended::Cancelled { .. }));
+                assert!(matches!(driver.resume(options).await.unwrap(), DriveOutcome::Cancelled { .. }));
             }
             _ => {
                 driver.start("sew").await.unwrap();
@@ -148,7 +149,7 @@ async fn a_wish_is_refused_when_nothing_is_open_and_an_old_one_without_a_name_is
     counting.driver.start("three").await.unwrap_err();
     let (kind, at) = (InboxKind::Cancel, Timestamp::from_unix_micros(0).unwrap());
     counting.runtime.store().send(session, InboxItem { kind, at, data: Value::Null }).await.unwrap();
-    assert!(matches!(counting.resume().await.unwrap(), Ended::Cancelled { .. }));
+    assert!(matches!(counting.resume().await.unwrap(), DriveOutcome::Cancelled { .. }));
 }
 
 /// What a session of the property below does next.
@@ -237,21 +238,21 @@ async fn wishes_affect_the_evaluation_they_were_made_for_and_every_message_is_an
                         Err(RuntimeError::EvaluationOpen { .. }) => assert!(is_start && open.is_some()),
                         Err(RuntimeError::ConversationNotFound { .. }) => assert!(before.is_empty()),
                         Err(RuntimeError::Policy(_)) => assert!(is_down),
-                        Ok(Ended::Cancelled { evaluation }) if open == Some(*evaluation) => {
+                        Ok(DriveOutcome::Cancelled { evaluation }) if open == Some(*evaluation) => {
                             assert!(wants(InboxKindOf::Cancel), "{seed}: {steps:?}");
                             cancelled += 1;
                         }
                         // It was recorded before.
-                        Ok(Ended::Cancelled { .. }) => {
-                            assert_eq!(before.last(), Some(&Some(Outcome::Cancelled)))
+                        Ok(DriveOutcome::Cancelled { .. }) => {
+                            assert_eq!(before.last(), Some(&Some(EvaluationOutcome::Cancelled)))
                         }
-                        Ok(Ended::Paused { reason, evaluation, .. }) => {
+                        Ok(DriveOutcome::Paused { reason, evaluation, .. }) => {
                             assert_eq!((*reason, Some(*evaluation)), (PauseReason::Asked, open));
                             assert!(wants(InboxKindOf::Pause), "{seed}: {steps:?}");
                             delivered.retain(|wish| *wish != (InboxKindOf::Pause, *evaluation));
                             paused += 1;
                         }
-                        Ok(Ended::Completed(_)) => {
+                        Ok(DriveOutcome::Completed(_)) => {
                             assert!(!wants(InboxKindOf::Cancel) || is_start, "{seed}: {steps:?}");
                             answered += 1;
                             if !is_start {
@@ -262,7 +263,10 @@ async fn wishes_affect_the_evaluation_they_were_made_for_and_every_message_is_an
                     }
                     // A wish that was delivered in time is granted by whoever drives the evaluation next.
                     if !is_start && wants(InboxKindOf::Cancel) {
-                        assert!(matches!(ended, Ok(Ended::Cancelled { .. })), "{seed}: {steps:?}: {ended:?}");
+                        assert!(
+                            matches!(ended, Ok(DriveOutcome::Cancelled { .. })),
+                            "{seed}: {steps:?}: {ended:?}"
+                        );
                     }
                     // No evaluation that had ended before is touched.
                     let after = counting.outcomes().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::journal::{Effect, PauseReason};
-use backstitch_runtime::{Ended, Price, Prices, ResumeOptions, Runtime, RuntimeError, SessionOptions};
+use backstitch_runtime::{DriveOutcome, Price, Prices, ResumeOptions, Runtime, RuntimeError, SessionOptions};
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
@@ -22,9 +22,9 @@ async fn a_spent_budget_pauses_and_more_of_it_goes_on() {
     let limits = Limits { total_tokens: Some(60), ..Limits::default() };
     let driver = runtime.create(agent.with_budget(limits), SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
-    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Budget, .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Budget, .. }), "{ended:?}");
     let again = driver.resume(ResumeOptions::default()).await.unwrap();
-    assert!(matches!(again, Ended::Paused { reason: PauseReason::Budget, .. }), "{again:?}");
+    assert!(matches!(again, DriveOutcome::Paused { reason: PauseReason::Budget, .. }), "{again:?}");
     let more = Limits { total_tokens: Some(1_000), ..Limits::default() };
     let options = ResumeOptions { budget: Some(more), ..ResumeOptions::default() };
     assert_eq!(driver.resume(options).await.unwrap().answer().unwrap().text, "two");
@@ -59,7 +59,7 @@ async fn a_budget_of_any_kind_pauses_when_it_is_spent_and_more_of_it_goes_on() {
         let agent = agent.with_budget(limits).with_prices(prices);
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         let ended = driver.start("sew").await.unwrap();
-        let Ended::Paused { reason: PauseReason::Budget, detail, .. } = &ended else {
+        let DriveOutcome::Paused { reason: PauseReason::Budget, detail, .. } = &ended else {
             panic!("{kind}: {ended:?}")
         };
         assert!(detail.contains(kind), "{kind}: {detail}");
@@ -99,7 +99,7 @@ async fn an_agent_that_goes_in_circles_is_stopped_unless_it_may() {
     let (agent, ran) = with_keep(scripted(replies()), Effect::Pure);
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
-    let Ended::Failed { failure, .. } = &ended else { panic!("{ended:?}") };
+    let DriveOutcome::Failed { failure, .. } = &ended else { panic!("{ended:?}") };
     assert_eq!((failure.kind.as_str(), ran.load(Ordering::SeqCst)), ("loop_detected", 12));
     assert!(failure.message.contains("same calls with the same arguments: keep"), "{}", failure.message);
     let (agent, _) = with_keep(scripted(replies()), Effect::Pure);
@@ -115,11 +115,11 @@ async fn a_deadline_pauses_the_evaluation_and_more_time_lets_it_go_on() {
     let agent = scripted(vec![slow]).with_deadline(Duration::from_millis(50));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
     assert!(matches!(ended.answer(), Err(RuntimeError::DeadlineExceeded { session: None, .. })));
     // It goes on waiting without more time, and with more it goes on.
     let ended = driver.resume(ResumeOptions::default()).await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
     let more = ResumeOptions { deadline: Some(Duration::from_secs(60)), ..ResumeOptions::default() };
     assert_eq!(driver.resume(more).await.unwrap().answer().unwrap().text, "late");
 }

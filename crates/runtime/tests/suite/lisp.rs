@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::journal::{Decision, Effect, PauseReason, RecordBody, Role};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, Question};
+use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
-use backstitch_core::view::{CallStatus, ConversationState, Driver as Presence, SessionStatus, Transcript};
+use backstitch_core::view::{
+    CallStatus, ConversationState, DriverPresence as Presence, SessionStatus, Transcript,
+};
 use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_repl::LispAgent;
 use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::transcript::{Trim, TrimOptions};
 use backstitch_runtime::{
-    Agent, Driver, Ended, FunctionPolicy, PointSpec, ResumeOptions, Runtime, SessionOptions, Tools,
+    Agent, DriveOutcome, Driver, FunctionPolicy, PointSpec, ResumeOptions, Runtime, SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -61,7 +63,7 @@ pub(crate) async fn created(agent: Agent) -> (Runtime, Driver) {
 }
 
 /// The conversation that a policy is shown.
-fn shown_in(question: &Question) -> ConversationState {
+fn shown_in(question: &PolicyRequest) -> ConversationState {
     let shown = Transcript::new(question.shown.iter().cloned().collect());
     shown.conversation(question.evaluation_id).unwrap()
 }
@@ -125,7 +127,7 @@ async fn the_policy_is_shown_what_its_strategy_makes_of_the_turns() {
             said.extend(conversation.unanswered.into_iter().map(|message| (message.role, message.content)));
             heard.lock().unwrap().push((question.options.len(), said));
             let program = ["(def x (tool/twice 4))", "(boom)", "(return x)"][question.turn as usize - 1];
-            Ok(Answer::text(format!("```clojure\n{program}\n```")))
+            Ok(PolicyAnswer::text(format!("```clojure\n{program}\n```")))
         }
     });
     let tools = Tools::new([twice(Effect::Pure, Arc::default())]).unwrap();
@@ -198,10 +200,10 @@ async fn a_call_may_need_approval_in_the_middle_of_a_program() {
     let agent = Agent::lisp("tests/lisp", answers(&programs), LispAgent::new(), tools).unwrap();
     let (_, driver) = created(agent).await;
     let ended = driver.start("Sign.").await.unwrap();
-    let Ended::Paused { reason: PauseReason::Approval, call: Some(call), .. } = ended else {
+    let DriveOutcome::Paused { reason: PauseReason::Approval, call: Some(call), .. } = ended else {
         panic!("{ended:?}")
     };
-    assert!(matches!(driver.resume(ResumeOptions::default()).await.unwrap(), Ended::Paused { .. }));
+    assert!(matches!(driver.resume(ResumeOptions::default()).await.unwrap(), DriveOutcome::Paused { .. }));
     driver.session().resolve(Some(call), Decision::Approve, None).await.unwrap();
     let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(answered.output, Some(json!([2, 2, 4])));
@@ -222,7 +224,7 @@ async fn going_back_into_a_program_does_not_repeat_what_happened_outside() {
     driver.session().rewind(&PointSpec::Before(first.to_string()), None).await.unwrap();
     for _ in 0..2 {
         let ended = driver.resume(ResumeOptions::default()).await.unwrap();
-        let Ended::Paused { reason: PauseReason::EffectUnknown, call: Some(call), .. } = ended else {
+        let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call: Some(call), .. } = ended else {
             panic!("{ended:?}")
         };
         let offered = driver.session().offered_result(call).await.unwrap().unwrap();
@@ -270,7 +272,7 @@ async fn a_program_that_is_stopped_in_a_call_goes_on_at_that_call() {
     let running = started_until(&driver, &kept, 2).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     let session = driver.session().id();
     driver.session().release().await.unwrap();
     let agent = driver.agent().clone();
@@ -320,10 +322,10 @@ async fn agents_that_call_by_json_are_shown_less_too() {
             seen.lock().unwrap().push((all, conversation.turns.len()));
             assert_eq!(question.options.len(), 1);
             Ok(match question.turn {
-                7 => Answer::text("done"),
+                7 => PolicyAnswer::text("done"),
                 turn => {
                     let arguments: Value = json!({"text": format!("seam {turn}")});
-                    Answer::text("more").call("keep", arguments.try_into().unwrap())
+                    PolicyAnswer::text("more").call("keep", arguments.try_into().unwrap())
                 }
             })
         }

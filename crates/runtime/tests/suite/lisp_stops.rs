@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use backstitch_core::journal::{Effect, PauseReason};
 use backstitch_repl::LispAgent;
-use backstitch_runtime::{Agent, Driver, Ended, ResumeOptions, Runtime, SessionOptions, Tools};
+use backstitch_runtime::{Agent, DriveOutcome, Driver, ResumeOptions, Runtime, SessionOptions, Tools};
 use backstitch_store::MemoryStore;
 
 use crate::lisp::{answers, twice};
@@ -49,9 +49,9 @@ fn endless(program: &str) -> (Agent, Arc<AtomicUsize>) {
 async fn driven<F: Future>(
     driver: &Arc<Driver>,
     ran: &AtomicUsize,
-    drive: impl Future<Output = Result<Ended, backstitch_runtime::RuntimeError>>,
+    drive: impl Future<Output = Result<DriveOutcome, backstitch_runtime::RuntimeError>>,
     then: impl FnOnce() -> F,
-) -> Ended {
+) -> DriveOutcome {
     let end = async {
         while ran.load(Ordering::SeqCst) == 0
             || driver.session().state().await.view.calls().any(|call| call.is_open())
@@ -73,14 +73,17 @@ async fn a_person_stops_any_program_and_it_begins_anew_when_it_is_resumed() {
         let driver = Arc::new(runtime.create(agent.clone(), SessionOptions::default()).await.unwrap());
         let session = driver.session().id();
         let ended = driven(&driver, &ran, driver.start("Compute."), || async { driver.stop() }).await;
-        assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{program}: {ended:?}");
+        assert!(
+            matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }),
+            "{program}: {ended:?}"
+        );
         driver.session().release().await.unwrap();
 
         // It runs again, and does not do again what it did; and can be stopped again.
         let driver = Arc::new(runtime.open(session, agent, SessionOptions::default()).await.unwrap());
         let resumed = driver.resume(ResumeOptions::default());
         let ended = driven(&driver, &ran, resumed, || async { driver.cancel() }).await;
-        assert!(matches!(ended, Ended::Cancelled { .. }), "{program}: {ended:?}");
+        assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{program}: {ended:?}");
         assert_eq!(ran.load(Ordering::SeqCst), 1, "{program}");
     }
 }
@@ -96,13 +99,13 @@ async fn wishes_from_outside_are_granted_while_a_program_computes() {
             runtime.pause(session).await.unwrap();
         })
         .await;
-        assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+        assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
         let resumed = driver.resume(ResumeOptions::default());
         let ended = driven(&driver, &ran, resumed, || async {
             runtime.cancel(session).await.unwrap();
         })
         .await;
-        assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+        assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
         assert_eq!(ran.load(Ordering::SeqCst), 1);
     }
 }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use backstitch_core::budget::Limits;
 use backstitch_core::journal::{Decision, Effect, PauseReason};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, Policy};
+use backstitch_core::ports::{Policy, PolicyAnswer};
 use backstitch_core::tool::{Approval, Tool, WorkspaceUse};
 use backstitch_repl::compression::SingleUserCoalesced;
 use backstitch_repl::{LispAgent, LispOptions};
-use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, SubAgent, Tools};
+use backstitch_runtime::{Agent, DriveOutcome, FunctionPolicy, ResumeOptions, SubAgent, Tools};
 use serde_json::json;
 
 use crate::lisp::{answers, created, twice};
@@ -28,7 +28,7 @@ async fn a_program_may_call_an_agent_that_inherits_its_options() {
         let policy = FunctionPolicy::new(PolicyName::new("helper").unwrap(), move |question| {
             seen.lock().unwrap().push(question.shown.len());
             let program = if question.turn == 1 { "(def x (tool/twice 4))" } else { "(return x)" };
-            async move { Ok(Answer::text(program)) }
+            async move { Ok(PolicyAnswer::text(program)) }
         });
         let tools = Tools::new([twice(Effect::Workspace, counted.clone())]).unwrap();
         let lisp = LispAgent::new().with_options(options);
@@ -76,7 +76,8 @@ async fn an_agent_and_those_below_it_share_their_turns() {
     let programs = ["(return (mapv (fn [n] (tool/helper {:mission (str n)})) [1 2 3]))"];
     let (runtime, driver) = created(caller(answers(&programs), 5, 6)).await;
     let ended = driver.start("Double.").await.unwrap();
-    let Ended::Paused { reason: PauseReason::Budget, detail, session: Some(child), .. } = &ended else {
+    let DriveOutcome::Paused { reason: PauseReason::Budget, detail, session: Some(child), .. } = &ended
+    else {
         panic!("{ended:?}")
     };
     assert!(detail.contains("the budget of 1 turns would be exceeded: 2 in all"), "{detail}");
@@ -104,7 +105,7 @@ async fn a_model_is_told_of_the_turns_that_those_below_it_leave() {
             2 => "(def b (tool/helper {:mission \"b\"}))",
             _ => "(return (+ a b))",
         };
-        async move { Ok(Answer::text(program)) }
+        async move { Ok(PolicyAnswer::text(program)) }
     });
     let (runtime, driver) = created(caller(Arc::new(policy), 10, 7)).await;
     let answered = driver.start("Double.").await.unwrap().answer().unwrap();
@@ -130,7 +131,7 @@ async fn agents_side_by_side_in_a_program_wait_fail_and_go_on() {
                 true => "(fail {:_key \"hidden\" :why \"no thread\"})",
                 false => "(return (tool/twice 4))",
             };
-            async move { Ok(Answer::text(program)) }
+            async move { Ok(PolicyAnswer::text(program)) }
         });
         let lisp = LispAgent::new().with_options(options);
         Agent::lisp("tests/helper", Arc::new(policy), lisp, Tools::new([twice]).unwrap()).unwrap()
@@ -144,7 +145,7 @@ async fn agents_side_by_side_in_a_program_wait_fail_and_go_on() {
     let (runtime, driver) = created(agent).await;
     let mut ended = driver.start("Double.").await.unwrap();
     for _ in 0..2 {
-        let Ended::Paused { reason: PauseReason::Approval, session: Some(child), .. } = &ended else {
+        let DriveOutcome::Paused { reason: PauseReason::Approval, session: Some(child), .. } = &ended else {
             panic!("{ended:?}")
         };
         let pause = runtime.view(*child).await.unwrap().pause().cloned().unwrap();

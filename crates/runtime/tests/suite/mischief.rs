@@ -14,7 +14,7 @@ use backstitch_core::journal::Effect;
 use backstitch_core::ports::{Filesystem, ProcessSpec, Recursion, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
 use backstitch_filesystem::{FileOperations, FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{CallEnd, ToolRunner, Tools};
+use backstitch_runtime::{CallOutcome, ToolRunner, Tools};
 use backstitch_store::MemoryStore;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
@@ -167,8 +167,8 @@ async fn assert_traceless(harness: &Harness, tool: Tool, end: End, cancel: Cance
     let transcript = state.view.transcript().unwrap();
     let said = &transcript.all().iter().skip(messages).cloned().collect::<Vec<_>>();
     match (end, &ended) {
-        (End::Expansion, CallEnd::VisibilityExpansion { .. }) => assert!(said.is_empty(), "{what}"),
-        (End::Cancelled, CallEnd::Cancelled(_)) | (_, CallEnd::Failed(_)) => {
+        (End::Expansion, CallOutcome::VisibilityExpansion { .. }) => assert!(said.is_empty(), "{what}"),
+        (End::Cancelled, CallOutcome::Cancelled(_)) | (_, CallOutcome::Failed(_)) => {
             assert_eq!(said.len(), 1, "{what}");
             assert!(said[0].message.option_result().unwrap().is_error, "{what}");
         }
@@ -301,7 +301,7 @@ async fn links_that_are_swapped_in_while_a_tool_writes_lead_nowhere() {
     });
     let harness = disk.harness(vec![tool]).await;
     let end = harness.run("swap", json!({})).await;
-    assert!(matches!(end, CallEnd::Failed(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Failed(_)), "{end:?}");
     assert_eq!(
         end.message().unwrap().message.option_result().unwrap().error_message.as_deref(),
         Some("enough")
@@ -334,7 +334,7 @@ async fn hostile_paths_are_refused_and_lead_nowhere() {
     });
     let harness = disk.harness(vec![tool]).await;
     let end = harness.run("try", json!({})).await;
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert!(picture(&outside).is_empty());
     assert_eq!(disk.workspace.filesystem().list(&FilePath::root()).unwrap().len(), 2);
 }

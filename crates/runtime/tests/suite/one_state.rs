@@ -7,11 +7,13 @@ use backstitch_core::execution::Resources;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{Effect, InnerMessage};
 use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
-use backstitch_core::ports::{Claim, Owner};
+use backstitch_core::ports::{ClaimMode, Owner};
 use backstitch_core::rng::{Rng, Seed};
-use backstitch_core::session::{Capture, Session, Slice, SliceOp, SlicePolicy, upsert_by};
+use backstitch_core::session::{CaptureOptions, Session, Slice, SliceOp, SlicePolicy, upsert_by};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
-use backstitch_runtime::{CallEnd, LiveSession, PointSpec, Surroundings, ToolRunner, Tools, load_view};
+use backstitch_runtime::{
+    CallOutcome, LiveSession, PointSpec, SessionEnvironment, ToolRunner, Tools, load_view,
+};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::fold::assert_same;
 use schemars::JsonSchema;
@@ -157,7 +159,7 @@ impl Walk {
                 let call = self.request().await;
                 self.calls.push(call.call_id);
                 let end = self.harness.runner.run(call).await.unwrap();
-                assert!(matches!(end, CallEnd::Succeeded(_) | CallEnd::Failed(_)), "{end:?}");
+                assert!(matches!(end, CallOutcome::Succeeded(_) | CallOutcome::Failed(_)), "{end:?}");
                 "a call"
             }
         }
@@ -173,14 +175,14 @@ impl Walk {
     async fn reopen(&mut self) {
         let live = self.harness.live.clone();
         live.release().await.unwrap();
-        let surroundings = Surroundings {
+        let surroundings = SessionEnvironment {
             store: live.store().clone(),
             clock: live.clock().clone(),
             owner: Owner::new("test"),
             resources: Resources::default(),
             workspace: None,
         };
-        let live = LiveSession::open(surroundings, live.id(), Claim::IfFree, set_up).await.unwrap();
+        let live = LiveSession::open(surroundings, live.id(), ClaimMode::IfFree, set_up).await.unwrap();
         self.harness.runner = Arc::new(ToolRunner::new(live.clone(), Tools::new(tools()).unwrap()));
         self.harness.live = live;
     }
@@ -196,7 +198,7 @@ async fn assert_one_state(live: &LiveSession, what: &str) {
     let session = &state.execution.session;
     let mut folded = stored.session(live.clock().clone());
     set_up(&mut folded);
-    let journaled = Capture::policies([SlicePolicy::State, SlicePolicy::Log, SlicePolicy::Journal]);
+    let journaled = CaptureOptions::policies([SlicePolicy::State, SlicePolicy::Log, SlicePolicy::Journal]);
     let digest = |session: &Session| session.snapshot_with(journaled.clone()).content_digest().unwrap();
     assert_eq!(digest(session), digest(&folded), "{what}: the slices");
     // Digests see only what is stored. What is not must be the same too.

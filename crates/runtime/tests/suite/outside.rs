@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::journal::{CallStarted, Decision, Effect, PauseReason};
 use backstitch_core::message::{Arguments, Large, PolicyName};
-use backstitch_core::ports::Answer;
-use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
-use backstitch_runtime::{Agent, Ended, FunctionPolicy, ResumeOptions, Runtime, SessionOptions, Tools};
+use backstitch_core::ports::PolicyAnswer;
+use backstitch_core::view::{CallStatus, DriverPresence as Presence, SessionStatus};
+use backstitch_runtime::{
+    Agent, DriveOutcome, FunctionPolicy, ResumeOptions, Runtime, SessionOptions, Tools,
+};
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
@@ -28,13 +30,13 @@ async fn a_call_that_needs_approval_waits_and_goes_on_as_decided() {
             .tools(Tools::new([tool]).unwrap());
         let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
         let ended = driver.start("sew").await.unwrap();
-        let Ended::Paused { reason: PauseReason::Approval, call: Some(call), .. } = ended else {
+        let DriveOutcome::Paused { reason: PauseReason::Approval, call: Some(call), .. } = ended else {
             panic!("{ended:?}")
         };
         assert_eq!(ran.load(Ordering::SeqCst), 0);
         // It goes on waiting, however often it is resumed.
         let again = driver.resume(ResumeOptions::default()).await.unwrap();
-        assert!(matches!(again, Ended::Paused { reason: PauseReason::Approval, .. }));
+        assert!(matches!(again, DriveOutcome::Paused { reason: PauseReason::Approval, .. }));
         // The decision comes through the inbox, as it would from another process.
         runtime.decide(driver.session().id(), Some(call), decision, Some("ada".into())).await.unwrap();
         driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
@@ -54,8 +56,8 @@ async fn messages_come_in_through_the_inbox() {
             .iter()
             .filter(|message| message.role() == backstitch_core::journal::Role::User);
         Ok(match users.count() {
-            1 => Answer::text("and?").call("keep", Arguments::from_text(r#"{"text":"x"}"#)),
-            _ => Answer::text("heard both"),
+            1 => PolicyAnswer::text("and?").call("keep", Arguments::from_text(r#"{"text":"x"}"#)),
+            _ => PolicyAnswer::text("heard both"),
         })
     });
     let (agent, _) = with_keep(Agent::new("tests/listener").policy(Arc::new(heard)), Effect::Pure);
@@ -68,7 +70,10 @@ async fn messages_come_in_through_the_inbox() {
 
     let alone = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
     let ended = alone.start("sew").await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "max_turns"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "max_turns"),
+        "{ended:?}"
+    );
 
     // Nothing is open yet, so there is nothing that a wish could be about.
     let unasked = runtime.create(agent, SessionOptions::default()).await.unwrap();
@@ -86,7 +91,7 @@ async fn a_cancel_does_not_wait_for_the_call_that_runs() {
     let running = started_until(&driver, &ran, 1).await;
     runtime.cancel(session).await.unwrap();
     let ended = running.await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
     let view = runtime.view(session).await.unwrap();
     assert_eq!(view.status(Presence::Absent), SessionStatus::Idle);
     assert!(driver.session().state().await.execution.session.all::<Finding>().unwrap().is_empty());
@@ -107,7 +112,7 @@ async fn a_cancel_ends_an_evaluation_that_waits_for_an_answer_and_no_other() {
                 if first {
                     std::future::pending::<()>().await;
                 }
-                Ok(Answer::text("done"))
+                Ok(PolicyAnswer::text("done"))
             }
         }
     });
@@ -116,7 +121,7 @@ async fn a_cancel_ends_an_evaluation_that_waits_for_an_answer_and_no_other() {
     let running = started_until(&driver, &asked, 1).await;
     runtime.cancel(driver.session().id()).await.unwrap();
     let ended = running.await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
     assert!(runtime.store().inbox(driver.session().id()).await.unwrap().is_empty());
     assert_eq!(driver.start("again").await.unwrap().answer().unwrap().text, "done");
 }
@@ -131,7 +136,7 @@ async fn a_stop_pauses_and_resume_goes_on_at_the_call() {
     let running = started_until(&driver, &ran, 1).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     driver.session().release().await.unwrap();
     let driver = runtime.open(session, agent, SessionOptions::default()).await.unwrap();
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "done");
@@ -152,7 +157,7 @@ async fn a_call_that_was_approved_and_stopped_is_not_asked_about_again() {
         let replies = vec![reply("may I", &[("keep", json!({"text": "x"}))]), reply("done", &[])];
         let agent = scripted(replies).tools(Tools::new([with_approval(keep(effect, ran.clone()))]).unwrap());
         let driver = Arc::new(runtime.create(agent, SessionOptions::default()).await.unwrap());
-        let Ended::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
+        let DriveOutcome::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
             panic!("it waits")
         };
         let arguments = json!({"text": "wait"}).as_object().cloned().unwrap();
@@ -164,7 +169,10 @@ async fn a_call_that_was_approved_and_stopped_is_not_asked_about_again() {
         until(&ran, 1).await;
         driver.stop();
         let ended = running.await.unwrap().unwrap();
-        assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{effect:?}: {ended:?}");
+        assert!(
+            matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }),
+            "{effect:?}: {ended:?}"
+        );
         let session = driver.session().id();
         driver.session().release().await.unwrap();
         let agent = driver.agent().clone();
@@ -186,7 +194,7 @@ async fn a_call_with_an_effect_outside_that_is_stopped_is_told_and_not_made_agai
     let running = started_until(&driver, &ran, 1).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     let view = runtime.view(driver.session().id()).await.unwrap();
     let told = view.transcript().unwrap().all().latest().unwrap().content();
     assert!(told.contains("whether it had an effect outside is not known"), "{told}");
@@ -205,7 +213,7 @@ async fn a_call_that_was_approved_and_cut_off_is_not_asked_about_again() {
     };
     let driver = Arc::new(runtime.create(agent(&ran), SessionOptions::default()).await.unwrap());
     let session = driver.session().id();
-    let Ended::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
+    let DriveOutcome::Paused { call: Some(call), .. } = driver.start("sew").await.unwrap() else {
         panic!("it waits")
     };
     let large = "y".repeat(100_000);

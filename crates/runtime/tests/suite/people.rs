@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstitch_core::journal::{Effect, PauseReason};
 use backstitch_core::message::{Content, Message, Part, PolicyName, RoleHint};
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_runtime::{
-    Agent, Ended, FunctionPolicy, HumanPolicy, ResumeOptions, Runtime, SessionOptions, SubAgent, Tools,
+    Agent, DriveOutcome, FunctionPolicy, HumanPolicy, ResumeOptions, Runtime, SessionOptions, SubAgent, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn what_a_person_is_asked_waits_for_what_they_say() {
     let driver = runtime.create(agent.clone(), SessionOptions::default()).await.unwrap();
     let session = driver.session().id();
     let ended = driver.start("which colour?").await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     driver.session().release().await.unwrap();
 
     // First a call, then, from another process, the answer.
@@ -34,7 +34,7 @@ async fn what_a_person_is_asked_waits_for_what_they_say() {
     runtime.send(session, &calls.to_string()).await.unwrap();
     let driver = runtime.open(session, agent.clone(), SessionOptions::default()).await.unwrap();
     let ended = driver.resume(ResumeOptions::default()).await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Asked, .. }), "{ended:?}");
     assert_eq!(ran.load(Ordering::SeqCst), 1);
     driver.session().release().await.unwrap();
     runtime.send(session, "blue it is").await.unwrap();
@@ -51,7 +51,7 @@ async fn an_agent_asks_a_person_like_any_other_agent() {
     let agent = scripted(replies).tools(Tools::new([ada.into_tool()]).unwrap());
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
-    let Ended::Paused { reason: PauseReason::Asked, session: Some(child), .. } = ended else {
+    let DriveOutcome::Paused { reason: PauseReason::Asked, session: Some(child), .. } = ended else {
         panic!("{ended:?}")
     };
     runtime.send(child, "blue").await.unwrap();
@@ -94,7 +94,7 @@ async fn what_another_policy_says_is_no_answer_and_the_decider_is_asked_after_it
                 async move {
                     match is_down {
                         true => Err("not now".into()),
-                        false => Ok(Answer::text(heard.join(" | "))),
+                        false => Ok(PolicyAnswer::text(heard.join(" | "))),
                     }
                 }
             }

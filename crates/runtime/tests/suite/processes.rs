@@ -11,7 +11,7 @@ use backstitch_core::ports::{OutputCaps, ProcessExit, ProcessSpec};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_filesystem::FilePath;
-use backstitch_runtime::{CallEnd, ToolRunner, Tools, end_survivors};
+use backstitch_runtime::{CallOutcome, ToolRunner, Tools, end_survivors};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -43,7 +43,7 @@ fn shell() -> Tool {
     })
 }
 
-fn told(end: &CallEnd) -> String {
+fn told(end: &CallOutcome) -> String {
     let result = end.message().unwrap().message.option_result().unwrap();
     let value = result.result.inline().and_then(|value| value.as_str());
     value.map(str::to_owned).or_else(|| result.error_message.clone()).unwrap()
@@ -71,7 +71,7 @@ async fn a_process_gives_its_exit_and_its_output() {
     let disk = Disk::new();
     let harness = disk.harness(vec![shell()]).await;
     let end = harness.run("shell", json!({"command": "echo out; echo err >&2; pwd > where"})).await;
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert_eq!(told(&end), "exit code 0|out\n|err\n");
     let there = std::fs::read_to_string(disk.path("where")).unwrap();
     assert_eq!(Path::new(there.trim()), disk.path("").canonicalize().unwrap());
@@ -203,7 +203,7 @@ async fn what_a_shell_leaves_in_the_background_ends_with_it() {
     let harness = disk.harness(vec![shell()]).await;
     for redirected in ["", " >/dev/null 2>&1"] {
         let end = harness.run("shell", json!({"command": format!("({WRITER}){redirected}; exit 0")})).await;
-        assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+        assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
         assert_nobody_writes(&disk.path("beat"));
     }
 }
@@ -236,7 +236,7 @@ async fn a_stopped_call_leaves_no_writer_and_no_files() {
     });
     let end = runner.run(call).await.unwrap();
     waiting.await.unwrap();
-    assert!(matches!(end, CallEnd::Cancelled(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Cancelled(_)), "{end:?}");
     assert_nobody_writes(&disk.path("beat"));
     assert!(!disk.path("beat").exists());
 }
@@ -297,7 +297,7 @@ async fn what_has_left_its_group_ends_with_its_call() {
             });
             let harness = disk.harness(vec![run]).await;
             let end = harness.run("run", json!({"command": escape(way, then)})).await;
-            assert_eq!(matches!(end, CallEnd::Succeeded(_)), then == "true", "{way} {then}: {end:?}");
+            assert_eq!(matches!(end, CallOutcome::Succeeded(_)), then == "true", "{way} {then}: {end:?}");
             assert_eq!(disk.path("beat").exists(), then == "true", "{way} {then}");
             assert_nobody_writes(&disk.path("beat"));
         }

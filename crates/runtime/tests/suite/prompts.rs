@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::{Effect, Outcome, RecordBody, Role};
+use backstitch_core::journal::{Effect, EvaluationOutcome, RecordBody, Role};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::prompt::{
     BoundPrompt, OPEN_SECTIONS, Output, Prompt, PromptBuilder, READ_SECTION, Section,
 };
@@ -13,8 +13,8 @@ use backstitch_core::tool::{Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::JournalView;
 use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{
-    Agent, Ended, Evaluator, Fidelity, FunctionPolicy, LiveSession, ResumeOptions, Runtime, RuntimeError,
-    SessionOptions, Tools,
+    Agent, DriveOutcome, Evaluator, Fidelity, FunctionPolicy, LiveSession, ResumeOptions, Runtime,
+    RuntimeError, SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ pub(crate) async fn begin(evaluator: &Evaluator) -> (Runtime, Arc<LiveSession>) 
     (runtime, session)
 }
 
-pub(crate) fn outcomes(view: &JournalView) -> Vec<Option<Outcome>> {
+pub(crate) fn outcomes(view: &JournalView) -> Vec<Option<EvaluationOutcome>> {
     view.evaluations().map(|evaluation| evaluation.outcome()).collect()
 }
 
@@ -127,7 +127,7 @@ async fn a_closed_section_is_read_without_ending_anything() {
     let (runtime, session) = begin(&evaluator).await;
     evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
     let view = runtime.view(session.id()).await.unwrap();
-    assert_eq!(outcomes(&view), [Some(Outcome::Completed)]);
+    assert_eq!(outcomes(&view), [Some(EvaluationOutcome::Completed)]);
     let results = said(&view, Role::Tool);
     assert!(results.iter().any(|text| text == "## 3. Stitches\n\nA backstitch goes back."), "{results:?}");
     assert!(
@@ -151,7 +151,11 @@ async fn an_evaluation_in_the_place_of_another_follows_what_that_one_followed() 
     let view = runtime.view(session.id()).await.unwrap();
     assert_eq!(
         outcomes(&view),
-        [Some(Outcome::Completed), Some(Outcome::Superseded), Some(Outcome::Completed)]
+        [
+            Some(EvaluationOutcome::Completed),
+            Some(EvaluationOutcome::Superseded),
+            Some(EvaluationOutcome::Completed)
+        ]
     );
     let ids: Vec<_> = view.evaluations().map(|evaluation| evaluation.evaluation_id).collect();
     assert_eq!(view.followed(ids[1]), [ids[0]]);
@@ -168,7 +172,7 @@ async fn opened_sections_start_another_evaluation_with_their_tools() {
     let (runtime, session) = begin(&evaluator).await;
     evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
     let view = runtime.view(session.id()).await.unwrap();
-    assert_eq!(outcomes(&view), [Some(Outcome::Superseded), Some(Outcome::Completed)]);
+    assert_eq!(outcomes(&view), [Some(EvaluationOutcome::Superseded), Some(EvaluationOutcome::Completed)]);
     let evaluations: Vec<_> = view.evaluations().collect();
     let parent = evaluations[1].start.as_ref().unwrap().parent_evaluation;
     assert_eq!(parent, Some(evaluations[0].evaluation_id));
@@ -201,7 +205,7 @@ async fn a_section_below_a_closed_one_opens_both() {
     let (runtime, session) = begin(&evaluator).await;
     evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
     let view = runtime.view(session.id()).await.unwrap();
-    assert_eq!(outcomes(&view), [Some(Outcome::Superseded), Some(Outcome::Completed)]);
+    assert_eq!(outcomes(&view), [Some(EvaluationOutcome::Superseded), Some(EvaluationOutcome::Completed)]);
     assert!(said(&view, Role::System)[0].contains("### 2.1. Iron\n\nIt is hot."));
 }
 
@@ -215,7 +219,7 @@ async fn what_cannot_be_opened_is_told_and_ends_nothing() {
     let (runtime, session) = begin(&evaluator).await;
     evaluator.evaluate(&workshop(), &session, false).await.unwrap().answer().unwrap();
     let view = runtime.view(session.id()).await.unwrap();
-    assert_eq!(outcomes(&view), [Some(Outcome::Completed)]);
+    assert_eq!(outcomes(&view), [Some(EvaluationOutcome::Completed)]);
     let results = said(&view, Role::Tool).join("\n");
     for told in
         ["are open already", "there is no section \"nowhere\"", "at least one", "there is no tool \"sew\""]
@@ -242,11 +246,11 @@ async fn sections_are_opened_ten_times_and_not_more() {
     let evaluator = evaluator((0..30).map(|_| reply("", &[("more", json!({}))])).collect());
     let (runtime, session) = begin(&evaluator).await;
     let ended = evaluator.evaluate(&greedy(), &session, false).await.unwrap();
-    let Ended::Failed { failure, .. } = &ended else { panic!("{ended:?}") };
+    let DriveOutcome::Failed { failure, .. } = &ended else { panic!("{ended:?}") };
     assert_eq!(failure.kind, "visibility_expansion_limit");
     let view = runtime.view(session.id()).await.unwrap();
-    let mut expected = vec![Some(Outcome::Superseded); 10];
-    expected.push(Some(Outcome::Failed));
+    let mut expected = vec![Some(EvaluationOutcome::Superseded); 10];
+    expected.push(Some(EvaluationOutcome::Failed));
     assert_eq!(outcomes(&view), expected);
     assert_eq!(evaluator.evaluate(&greedy(), &session, true).await.unwrap(), ended, "it stays failed");
 }
@@ -264,14 +268,17 @@ async fn a_process_that_died_after_an_evaluation_was_superseded_goes_on_with_ano
     let driver = backstitch_runtime::Driver::new(session.clone(), agent);
     runtime.send(session.id(), "and hurry").await.unwrap();
     let ended = driver.start("begin").await.unwrap();
-    assert!(matches!(&ended, Ended::Superseded { sections, .. } if *sections == ["room"]), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Superseded { sections, .. } if *sections == ["room"]),
+        "{ended:?}"
+    );
     session.release().await.unwrap();
 
     let session = evaluator.open_session(&runtime, session.id(), SessionOptions::default()).await.unwrap();
     let answered = evaluator.evaluate(&prompt, &session, true).await.unwrap().answer().unwrap();
     assert_eq!(answered.text, "done");
     let view = runtime.view(session.id()).await.unwrap();
-    assert_eq!(outcomes(&view), [Some(Outcome::Superseded), Some(Outcome::Completed)]);
+    assert_eq!(outcomes(&view), [Some(EvaluationOutcome::Superseded), Some(EvaluationOutcome::Completed)]);
     assert_eq!(said(&view, Role::User), ["begin", "and hurry"], "nothing that was said is lost");
     let first = view.evaluations().next().unwrap().evaluation_id;
     let again = ResumeOptions { evaluation: Some(first), ..ResumeOptions::default() };
@@ -339,7 +346,7 @@ async fn another_prompt_cannot_go_on_and_one_that_asks_nothing_cannot_begin() {
 async fn a_policy_is_offered_the_tools_of_open_sections_and_the_agents_own() {
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), |question| async move {
         let names: Vec<_> = question.options.iter().map(|tool| tool.name.to_string()).collect();
-        Ok(Answer::text(names.join(" ")))
+        Ok(PolicyAnswer::text(names.join(" ")))
     });
     let agent = Agent::new("").policy(Arc::new(policy)).tools(Tools::new([keep("always")]).unwrap());
     let evaluator = Evaluator::of(agent);
@@ -373,7 +380,7 @@ async fn what_is_left_of_time_and_budget_goes_along() {
     let (runtime, session) = begin(&evaluator).await;
     let ended = evaluator.evaluate(&workshop(), &session, false).await.unwrap();
     assert!(
-        matches!(ended, Ended::Paused { reason: backstitch_core::journal::PauseReason::Budget, .. }),
+        matches!(ended, DriveOutcome::Paused { reason: backstitch_core::journal::PauseReason::Budget, .. }),
         "both together have spent it: {ended:?}"
     );
     let view = runtime.view(session.id()).await.unwrap();
@@ -395,7 +402,7 @@ async fn an_open_call_that_its_tool_no_longer_takes_cannot_go_on() {
         scripted(replies).tools(Tools::new([tool]).unwrap())
     };
     let driver = runtime.create(agent(None), SessionOptions::default()).await.unwrap();
-    let Ended::Paused { call: Some(call), evaluation, .. } = driver.start("sew").await.unwrap() else {
+    let DriveOutcome::Paused { call: Some(call), evaluation, .. } = driver.start("sew").await.unwrap() else {
         panic!("it waits")
     };
     let session = driver.session().id();

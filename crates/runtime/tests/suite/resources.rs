@@ -10,15 +10,15 @@ use backstitch_core::execution::{
 };
 use backstitch_core::id::IdStream;
 use backstitch_core::journal::{Effect, PauseReason, RecordBody};
-use backstitch_core::ports::{Claim, Owner, Store as _, Workspace};
+use backstitch_core::ports::{ClaimMode, Owner, Store as _, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::BoxError;
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{ResourceUse, Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{
-    CallEnd, CallRequest, Fork, LiveSession, PointSpec, Runtime, RuntimeError, SessionOptions, Surroundings,
-    ToolRunner, Tools,
+    CallOutcome, CallRequest, Fork, LiveSession, PointSpec, Runtime, RuntimeError, SessionEnvironment,
+    SessionOptions, ToolRunner, Tools,
 };
 use backstitch_store::MemoryStore;
 use backstitch_testkit::tool::{Act, Counter, Outcome, Script, ToolCaller as _, tools};
@@ -53,19 +53,19 @@ fn script(acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Value {
 async fn count(harness: &Harness) -> CallRequest {
     let call = harness.call("count", script([Act::Count(1)], Outcome::Success)).await;
     let end = harness.runner.run(call.clone()).await.unwrap();
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     call
 }
 
 /// Surroundings of somebody who opens the session of a harness, or forks it, with a counter of their own.
-fn surroundings(harness: &Harness, resources: Resources) -> Surroundings {
+fn surroundings(harness: &Harness, resources: Resources) -> SessionEnvironment {
     let (store, clock) = (harness.live.store().clone(), harness.live.clock().clone());
-    Surroundings { store, clock, owner: Owner::new("another"), resources, workspace: None }
+    SessionEnvironment { store, clock, owner: Owner::new("another"), resources, workspace: None }
 }
 
 async fn reopened(harness: &Harness, resources: Resources) -> Arc<LiveSession> {
     let surroundings = surroundings(harness, resources);
-    LiveSession::open(surroundings, harness.live.id(), Claim::TakeOver, |_| {}).await.unwrap()
+    LiveSession::open(surroundings, harness.live.id(), ClaimMode::TakeOver, |_| {}).await.unwrap()
 }
 
 /// A call that changes state, files and the counter, and does not end by itself.
@@ -99,7 +99,7 @@ fn a_deadline_inside_of_a_call_rolls_everything_back() {
             live.set_deadline(caller.harness.evaluation, soon);
             let call = hanging(&caller).await;
             let end = caller.harness.runner.run(call).await.unwrap();
-            assert!(matches!(end, CallEnd::DeadlineExceeded(_)), "{end:?}");
+            assert!(matches!(end, CallOutcome::DeadlineExceeded(_)), "{end:?}");
         });
         assert!(snapshots_equivalent(&before, &caller.state()).unwrap());
     }
@@ -121,7 +121,7 @@ fn a_cancelled_call_is_rolled_back() {
                 cancel.cancel();
             };
             let (end, ()) = tokio::join!(runner.run(call), stopping);
-            assert!(matches!(end.unwrap(), CallEnd::Cancelled(_)));
+            assert!(matches!(end.unwrap(), CallOutcome::Cancelled(_)));
         });
         assert!(snapshots_equivalent(&before, &caller.state()).unwrap());
     }
@@ -159,7 +159,7 @@ async fn a_call_that_runs_again_after_a_conflict_changes_a_resource_once() {
     assert!(cell.set(harness(tools, Counter::at(4)).await).is_ok());
     let harness = cell.get().unwrap();
     let end = harness.run("overwrite", json!({})).await;
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     assert_eq!(ran.load(Ordering::SeqCst), 2, "it ran again");
     assert_eq!(number(&harness.live).await, 5);
     assert_eq!(recorded(&harness.live).await, json!(5));
@@ -244,7 +244,7 @@ async fn a_resource_that_is_registered_later_is_recorded_before_it_is_changed() 
         ),
     );
     let end = runner.run(call).await;
-    assert!(matches!(end, Ok(CallEnd::Succeeded(_))), "{end:?}");
+    assert!(matches!(end, Ok(CallOutcome::Succeeded(_))), "{end:?}");
     assert_eq!(number(&live).await, 16);
     live.rewind(&early, None).await.unwrap();
     assert_eq!(number(&live).await, 5);
@@ -364,7 +364,7 @@ async fn a_resource_that_cannot_be_captured_fails_the_call_that_left_it_so() {
     let harness = Harness::with_resources(store, [notes_tool()], None, notes()).await;
     harness.run("note", json!({"text": "one"})).await;
     for text in ["broken", "panic"] {
-        let CallEnd::Failed(told) = harness.run("note", json!({"text": text})).await else {
+        let CallOutcome::Failed(told) = harness.run("note", json!({"text": text})).await else {
             panic!("{text}")
         };
         let result = told.message.option_result().cloned().unwrap();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use backstitch_core::journal::{Effect, PauseReason};
 use backstitch_core::ports::{Filesystem as _, WriteMode};
 use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{Drift, Ended, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools};
+use backstitch_runtime::{
+    DriftPolicy, DriveOutcome, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+};
 use serde_json::json;
 
 use crate::history::{Setting, before, sew};
@@ -76,14 +78,14 @@ async fn files_that_changed_across_a_restart_are_asked_about() {
     *clock.booted.lock().unwrap() = Some(clock.now());
     let ended = resume(None).await.unwrap();
     assert!(
-        matches!(&ended, Ended::Paused { reason: PauseReason::Asked, detail, .. } if detail.contains("restarted"))
+        matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Asked, detail, .. } if detail.contains("restarted"))
     );
     assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"edited", "nothing is decided yet");
     // The script has no more replies, so each of these ends with its error; the files tell what was done.
-    resume(Some(Drift::Restore)).await.unwrap_err();
+    resume(Some(DriftPolicy::Restore)).await.unwrap_err();
     assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"sewn");
     edit();
-    resume(Some(Drift::Adopt)).await.unwrap_err();
+    resume(Some(DriftPolicy::Adopt)).await.unwrap_err();
     assert_eq!(setting.files.read_bytes(&edited).unwrap(), b"edited");
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{CallOutcome, Effect, EvaluationResumed, PauseReason, RecordBody};
+use backstitch_core::journal::{CallVerdict, Effect, EvaluationResumed, PauseReason, RecordBody};
 use backstitch_core::message::Arguments;
 use backstitch_core::ports::Store;
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_core::view::CallStatus;
-use backstitch_runtime::{CallEnd, ToolRunner, Tools};
+use backstitch_runtime::{CallOutcome, ToolRunner, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -53,7 +53,7 @@ fn good() -> Tool {
     })
 }
 
-fn error_of(end: &CallEnd) -> (String, String, bool) {
+fn error_of(end: &CallOutcome) -> (String, String, bool) {
     let result = end.message().unwrap().message.option_result().unwrap();
     assert!(result.is_error);
     let (kind, message) = (result.error_type.clone().unwrap(), result.error_message.clone().unwrap());
@@ -64,7 +64,7 @@ fn error_of(end: &CallEnd) -> (String, String, bool) {
 async fn what_a_successful_call_did_stands() {
     let harness = Harness::new(vec![good()]).await;
     let end = harness.run("good", json!({"text": "seam"})).await;
-    let CallEnd::Succeeded(message) = &end else { panic!("{end:?}") };
+    let CallOutcome::Succeeded(message) = &end else { panic!("{end:?}") };
     let result = message.message.option_result().unwrap();
     assert_eq!(result.result.inline(), Some(&json!({"message": "noted", "value": {"length": 4}})));
     assert_eq!(message.message.policy.as_str(), "good");
@@ -186,7 +186,7 @@ async fn what_a_failed_call_did_is_gone() {
         );
         let call = state.view.calls().next_back().unwrap();
         assert_eq!(call.status(), CallStatus::Failed, "{name}");
-        assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallOutcome::Failed);
+        assert_eq!(call.finished.as_ref().unwrap().record.outcome, CallVerdict::Failed);
         let checkpoints = harness.live.checkpoints().await.unwrap();
         let checkpoint = checkpoints.list_checkpoints().next_back().unwrap();
         assert!(!checkpoint.success && checkpoint.post_snapshot.is_none(), "{name}");
@@ -231,7 +231,7 @@ async fn a_cancelled_call_is_rolled_back_and_pauses_the_session() {
     tokio::time::sleep(Duration::from_millis(30)).await;
     cancel.cancel();
     let end = running.await.unwrap().unwrap();
-    assert!(matches!(end, CallEnd::Cancelled(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Cancelled(_)), "{end:?}");
     assert!(harness.findings().await.is_empty());
     let state = harness.live.state().await;
     assert_eq!(state.view.pause().unwrap().reason, PauseReason::Asked);
@@ -271,11 +271,11 @@ async fn approval_pauses_before_anything_starts() {
         .handler(|_: ToolContext, (): ()| async { Ok(ToolResult::ok("done")) });
     let harness = Harness::new(vec![guarded]).await;
     let mut call = harness.call("guarded", json!({})).await;
-    assert!(matches!(harness.runner.run(call.clone()).await.unwrap(), CallEnd::NeedsApproval));
+    assert!(matches!(harness.runner.run(call.clone()).await.unwrap(), CallOutcome::NeedsApproval));
     assert_eq!(harness.live.state().await.view.pause().unwrap().reason, PauseReason::Approval);
     assert!(harness.live.state().await.view.call(call.call_id).unwrap().intent.is_none());
     call.approved = true;
-    assert!(matches!(harness.runner.run(call).await.unwrap(), CallEnd::Succeeded(_)));
+    assert!(matches!(harness.runner.run(call).await.unwrap(), CallOutcome::Succeeded(_)));
 }
 
 #[tokio::test]
@@ -293,7 +293,7 @@ async fn observers_and_readers_come_after_the_commit_and_cannot_undo_it() {
     .await;
     let mut events = harness.live.events();
     let call = harness.call("good", json!({"text": "seam"})).await;
-    assert!(matches!(harness.runner.run(call).await.unwrap(), CallEnd::Succeeded(_)));
+    assert!(matches!(harness.runner.run(call).await.unwrap(), CallOutcome::Succeeded(_)));
     assert_eq!(harness.findings().await, ["seam"]);
     assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1]);
     let mut finished = 0;
@@ -319,7 +319,7 @@ async fn calls_side_by_side_lose_nothing() {
         calls.push(harness.call("slow", json!({"text": number.to_string()})).await);
     }
     let ends = harness.run_all(calls).await;
-    assert!(ends.iter().all(|end| matches!(end, CallEnd::Succeeded(_))));
+    assert!(ends.iter().all(|end| matches!(end, CallOutcome::Succeeded(_))));
     let mut findings = harness.findings().await;
     findings.sort();
     assert_eq!(findings, ["0", "1", "2", "3", "4", "5", "6", "7"]);
@@ -347,7 +347,7 @@ async fn a_call_that_overwrites_what_another_changed_runs_again() {
         harness.call("appending", json!({"text": "one"})).await,
     ];
     let ends = harness.run_all(calls).await;
-    assert!(ends.iter().all(|end| matches!(end, CallEnd::Succeeded(_))), "{ends:?}");
+    assert!(ends.iter().all(|end| matches!(end, CallOutcome::Succeeded(_))), "{ends:?}");
     assert_eq!(harness.findings().await, ["all after 1"]);
     let state = harness.live.state().await;
     let seeding = state.view.calls().find(|call| call.name == "seeding").unwrap();
@@ -387,7 +387,7 @@ async fn a_step_whose_value_json_would_change_is_refused() {
     );
     let harness = Harness::new(vec![measuring]).await;
     let end = harness.run("measuring", json!({})).await;
-    let CallEnd::Failed(message) = end else { panic!("it was recorded as something else: {end:?}") };
+    let CallOutcome::Failed(message) = end else { panic!("it was recorded as something else: {end:?}") };
     assert!(message.content().contains("mean"), "{}", message.content());
 }
 
@@ -417,7 +417,7 @@ async fn a_tool_is_told_what_is_left_of_the_budget() {
         let end = harness.run("asking", json!({})).await;
         assert_eq!(end.message().unwrap().content(), left);
     }
-    assert!(matches!(harness.run("asking", json!({})).await, CallEnd::BudgetExhausted));
+    assert!(matches!(harness.run("asking", json!({})).await, CallOutcome::BudgetExhausted));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use backstitch_core::journal::Position;
 use backstitch_core::message::Part;
 use backstitch_core::secrets::Secrets;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
-use backstitch_runtime::{CallEnd, ToolRunner, Tools, read_records};
+use backstitch_runtime::{CallOutcome, ToolRunner, Tools, read_records};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -99,8 +99,8 @@ async fn a_known_key_is_stored_and_sent_as_its_replacement() {
     let (mut succeeded, mut failed) = (0, 0);
     for _ in 0..300 {
         match harness.run("tell", json!({})).await {
-            CallEnd::Succeeded(_) => succeeded += 1,
-            CallEnd::Failed(_) => failed += 1,
+            CallOutcome::Succeeded(_) => succeeded += 1,
+            CallOutcome::Failed(_) => failed += 1,
             other => panic!("{other:?}"),
         }
         while let Some(event) = events.ready().await.unwrap() {
@@ -145,7 +145,7 @@ async fn a_step_gives_every_attempt_the_value_that_is_recorded() {
     );
     let harness = knowing_keys(&store, tool).await;
     let end = harness.run("log_in", json!({})).await;
-    assert!(matches!(end, CallEnd::Succeeded(_)), "{end:?}");
+    assert!(matches!(end, CallOutcome::Succeeded(_)), "{end:?}");
     // The first of each two did the work, and the second is what a call that runs again gets.
     let clean = json!({"token": "Bearer [secret]", "account": 7});
     let plain = json!({"token": "Bearer none", "account": 7});

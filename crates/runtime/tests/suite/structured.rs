@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch_core::journal::{Effect, Outcome, Position, RecordBody, Role};
+use backstitch_core::journal::{Effect, EvaluationOutcome, Position, RecordBody, Role};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::prompt::{BoundPrompt, Output, Prompt, Section};
 use backstitch_core::session::{BoxError, Slice};
 use backstitch_core::slices::PromptExecuted;
 use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{
-    Agent, Contract, Ended, Evaluator, FunctionPolicy, LiveSession, Runtime, SessionOptions, Tools,
+    Agent, DriveOutcome, Evaluator, FunctionPolicy, LiveSession, OutputContract, Runtime, SessionOptions,
+    Tools,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub(crate) fn hem() -> Tear {
 
 pub(crate) const HEM: &str = "Here it is:\n```json\n{\"place\": \"hem\", \"length\": 3}\n```\nGood luck.";
 
-async fn evaluated(output: Output, replies: Vec<ScriptedReply>) -> (Runtime, Arc<LiveSession>, Ended) {
+async fn evaluated(output: Output, replies: Vec<ScriptedReply>) -> (Runtime, Arc<LiveSession>, DriveOutcome) {
     let evaluator = evaluator(replies);
     let (runtime, session) = begin(&evaluator).await;
     let ended = evaluator.evaluate(&asking(output), &session, false).await.unwrap();
@@ -102,10 +103,13 @@ async fn an_answer_that_does_not_fit_is_asked_for_once_more() {
 async fn a_second_answer_that_does_not_fit_fails_the_evaluation() {
     let replies = vec![reply("I found nothing.", &[]), reply("Really.", &[]), reply(HEM, &[])];
     let (runtime, session, ended) = evaluated(Output::of::<Tear>(), replies).await;
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "invalid_output"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "invalid_output"),
+        "{ended:?}"
+    );
     assert!(tears(&session).await.is_empty());
     let view = runtime.view(session.id()).await.unwrap();
-    assert_eq!(view.latest_evaluation().unwrap().outcome(), Some(Outcome::Failed));
+    assert_eq!(view.latest_evaluation().unwrap().outcome(), Some(EvaluationOutcome::Failed));
 }
 
 #[tokio::test]
@@ -119,7 +123,10 @@ async fn a_process_that_dies_between_two_answers_asks_once_more_and_not_twice() 
     let second = evaluator(vec![reply("nothing", &[]), reply("still nothing", &[]), reply(HEM, &[])]);
     let session = second.open_session(&runtime, session.id(), SessionOptions::default()).await.unwrap();
     let ended = second.evaluate(&prompt, &session, true).await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "invalid_output"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "invalid_output"),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test]
@@ -132,7 +139,10 @@ async fn what_the_reducers_refuse_fails_the_evaluation() {
     let evaluator = Evaluator::of(agent);
     let (_, session) = begin(&evaluator).await;
     let ended = evaluator.evaluate(&asking(Output::of::<Tear>()), &session, false).await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "output_refused"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "output_refused"),
+        "{ended:?}"
+    );
     assert!(tears(&session).await.is_empty());
 }
 
@@ -140,9 +150,9 @@ async fn what_the_reducers_refuse_fails_the_evaluation() {
 async fn a_policy_is_told_the_schema_of_an_object() {
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), |question| async move {
         let schema = question.output.map(|schema| Value::clone(&schema)).unwrap_or_default();
-        Ok(Answer {
+        Ok(PolicyAnswer {
             output: Some(json!([])),
-            ..Answer::text(schema["properties"]["items"]["type"].to_string())
+            ..PolicyAnswer::text(schema["properties"]["items"]["type"].to_string())
         })
     });
     let evaluator = Evaluator::new(Arc::new(policy));
@@ -155,8 +165,8 @@ async fn a_policy_is_told_the_schema_of_an_object() {
 #[tokio::test]
 async fn a_schema_alone_and_an_agent_without_a_prompt_will_do() {
     let schema = json!({"type": "integer", "minimum": 2});
-    assert!(Contract::new(Output::schema_only(json!({"type": 7}))).is_err());
-    let contract = || Contract::new(Output::schema_only(schema.clone())).unwrap();
+    assert!(OutputContract::new(Output::schema_only(json!({"type": 7}))).is_err());
+    let contract = || OutputContract::new(Output::schema_only(schema.clone())).unwrap();
     let agent = scripted(vec![reply("1", &[]), reply("2", &[])]).with_output(contract());
     let plain = scripted(Vec::new());
     assert_ne!(
@@ -190,7 +200,10 @@ async fn a_policy_that_goes_in_circles_is_stopped() {
     let runtime = Runtime::new(Arc::new(backstitch_store::MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     let ended = driver.start("sew").await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "loop_detected"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "loop_detected"),
+        "{ended:?}"
+    );
     assert_eq!(ran.load(Ordering::SeqCst), 3);
     let view = runtime.view(driver.session().id()).await.unwrap();
     assert_eq!(view.pending_calls().count(), 0, "every call has its result");

@@ -9,7 +9,7 @@ use backstitch_core::journal::{CallStarted, Effect, IdempotencyKey};
 use backstitch_core::message::PolicyName;
 use backstitch_core::tool::{Approval, Tool, ToolError, ToolResult, WorkspaceUse};
 use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
-use backstitch_runtime::{Agent, Driver, Ended, Runtime, RuntimeError, Tools};
+use backstitch_runtime::{Agent, DriveOutcome, Driver, Runtime, RuntimeError, Tools};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -64,7 +64,7 @@ pub(crate) async fn started_until(
     driver: &Arc<Driver>,
     ran: &AtomicUsize,
     times: usize,
-) -> JoinHandle<Result<Ended, RuntimeError>> {
+) -> JoinHandle<Result<DriveOutcome, RuntimeError>> {
     let running = tokio::spawn({
         let driver = driver.clone();
         async move { driver.start("sew").await }

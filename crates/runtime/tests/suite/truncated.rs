@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use backstitch_core::journal::{Finish, Outcome, PauseReason, Role};
+use backstitch_core::journal::{EvaluationOutcome, Finish, PauseReason, Role};
 use backstitch_core::message::{Arguments, PolicyName};
-use backstitch_core::ports::{Answer, Question};
+use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 use backstitch_core::prompt::Output;
 use backstitch_core::rng::Seed;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_repl::LispAgent;
 use backstitch_runtime::{
-    Agent, Contract, Ended, FunctionPolicy, OnTruncation, ResumeOptions, Runtime, RuntimeError,
+    Agent, DriveOutcome, FunctionPolicy, OnTruncation, OutputContract, ResumeOptions, Runtime, RuntimeError,
     SessionOptions, SubAgent, Tools,
 };
 use backstitch_store::MemoryStore;
@@ -44,7 +44,8 @@ async fn an_answer_that_was_cut_off_pauses_and_is_continued_or_accepted() {
             let agent = scripted(replies);
             let (runtime, first) = driver(agent.clone()).await;
             let ended = first.start("measure").await.unwrap();
-            let Ended::Paused { reason: PauseReason::Truncated, partial: Some(partial), .. } = &ended else {
+            let DriveOutcome::Paused { reason: PauseReason::Truncated, partial: Some(partial), .. } = &ended
+            else {
                 panic!("{ended:?}")
             };
             assert_eq!(partial, "The seam is ");
@@ -81,7 +82,7 @@ async fn nothing_is_accepted_that_was_not_cut_off() {
     // Thinking may use up the limit before anything is said.
     let (_, silent) = driver(scripted(vec![ended_by("", "length"), reply("12 cm", &[])])).await;
     let ended = silent.start("measure").await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
     let error = silent.resume(accepting()).await.unwrap_err();
     assert!(matches!(error, RuntimeError::NothingToAccept { .. }), "{error}");
     assert_eq!(silent.resume(ResumeOptions::default()).await.unwrap().answer().unwrap().text, "12 cm");
@@ -94,14 +95,20 @@ async fn an_agent_decides_in_advance_what_becomes_of_it() {
     assert_eq!(continuing.start("sew").await.unwrap().answer().unwrap().text, "abc");
     let (_, failing) = driver(scripted(replies()).with_on_truncation(OnTruncation::Fail)).await;
     let ended = failing.start("sew").await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "truncated"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "truncated"),
+        "{ended:?}"
+    );
     // An answer that never ends is not continued for ever.
     let endless = scripted(vec![ended_by("a", "length"); 30]).with_on_truncation(OnTruncation::Continue);
     let ended = driver(endless).await.1.start("sew").await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
     let limited = scripted(vec![ended_by("a", "length"); 30]).with_on_truncation(OnTruncation::Continue);
     let ended = driver(limited.with_max_turns(3)).await.1.start("sew").await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "max_turns"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "max_turns"),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test]
@@ -123,15 +130,21 @@ async fn an_interrupted_answer_is_continued_at_once_and_a_withheld_one_fails() {
     let view = runtime.view(paused.session().id()).await.unwrap();
     assert_eq!(view.transcript().unwrap().all().len(), 4, "nothing is said between");
     let ended = driver(scripted(vec![ended_by("on", "pause_turn"); 30])).await.1.start("look").await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "interrupted"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "interrupted"),
+        "{ended:?}"
+    );
     let (_, withheld) = driver(scripted(vec![ended_by("I must not", "content_filter")])).await;
     let ended = withheld.start("tell").await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "content_filter"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "content_filter"),
+        "{ended:?}"
+    );
 }
 
 /// An agent that answers as it is told here, and what it was shown.
-fn telling(answers: Vec<Answer>) -> (Agent, Arc<Mutex<Vec<Question>>>) {
-    let asked: Arc<Mutex<Vec<Question>>> = Arc::default();
+fn telling(answers: Vec<PolicyAnswer>) -> (Agent, Arc<Mutex<Vec<PolicyRequest>>>) {
+    let asked: Arc<Mutex<Vec<PolicyRequest>>> = Arc::default();
     let (answers, seen) = (Arc::new(answers), asked.clone());
     let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question| {
         let turn = usize::try_from(question.turn).unwrap();
@@ -148,17 +161,21 @@ fn telling(answers: Vec<Answer>) -> (Agent, Arc<Mutex<Vec<Question>>>) {
 
 #[tokio::test]
 async fn an_empty_answer_is_asked_for_once_more_and_is_shown_to_nobody() {
-    let call = Answer::text("I will delete nothing.").call("look", Arguments::none());
-    let (agent, asked) = telling(vec![call.clone(), Answer::text(" \n"), Answer::text("A hem.")]);
+    let call = PolicyAnswer::text("I will delete nothing.").call("look", Arguments::none());
+    let (agent, asked) = telling(vec![call.clone(), PolicyAnswer::text(" \n"), PolicyAnswer::text("A hem.")]);
     assert_eq!(driver(agent).await.1.start("look").await.unwrap().answer().unwrap().text, "A hem.");
     let shown = asked.lock().unwrap().last().unwrap().shown.clone();
     assert!(shown.iter().all(|message| message.role() != Role::Assistant || message.turn == 1), "{shown:?}");
     assert!(shown.latest().unwrap().content().contains("empty"));
 
-    let (agent, asked) = telling(vec![call, Answer::default(), Answer::text(""), Answer::text("late")]);
+    let (agent, asked) =
+        telling(vec![call, PolicyAnswer::default(), PolicyAnswer::text(""), PolicyAnswer::text("late")]);
     let (_, driver) = driver(agent).await;
     let ended = driver.start("look").await.unwrap();
-    assert!(matches!(&ended, Ended::Failed { failure, .. } if failure.kind == "empty_answer"), "{ended:?}");
+    assert!(
+        matches!(&ended, DriveOutcome::Failed { failure, .. } if failure.kind == "empty_answer"),
+        "{ended:?}"
+    );
     assert_eq!(asked.lock().unwrap().len(), 3);
     assert_eq!(driver.resume(ResumeOptions::default()).await.unwrap(), ended);
 }
@@ -170,19 +187,19 @@ async fn the_text_of_a_completed_evaluation_is_that_of_its_last_answer() {
     let mut completed = 0;
     for seed in 0..150 {
         let mut rng = Seed::new(seed).rng();
-        let answers: Vec<Answer> = (0..8)
+        let answers: Vec<PolicyAnswer> = (0..8)
             .map(|number| {
                 let text = format!("{number} ");
                 match rng.below(7) {
-                    0 => Answer::default(),
-                    1 => Answer { finish: Finish::Length, ..Answer::text(text) },
-                    2 => Answer { finish: Finish::Length, ..Answer::default() },
-                    3 => Answer { finish: Finish::Pause, ..Answer::text(text) },
-                    4 => Answer { finish: Finish::Other("new".into()), ..Answer::text(text) },
-                    _ => Answer::text(text).call("look", Arguments::none()),
+                    0 => PolicyAnswer::default(),
+                    1 => PolicyAnswer { finish: Finish::Length, ..PolicyAnswer::text(text) },
+                    2 => PolicyAnswer { finish: Finish::Length, ..PolicyAnswer::default() },
+                    3 => PolicyAnswer { finish: Finish::Pause, ..PolicyAnswer::text(text) },
+                    4 => PolicyAnswer { finish: Finish::Other("new".into()), ..PolicyAnswer::text(text) },
+                    _ => PolicyAnswer::text(text).call("look", Arguments::none()),
                 }
             })
-            .chain([Answer::text("end")])
+            .chain([PolicyAnswer::text("end")])
             .collect();
         let (agent, asked) = telling(answers.clone());
         let (runtime, driver) = driver(agent.with_on_truncation(OnTruncation::Continue)).await;
@@ -191,11 +208,11 @@ async fn the_text_of_a_completed_evaluation_is_that_of_its_last_answer() {
         let view = runtime.view(driver.session().id()).await.unwrap();
         let outcome = view.latest_evaluation().unwrap().outcome();
         let said = &answers[..asked];
-        let text = |answer: &Answer| -> String {
+        let text = |answer: &PolicyAnswer| -> String {
             answer.parts.iter().filter_map(|part| Some(part.as_text()?.text.inline()?.to_string())).collect()
         };
         match ended {
-            Ended::Completed(answered) => {
+            DriveOutcome::Completed(answered) => {
                 completed += 1;
                 let last = &said[asked - 1];
                 assert!(last.calls.is_empty() && last.finish.is_whole() && !text(last).is_empty(), "{seed}");
@@ -205,14 +222,15 @@ async fn the_text_of_a_completed_evaluation_is_that_of_its_last_answer() {
                 let mut pieces: Vec<_> = pieces.map(text).collect();
                 pieces.reverse();
                 assert_eq!(answered.text, pieces.concat() + &text(last), "{seed}: {said:?}");
-                assert_eq!(outcome, Some(Outcome::Completed));
+                assert_eq!(outcome, Some(EvaluationOutcome::Completed));
             }
-            Ended::Failed { failure, .. } => {
+            DriveOutcome::Failed { failure, .. } => {
                 assert_eq!(failure.kind, "empty_answer", "{seed}");
-                let is_empty = |answer: &Answer| answer.parts.is_empty() && answer.finish == Finish::Stop;
+                let is_empty =
+                    |answer: &PolicyAnswer| answer.parts.is_empty() && answer.finish == Finish::Stop;
                 assert!(said[asked - 2..].iter().all(is_empty), "{seed}: {said:?}");
             }
-            Ended::Paused { reason: PauseReason::Truncated, .. } => {}
+            DriveOutcome::Paused { reason: PauseReason::Truncated, .. } => {}
             other => panic!("{seed}: {other:?}"),
         }
     }
@@ -228,10 +246,10 @@ struct Length {
 #[tokio::test]
 async fn a_typed_answer_that_was_cut_off_is_continued_to_its_end() {
     let replies = vec![ended_by("{\"centimetres\"", "length"), reply(": 12}", &[])];
-    let agent = scripted(replies).with_output(Contract::new(Output::value::<Length>()).unwrap());
+    let agent = scripted(replies).with_output(OutputContract::new(Output::value::<Length>()).unwrap());
     let (_, driver) = driver(agent).await;
     let ended = driver.start("measure").await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
     let answered = driver.resume(ResumeOptions::default()).await.unwrap().answer().unwrap();
     assert_eq!(answered.output, Some(json!({"centimetres": 12})));
 }
@@ -250,7 +268,7 @@ async fn half_a_program_is_not_run_and_the_model_is_asked_for_a_shorter_one() {
         let agent = Agent::lisp("tests/lisp", Arc::new(policy), LispAgent::new(), Tools::default()).unwrap();
         let (runtime, driver) = driver(agent).await;
         let ended = driver.start("count").await.unwrap();
-        assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
+        assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Truncated, .. }), "{ended:?}");
         let options = if accept { accepting() } else { ResumeOptions::default() };
         let answered = driver.resume(options).await.unwrap().answer().unwrap();
         let view = runtime.view(driver.session().id()).await.unwrap();

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use backstitch_core::journal::{Effect, PauseReason, Position};
 use backstitch_core::message::{Arguments, PolicyName};
-use backstitch_core::ports::{Answer, BoxFuture, Delta, Policy, PolicyError, Question, RequestInfo};
+use backstitch_core::ports::{
+    BoxFuture, Delta, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
+};
 use backstitch_core::rng::Seed;
 use backstitch_core::tool::WorkspaceUse;
 use backstitch_runtime::{
-    Agent, Backoff, Driver, Ended, EventStream, LiveKind, ResumeOptions, Retry, Runtime, RuntimeError,
+    Agent, Backoff, DriveOutcome, Driver, EventStream, LiveKind, ResumeOptions, Retry, Runtime, RuntimeError,
     SessionEvent, SessionOptions, SubAgent, Tools,
 };
 use backstitch_store::MemoryStore;
@@ -36,11 +38,15 @@ impl Policy for Failing {
         &self.name
     }
 
-    fn describe(&self, _: &Question) -> RequestInfo {
+    fn describe(&self, _: &PolicyRequest) -> RequestInfo {
         RequestInfo::default()
     }
 
-    fn decide(&self, question: Question, _: RequestInfo) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    fn decide(
+        &self,
+        question: PolicyRequest,
+        _: RequestInfo,
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
             let asked = self.asked.fetch_add(1, Ordering::SeqCst);
             if let Some((kind, retry_after)) = self.failures.get(asked).copied() {
@@ -56,7 +62,7 @@ impl Policy for Failing {
             for word in 0..self.words {
                 question.deltas.tell(Delta::Text(format!("word {word} ")));
             }
-            Ok(Answer::text("all words"))
+            Ok(PolicyAnswer::text("all words"))
         })
     }
 }
@@ -132,7 +138,7 @@ async fn no_wait_lasts_longer_than_the_evaluation() {
     let driver = driver(policy, Backoff::default(), Some(Duration::from_secs(20))).await;
     let watch = driver.events();
     let ended = driver.start("sew").await.unwrap();
-    assert!(matches!(&ended, Ended::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
+    assert!(matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
     drop(driver);
     let told = retries(&all(watch).await);
     assert!(told[0].wait <= Duration::from_secs(20), "{told:?}");
@@ -194,8 +200,8 @@ async fn pieces_of_an_agent_that_works_for_a_call_name_its_session() {
     let caller =
         backstitch_runtime::FunctionPolicy::new(PolicyName::new("caller").unwrap(), |question| async move {
             Ok(match question.turn {
-                1 => Answer::default().call("helper", Arguments::from_text(r#"{"mission": "help"}"#)),
-                _ => Answer::text("done"),
+                1 => PolicyAnswer::default().call("helper", Arguments::from_text(r#"{"mission": "help"}"#)),
+                _ => PolicyAnswer::text("done"),
             })
         });
     let agent =

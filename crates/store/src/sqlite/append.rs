@@ -16,7 +16,7 @@ use std::ops::Range;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, Position, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Fence, Owner, StoreError, check_batch};
+use backstitch_core::ports::{FenceToken, Owner, StoreError, check_batch};
 use backstitch_filesystem::format::decode_tree;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -60,7 +60,7 @@ pub(super) struct PreparedBatch {
     /// The session's id in its stored form.
     name: String,
     expected: Position,
-    fence: Fence,
+    fence: FenceToken,
     texts: Vec<String>,
     objects: Vec<CompressedObject>,
     /// Ranges of objects to write ahead, one transaction each. These objects come first in `objects`.
@@ -80,7 +80,7 @@ impl PreparedBatch {
         packer: &Packer,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
         generation: Option<i64>,
     ) -> Result<Self, Failure> {
@@ -277,7 +277,7 @@ pub(super) fn check_fence(
     connection: &Connection,
     session: SessionId,
     name: &str,
-    fence: Fence,
+    fence: FenceToken,
 ) -> Result<(), Failure> {
     let mut sql = connection.prepare_cached("SELECT fence, owner FROM claims WHERE session = ?1")?;
     let claim: Option<(i64, Option<String>)> =

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::{Claim, Fence, Lease, Owner, Process, StoreError};
+use backstitch_core::ports::{ClaimMode, FenceToken, Owner, Process, SessionClaim, StoreError};
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -75,18 +75,18 @@ impl Locks {
     }
 
     /// Keeps a claim until it is released.
-    pub(super) fn keep(&self, lease: &Lease, held: ClaimGuard) {
+    pub(super) fn keep(&self, lease: &SessionClaim, held: ClaimGuard) {
         self.held().insert((lease.session, lease.fence.0), held);
     }
 
     /// Drops a claim and unlocks its file.
-    pub(super) fn let_go(&self, session: SessionId, fence: Fence) {
+    pub(super) fn let_go(&self, session: SessionId, fence: FenceToken) {
         let held = self.held().remove(&(session, fence.0));
         drop(held);
     }
 
     /// The garbage collection counter at the time of a claim, if this value holds the claim.
-    pub(super) fn generation(&self, session: SessionId, fence: Fence) -> Option<i64> {
+    pub(super) fn generation(&self, session: SessionId, fence: FenceToken) -> Option<i64> {
         self.held().get(&(session, fence.0)).map(|held| held.generation)
     }
 
@@ -195,14 +195,14 @@ pub(super) fn claim(
     connection: &Connection,
     session: SessionId,
     owner: &Owner,
-    claim: Claim,
-) -> Result<(Lease, ClaimGuard), Failure> {
+    claim: ClaimMode,
+) -> Result<(SessionClaim, ClaimGuard), Failure> {
     let before = latest(connection, session)?;
     let mut fence = 1;
     if let Some(before) = before {
         let lives = locks.lives(session, before.fence)?
             && !(before.process.as_ref().is_some_and(has_ended) && locks.is_freed(session, before.fence)?);
-        if let (Some(owner), Claim::IfFree, true) = (before.owner, claim, lives) {
+        if let (Some(owner), ClaimMode::IfFree, true) = (before.owner, claim, lives) {
             return Err(StoreError::Held { session, owner, process: before.process }.into());
         }
         fence = before.fence.saturating_add(1);
@@ -217,11 +217,11 @@ pub(super) fn claim(
     let values =
         params![session.to_string(), fence, owner.to_string(), host(), std::process::id(), now().to_string()];
     connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
-    Ok((Lease { session, fence: Fence(fence.cast_unsigned()), owner: owner.clone() }, held))
+    Ok((SessionClaim { session, fence: FenceToken(fence.cast_unsigned()), owner: owner.clone() }, held))
 }
 
 /// Releases a session if this claim still holds it. The caller has begun a write transaction.
-pub(super) fn release(connection: &Connection, session: SessionId, fence: Fence) -> Result<(), Failure> {
+pub(super) fn release(connection: &Connection, session: SessionId, fence: FenceToken) -> Result<(), Failure> {
     let Ok(fence) = i64::try_from(fence.0) else { return Ok(()) };
     let sql = "UPDATE claims SET owner = NULL, host = NULL, pid = NULL, since = NULL
         WHERE session = ?1 AND fence = ?2 AND owner IS NOT NULL";

@@ -52,7 +52,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, Claim, Fence, Lease, Objects, Owner, SavedSnapshot, Store, StoreError,
+    BoxFuture, ClaimMode, FenceToken, Objects, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
 };
 use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
@@ -156,7 +156,7 @@ impl SqliteStore {
         &self,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
     ) -> Result<Position, StoreError> {
         let writer = self.writer()?;
@@ -196,8 +196,8 @@ impl Store for SqliteStore {
         &self,
         session: SessionId,
         owner: Owner,
-        claim: Claim,
-    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        claim: ClaimMode,
+    ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         Box::pin(async move {
             let locks = Arc::clone(&self.locks);
             let work = move |connection: &rusqlite::Connection| {
@@ -210,9 +210,9 @@ impl Store for SqliteStore {
         })
     }
 
-    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let Lease { session, fence, .. } = lease;
+            let SessionClaim { session, fence, .. } = lease;
             let released = self
                 .writer()?
                 .submit(session, move |connection| leases::release(connection, session, fence))
@@ -232,7 +232,7 @@ impl Store for SqliteStore {
         &self,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
         Box::pin(self.append_batch(session, expected, fence, batch))
@@ -274,7 +274,7 @@ impl Store for SqliteStore {
     fn save_snapshot(
         &self,
         session: SessionId,
-        fence: Fence,
+        fence: FenceToken,
         position: Position,
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {

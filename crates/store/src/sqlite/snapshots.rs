@@ -2,7 +2,7 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{Fence, SavedSnapshot, StoreError};
+use backstitch_core::ports::{FenceToken, SavedSnapshot, StoreError};
 use rusqlite::{Connection, params};
 
 use super::append::{check_fence, end_of, number_of};
@@ -17,7 +17,7 @@ const MOST: u64 = 999_000_000;
 pub(super) struct PreparedSnapshot {
     session: SessionId,
     name: String,
-    fence: Fence,
+    fence: FenceToken,
     position: Position,
     checksum: Checksum,
     length: u64,
@@ -28,7 +28,7 @@ impl PreparedSnapshot {
     pub(super) fn new(
         packer: &Packer,
         session: SessionId,
-        fence: Fence,
+        fence: FenceToken,
         position: Position,
         bytes: &[u8],
     ) -> Result<Self, Failure> {
@@ -71,7 +71,8 @@ pub(super) fn put(
     number: i64,
     saved: &SavedSnapshot,
 ) -> Result<(), Failure> {
-    PreparedSnapshot::new(packer, session, Fence(0), saved.position, &saved.bytes)?.insert(connection, number)
+    PreparedSnapshot::new(packer, session, FenceToken(0), saved.position, &saved.bytes)?
+        .insert(connection, number)
 }
 
 /// Reads and verifies the snapshot of a session.

@@ -9,7 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record};
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{BoxFuture, Claim, Fence, Lease, Owner, SavedSnapshot, Store, StoreError};
+use backstitch_core::ports::{
+    BoxFuture, ClaimMode, FenceToken, Owner, SavedSnapshot, SessionClaim, Store, StoreError,
+};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
 
@@ -51,7 +53,7 @@ struct Broken {
     fault: Fault,
     inner: MemoryStore,
     /// Latest claim to each session.
-    leases: Mutex<Vec<Lease>>,
+    leases: Mutex<Vec<SessionClaim>>,
     objects: Mutex<Vec<Object>>,
 }
 
@@ -60,7 +62,7 @@ impl Broken {
         Self { fault, inner: MemoryStore::new(), leases: Mutex::default(), objects: Mutex::default() }
     }
 
-    fn latest(&self, session: SessionId) -> Option<Lease> {
+    fn latest(&self, session: SessionId) -> Option<SessionClaim> {
         let leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
         leases.iter().rev().find(|lease| lease.session == session).cloned()
     }
@@ -74,7 +76,7 @@ impl Broken {
         &self,
         session: SessionId,
         expected: Position,
-        mut fence: Fence,
+        mut fence: FenceToken,
         batch: Batch,
     ) -> Result<Position, StoreError> {
         let head = self.inner.head(session).await.unwrap_or(Position::START);
@@ -132,12 +134,12 @@ impl Store for Broken {
         &self,
         session: SessionId,
         owner: Owner,
-        mut claim: Claim,
-    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        mut claim: ClaimMode,
+    ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         Box::pin(async move {
             if self.fault == Fault::TrustsNames && self.inner.holder(session).await?.as_ref() == Some(&owner)
             {
-                claim = Claim::TakeOver;
+                claim = ClaimMode::TakeOver;
             }
             let lease = self.inner.claim(session, owner, claim).await?;
             self.leases.lock().unwrap_or_else(PoisonError::into_inner).push(lease.clone());
@@ -145,7 +147,7 @@ impl Store for Broken {
         })
     }
 
-    fn release(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, lease: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         match (self.fault, self.latest(lease.session)) {
             (Fault::ReleasesForOthers, Some(latest)) => self.inner.release(latest),
             _ => self.inner.release(lease),
@@ -160,7 +162,7 @@ impl Store for Broken {
         &self,
         session: SessionId,
         expected: Position,
-        fence: Fence,
+        fence: FenceToken,
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
         Box::pin(self.append_faultily(session, expected, fence, batch))
@@ -217,7 +219,7 @@ impl Store for Broken {
     fn save_snapshot(
         &self,
         session: SessionId,
-        mut fence: Fence,
+        mut fence: FenceToken,
         position: Position,
         bytes: Vec<u8>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{Access, Captured, Filesystem, FilesystemLimits, Objects, Workspace, WriteMode};
+use backstitch_core::ports::{
+    Access, Filesystem, FilesystemLimits, Objects, Workspace, WorkspaceCapture, WriteMode,
+};
 use backstitch_core::session::BoxError;
 use backstitch_filesystem::FilePath;
 
@@ -66,7 +68,7 @@ pub struct StoredObjects {
 
 impl StoredObjects {
     /// Stores what was captured.
-    pub fn store(&self, captured: &Captured) {
+    pub fn store(&self, captured: &WorkspaceCapture) {
         self.insert(captured.objects.iter().cloned());
     }
 

@@ -3,8 +3,8 @@
 use backstitch_core::budget::{Amounts, Reservation};
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect, IdempotencyKey, Outcome,
-    PauseReason, ProcessStarted, ResourceChanged, StepFinished, WorkspaceRoot,
+    BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect, EvaluationOutcome,
+    IdempotencyKey, PauseReason, ProcessStarted, ResourceChanged, StepFinished, WorkspaceRoot,
 };
 use backstitch_core::message::{
     Large, MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, OptionResultBuilder, Retry,
@@ -22,7 +22,7 @@ impl Generator {
     /// other or side by side, by chance, and those that run side by side end in any order.
     pub(super) fn step_call(&mut self) {
         if self.by_chance(self.shape.cancellations) {
-            self.finish(Outcome::Cancelled);
+            self.finish(EvaluationOutcome::Cancelled);
             return self.commit();
         }
         let calls = self.here.running.as_ref().map_or(&[][..], |running| &running.calls);
@@ -148,7 +148,7 @@ impl Generator {
         }
         let result = builder.success(result);
         let root = self.workspace_of(effect_of(&payload(&call.message).option_name));
-        self.answer(index, result, Some((CallOutcome::Succeeded, root)));
+        self.answer(index, result, Some((CallVerdict::Succeeded, root)));
     }
 
     fn fail_call(&mut self, index: usize) {
@@ -157,14 +157,14 @@ impl Generator {
         let text = content::sentence(&mut self.rng, 8);
         let result = response(&call.message).error("tool_error", text, Retry::Refused);
         let rescue = self.workspace_of(effect_of(&payload(&call.message).option_name));
-        self.answer(index, result, Some((CallOutcome::Failed, rescue)));
+        self.answer(index, result, Some((CallVerdict::Failed, rescue)));
     }
 
     /// Answers in the stead of a call that did not run, or whose outcome somebody else decided.
     fn answer_as_runtime(&mut self, index: usize, kind: &str, text: &str, retry: Retry) {
         let call = self.open_call(index);
         let result = response(&call.message).as_runtime().error(kind, text, retry);
-        let outcome = (call.attempts > 0).then_some((CallOutcome::Failed, None));
+        let outcome = (call.attempts > 0).then_some((CallVerdict::Failed, None));
         self.answer(index, result, outcome);
     }
 
@@ -173,7 +173,7 @@ impl Generator {
         &mut self,
         index: usize,
         result: Message,
-        outcome: Option<(CallOutcome, Option<WorkspaceRoot>)>,
+        outcome: Option<(CallVerdict, Option<WorkspaceRoot>)>,
     ) {
         let call = self.open_call(index);
         if let Some(running) = &mut self.here.running {
@@ -186,7 +186,7 @@ impl Generator {
                 let reservation = Some(reservation.id);
                 self.push(BudgetCharged::new(reservation, amounts));
             }
-            let failed = outcome == CallOutcome::Failed;
+            let failed = outcome == CallVerdict::Failed;
             let elapsed_micros = self.rng.below(3_000_000);
             let summary = Some(content::sentence(&mut self.rng, 3));
             // One successful call in three has changed a resource.
@@ -244,7 +244,7 @@ impl Generator {
                 let result = OptionResult::new(call.invocation_id, call.option_name, found.clone());
                 self.resolved(call_id, Decision::Happened { result: Box::new(result) });
                 let result = response(&self.open_call(index).message).success(found);
-                self.answer(index, result, Some((CallOutcome::Succeeded, None)));
+                self.answer(index, result, Some((CallVerdict::Succeeded, None)));
             }
         }
         self.commit();

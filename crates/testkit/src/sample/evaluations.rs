@@ -5,15 +5,15 @@ use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    AfterFailure, BudgetCharged, EvaluationFailure, EvaluationFinished, EvaluationStarted, Finish,
-    InnerMessage, Outcome, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted, SessionStopped,
+    AfterFailure, BudgetCharged, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationStarted,
+    Finish, InnerMessage, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted, SessionStopped,
 };
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
 use backstitch_core::time::Clock;
 use serde_json::json;
 
 use super::content;
-use super::generator::{Generator, OpenCall, Running};
+use super::generator::{Generator, OpenCall, OpenEvaluation};
 
 const PROMPT_NS: &str = "samples";
 const PROMPT_KEY: &str = "tailor";
@@ -23,7 +23,7 @@ impl Generator {
         let id: EvaluationId = self.ids.next();
         let parent_evaluation = self.here.superseded.take();
         let follows = if parent_evaluation.is_some() { self.here.ended_after } else { self.here.ended };
-        self.here.running = Some(Running { id, sequence: 0, turn: 0, calls: Vec::new(), follows });
+        self.here.running = Some(OpenEvaluation { id, sequence: 0, turn: 0, calls: Vec::new(), follows });
         self.push(EvaluationStarted {
             evaluation_id: id,
             prompt_ns: PROMPT_NS.into(),
@@ -197,15 +197,15 @@ impl Generator {
     /// Ends the evaluation, in one of the four ways.
     fn end(&mut self) {
         match self.rng.below(6) {
-            0 => self.finish(Outcome::Failed),
-            1 => self.finish(Outcome::Superseded),
-            _ => self.finish(Outcome::Completed),
+            0 => self.finish(EvaluationOutcome::Failed),
+            1 => self.finish(EvaluationOutcome::Superseded),
+            _ => self.finish(EvaluationOutcome::Completed),
         }
     }
 
-    pub(super) fn finish(&mut self, outcome: Outcome) {
+    pub(super) fn finish(&mut self, outcome: EvaluationOutcome) {
         let Some(running) = self.here.running.take() else { return };
-        self.here.superseded = (outcome == Outcome::Superseded).then_some(running.id);
+        self.here.superseded = (outcome == EvaluationOutcome::Superseded).then_some(running.id);
         (self.here.ended, self.here.ended_after) = (Some(running.id), running.follows);
         let large = self.by_chance(self.shape.large);
         let answer = match large {
@@ -214,8 +214,8 @@ impl Generator {
         };
         let failure = || EvaluationFailure::new("deadline_exceeded", "too late");
         self.push(EvaluationFinished {
-            output: (outcome == Outcome::Completed).then(|| json!({ "answer": answer }).into()),
-            error: (outcome == Outcome::Failed).then(failure),
+            output: (outcome == EvaluationOutcome::Completed).then(|| json!({ "answer": answer }).into()),
+            error: (outcome == EvaluationOutcome::Failed).then(failure),
             ..EvaluationFinished::new(running.id, outcome)
         });
     }

@@ -11,8 +11,8 @@ use backstitch_core::budget::Reservation;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, Paused, Position, ProgramStarted,
-    RecordBody, Resolved, Rewound, TaskFinished, TurnFinished, WorkspaceObserved,
+    Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, PauseResolved, Position,
+    ProgramStarted, RecordBody, SessionPaused, SessionRewound, TaskFinished, TurnFinished, WorkspaceObserved,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::Object;
@@ -28,7 +28,7 @@ use super::{clock, content, created, ids_of, note};
 /// What is visible at one cut of a journal.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Here {
-    pub(super) running: Option<Running>,
+    pub(super) running: Option<OpenEvaluation>,
     pub(super) paused: Option<(PauseReason, Option<CallId>)>,
     pub(super) superseded: Option<EvaluationId>,
     /// The evaluation that ended last.
@@ -41,7 +41,7 @@ pub(super) struct Here {
 
 /// An evaluation that has not ended.
 #[derive(Debug, Clone)]
-pub(super) struct Running {
+pub(super) struct OpenEvaluation {
     pub(super) id: EvaluationId,
     pub(super) sequence: u64,
     pub(super) turn: u64,
@@ -185,13 +185,13 @@ impl Generator {
         self.commit();
         self.here.paused = Some((reason, call_id));
         let detail = Some(content::sentence(&mut self.rng, 4));
-        self.push(Paused { call_id, detail, ..Paused::new(reason) });
+        self.push(SessionPaused { call_id, detail, ..SessionPaused::new(reason) });
         self.commit();
     }
 
     pub(super) fn resolved(&mut self, call_id: Option<CallId>, decision: Decision) {
         self.here.paused = None;
-        self.push(Resolved { call_id, decision, by: Some("ada".into()), extra: Extra::default() });
+        self.push(PauseResolved { call_id, decision, by: Some("ada".into()), extra: Extra::default() });
         if let Some(evaluation_id) = self.here.running.as_ref().map(|running| running.id) {
             let (owner, budget, fingerprint, deadline_millis) = (Some("ada".into()), None, None, None);
             let extra = Extra::default();
@@ -256,7 +256,7 @@ impl Generator {
         self.here = self.cuts[to.number() as usize].clone();
         let reason = Some("a better way".to_owned());
         let root = Some(rescue).filter(|_| self.rng.below(2) == 0);
-        self.push(Rewound { root, rescue: Some(rescue), reason, ..Rewound::new(to) });
+        self.push(SessionRewound { root, rescue: Some(rescue), reason, ..SessionRewound::new(to) });
         self.commit();
         if let Some(root) = root {
             let cause = ObservationCause::Restored;

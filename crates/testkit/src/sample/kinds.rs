@@ -7,12 +7,12 @@ use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream};
 use backstitch_core::journal::{
-    AfterFailure, Batch, BudgetCharged, CallFinished, CallOutcome, CallStarted, Decision, Effect,
-    EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, Finish, IdempotencyKey,
-    InnerMessage, LeftOut, Note, ObservationCause, Outcome, PauseReason, Paused, Point, Position,
-    ProcessStarted, ProgramStarted, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted,
-    Resolved, ResourceChanged, Rewound, SessionStopped, StepFinished, TaskFinished, TurnFinished,
-    WorkspaceObserved, WorkspaceRoot,
+    AfterFailure, Batch, BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect,
+    EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish,
+    IdempotencyKey, InnerMessage, Note, ObservationCause, OmittedFile, PauseReason, PauseResolved, Point,
+    Position, ProcessStarted, ProgramStarted, ProviderSidecar, RequestFailed, RequestFinished,
+    RequestStarted, ResourceChanged, SessionPaused, SessionRewound, SessionStopped, StepFinished,
+    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
@@ -85,7 +85,7 @@ pub fn every_kind() -> Journal {
         reservation: Some(of_request),
         extra: extra.clone(),
     };
-    let Spoken { asked, answer, call, result } = Spoken::new(&ids, &objects);
+    let SampleMessages { asked, answer, call, result } = SampleMessages::new(&ids, &objects);
     let call_id = call.option_call().map(|call| call.invocation_id).expect("this message is a call");
     let say = |message, sequence, turn| said(&ids, evaluation, message, sequence, turn);
     let charged = |reservation: Reservation| BudgetCharged {
@@ -141,16 +141,16 @@ pub fn every_kind() -> Journal {
             })
             .with(CallFinished {
                 call_id,
-                outcome: CallOutcome::Succeeded,
+                outcome: CallVerdict::Succeeded,
                 root: Some(root),
                 coverage: Some(objects.file.id()),
                 rescue,
-                left_out: vec![LeftOut { path: "yarn.bin".into(), bytes: Some(1 << 30) }],
+                left_out: vec![OmittedFile { path: "yarn.bin".into(), bytes: Some(1 << 30) }],
                 elapsed_micros: 12,
                 summary: Some("sewn".into()),
                 extra: extra.clone(),
             }),
-        Batch::at(at).with(Paused {
+        Batch::at(at).with(SessionPaused {
             reason: PauseReason::Asked,
             call_id: Some(call_id),
             detail: Some("a break".into()),
@@ -171,7 +171,7 @@ pub fn every_kind() -> Journal {
             decider: None,
             extra: extra.clone(),
         }),
-        Batch::at(at).with(Resolved {
+        Batch::at(at).with(PauseResolved {
             call_id: Some(call_id),
             decision: Decision::Edit { arguments: fields(json!({ "path": "b.txt" })) },
             by: Some("ada".into()),
@@ -182,7 +182,7 @@ pub fn every_kind() -> Journal {
             .with(turn_finished(evaluation, &extra))
             .with(finished(evaluation, &extra))
             .with(noted(&extra)),
-        Batch::at(at).with(Rewound {
+        Batch::at(at).with(SessionRewound {
             to: Position::new(2),
             root: Some(root),
             coverage: None,
@@ -201,14 +201,14 @@ pub fn every_kind() -> Journal {
 }
 
 /// The messages: what was asked (with media and a text that is too large for a record), the answer, its call, the result.
-struct Spoken {
+struct SampleMessages {
     asked: Message,
     answer: Message,
     call: Message,
     result: Message,
 }
 
-impl Spoken {
+impl SampleMessages {
     fn new(ids: &IdStream, objects: &Objects) -> Self {
         let name = |name| PolicyName::new(name).expect("this is a name");
         let mut asked = MessageBuilder::next_step(backstitch_core::message::Anchor::start(), ids);
@@ -368,7 +368,7 @@ fn turn_finished(evaluation_id: EvaluationId, extra: &Extra) -> TurnFinished {
 fn finished(evaluation_id: EvaluationId, extra: &Extra) -> EvaluationFinished {
     EvaluationFinished {
         evaluation_id,
-        outcome: Outcome::Failed,
+        outcome: EvaluationOutcome::Failed,
         output: Some(json!({ "partial": true }).into()),
         error: Some(EvaluationFailure {
             kind: "deadline_exceeded".into(),

@@ -13,14 +13,14 @@ use serde_json::Value;
 
 /// A call to make.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct CallSpec {
     /// The tool.
     pub name: String,
     /// The arguments.
     pub arguments: Value,
 }
 
-impl Asked {
+impl CallSpec {
     /// A call of this tool with these arguments.
     pub fn new(name: &str, arguments: Value) -> Self {
         Self { name: name.to_owned(), arguments }
@@ -29,16 +29,16 @@ impl Asked {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
+pub struct CallReport {
     /// The call.
     pub call_id: CallId,
     /// How.
-    pub ending: Ending,
+    pub ending: CallConclusion,
 }
 
 /// How a call ended, as far as all callers can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum CallConclusion {
     /// What it did stands.
     Succeeded,
     /// All that it did is rolled back, and the model is told.
@@ -50,7 +50,7 @@ pub enum Ending {
 /// A way of calling tools on a session with files.
 pub trait ToolCaller {
     /// Makes the calls of one turn, and gives how each ended, in the order of the calls.
-    fn turn(&self, calls: Vec<Asked>) -> Vec<Ended>;
+    fn turn(&self, calls: Vec<CallSpec>) -> Vec<CallReport>;
 
     /// All state as it is now: the State slices and every resource, the files among them. The transcript is not part of it.
     fn state(&self) -> CompositeSnapshot;
@@ -71,7 +71,7 @@ pub trait ToolCaller {
     fn go_back_to(&self, call: CallId) -> Result<(), BoxError>;
 
     /// Makes a call, polls it so many times and drops it. Gives the call, and whether it had ended by then.
-    fn abandon(&self, call: Asked, polls: usize) -> (CallId, bool);
+    fn abandon(&self, call: CallSpec, polls: usize) -> (CallId, bool);
 }
 
 /// Opens sessions whose tools are called in one way.

@@ -8,6 +8,6 @@ pub mod conformance;
 mod counter;
 mod script;
 
-pub use caller::{Asked, CallerFactory, Ended, Ending, ToolCaller};
+pub use caller::{CallConclusion, CallReport, CallSpec, CallerFactory, ToolCaller};
 pub use counter::Counter;
 pub use script::{Act, Measure, Outcome, Reading, Script, Seat, set_up, tools};

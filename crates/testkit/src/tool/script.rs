@@ -15,7 +15,7 @@ use backstitch_filesystem::FilePath;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Counter};
+use super::{CallSpec, Counter};
 use crate::sample::{Remark, Task};
 
 /// One thing that a call does.
@@ -86,12 +86,12 @@ impl Slice for Reading {
 
 /// An event that no session takes.
 #[derive(Debug, Clone, Copy)]
-enum Unwelcome {
+enum RefusedChange {
     Refused,
     Panics,
 }
 
-impl Event for Unwelcome {}
+impl Event for RefusedChange {}
 
 /// Registers what the reducers of a session have to be for the scripted tools.
 pub fn set_up(session: &mut Session) {
@@ -100,9 +100,9 @@ pub fn set_up(session: &mut Session) {
         (false, false) => Err("the seat is taken".into()),
         (false, true) => panic!("the seat is taken"),
     });
-    session.register::<Task, Unwelcome>(|_, event, _| match **event {
-        Unwelcome::Refused => Err("it is not welcome".into()),
-        Unwelcome::Panics => panic!("it is not welcome"),
+    session.register::<Task, RefusedChange>(|_, event, _| match **event {
+        RefusedChange::Refused => Err("it is not welcome".into()),
+        RefusedChange::Panics => panic!("it is not welcome"),
     });
 }
 
@@ -161,9 +161,9 @@ impl Script {
 
     /// The call that does this, of the tool with files or of that without. One that does not end is of a tool that may not
     /// take long; the others may take as long as a busy machine makes them.
-    pub fn asked(&self, tool: &str) -> Asked {
+    pub fn asked(&self, tool: &str) -> CallSpec {
         let tool = if self.outcome == Outcome::Hang { "act_briefly" } else { tool };
-        Asked::new(tool, serde_json::to_value(self).expect("a script can be written"))
+        CallSpec::new(tool, serde_json::to_value(self).expect("a script can be written"))
     }
 }
 
@@ -192,12 +192,12 @@ fn scripted(name: &str, (workspace, resources): (WorkspaceUse, ResourceUse), tim
             "required": ["acts", "outcome"],
             "additionalProperties": false
         }))
-        .build(Arc::new(Scripted))
+        .build(Arc::new(ScriptedHandler))
 }
 
-struct Scripted;
+struct ScriptedHandler;
 
-impl ToolHandler for Scripted {
+impl ToolHandler for ScriptedHandler {
     fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
             let script: Script = serde_json::from_value(Value::Object(arguments))?;
@@ -219,8 +219,8 @@ impl ToolHandler for Scripted {
                     reason: "they are closed".into(),
                 }),
                 Outcome::Hang => std::future::pending().await,
-                Outcome::EventRefused => Ok(ToolResult::ok("done").with_event(Unwelcome::Refused)),
-                Outcome::EventPanics => Ok(ToolResult::ok("done").with_event(Unwelcome::Panics)),
+                Outcome::EventRefused => Ok(ToolResult::ok("done").with_event(RefusedChange::Refused)),
+                Outcome::EventPanics => Ok(ToolResult::ok("done").with_event(RefusedChange::Panics)),
             }
         })
     }

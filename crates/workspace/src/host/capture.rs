@@ -6,7 +6,9 @@ use std::time::Duration;
 use backstitch_core::crash_point;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Captured, ObjectOverlay, Rescued, Restored, Uncovered, WorkspaceError};
+use backstitch_core::ports::{
+    ObjectOverlay, RescueCapture, RestoreReport, UncoveredPath, WorkspaceCapture, WorkspaceError,
+};
 use backstitch_filesystem::format::empty_tree;
 
 use super::restore::{Attempt, Progress, Restore};
@@ -22,7 +24,7 @@ const ATTEMPTS: u32 = 8;
 impl HostWorkspace {
     /// Captures the files and decides the coverage. Directories that were over budget stay uncovered without
     /// another walk, as long as this process lives.
-    pub(super) fn capture_anew(&self) -> Result<Captured, WorkspaceError> {
+    pub(super) fn capture_anew(&self) -> Result<WorkspaceCapture, WorkspaceError> {
         let mut state = self.state();
         let fixed = if state.captured { state.coverage.sticky() } else { Coverage::default() };
         let (captured, coverage) = self.scan(&mut state, &fixed, self.limits)?;
@@ -32,7 +34,7 @@ impl HostWorkspace {
     }
 
     /// Captures the files with an earlier coverage: omitted paths stay omitted.
-    pub fn capture_with(&self, coverage: &Coverage) -> Result<Captured, WorkspaceError> {
+    pub fn capture_with(&self, coverage: &Coverage) -> Result<WorkspaceCapture, WorkspaceError> {
         let mut state = self.state();
         let (captured, _) = self.scan(&mut state, coverage, self.limits)?;
         self.save_if_worth(&mut state);
@@ -41,16 +43,21 @@ impl HostWorkspace {
 
     /// Captures the files before a restore with this coverage, within a budget of new content. Files that do
     /// not fit are listed.
-    pub fn rescue_covering(&self, fixed: &Coverage, byte_budget: u64) -> Result<Rescued, WorkspaceError> {
+    pub fn rescue_covering(
+        &self,
+        fixed: &Coverage,
+        byte_budget: u64,
+    ) -> Result<RescueCapture, WorkspaceError> {
         let mut state = self.state();
         let limits = ScanLimits { spend: Some(byte_budget), ..self.limits };
         let (captured, found) = self.scan(&mut state, fixed, limits)?;
         let known: Vec<_> = fixed.uncovered().map(|uncovered| uncovered.path).collect();
         let decided: Vec<_> = found.uncovered().map(|uncovered| uncovered.path).collect();
-        let lost =
-            |uncovered: &&Uncovered| decided.contains(&uncovered.path) && !known.contains(&uncovered.path);
+        let lost = |uncovered: &&UncoveredPath| {
+            decided.contains(&uncovered.path) && !known.contains(&uncovered.path)
+        };
         let left_out = captured.uncovered.iter().filter(lost).cloned().collect();
-        Ok(Rescued { captured, left_out })
+        Ok(RescueCapture { captured, left_out })
     }
 
     fn scan(
@@ -58,7 +65,7 @@ impl HostWorkspace {
         state: &mut CaptureMemo,
         fixed: &Coverage,
         limits: ScanLimits,
-    ) -> Result<(Captured, Coverage), WorkspaceError> {
+    ) -> Result<(WorkspaceCapture, Coverage), WorkspaceError> {
         crash_point!("workspace.scan.begun");
         let previous = state.index.take();
         let mut scan =
@@ -78,7 +85,7 @@ impl HostWorkspace {
         let root = WorkspaceRoot { tree, manifest };
         let decided = coverage.to_object(self.git_head());
         crash_point!("workspace.scan.done");
-        Ok((Captured { root, objects, uncovered, coverage: decided }, coverage))
+        Ok((WorkspaceCapture { root, objects, uncovered, coverage: decided }, coverage))
     }
 
     pub(super) fn put_back(
@@ -87,9 +94,9 @@ impl HostWorkspace {
         coverage: &Coverage,
         brought: &[Object],
         progress: Option<Progress<'_>>,
-    ) -> Result<Restored, WorkspaceError> {
+    ) -> Result<RestoreReport, WorkspaceError> {
         let mut progress = progress;
-        let mut restored = Restored::default();
+        let mut restored = RestoreReport::default();
         let mut how = Attempt::default();
         for attempt in 1..=ATTEMPTS {
             how.leaves_contended = attempt == ATTEMPTS;
@@ -114,7 +121,7 @@ impl HostWorkspace {
         coverage: &Coverage,
         brought: &[Object],
         how: Attempt,
-        restored: &mut Restored,
+        restored: &mut RestoreReport,
         progress: Option<Progress<'_>>,
     ) -> Result<(), WorkspaceError> {
         let mut state = self.state();

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    Access, Captured, Filesystem, ObjectOverlay, Objects, PathChange, Rescued, Restored, Workspace,
-    WorkspaceError,
+    Access, Filesystem, ObjectOverlay, Objects, PathChange, RescueCapture, RestoreReport, Workspace,
+    WorkspaceCapture, WorkspaceError,
 };
 use backstitch_filesystem::format::{damaged, fetch};
 use backstitch_filesystem::{FilePath, format};
@@ -158,7 +158,7 @@ impl HostWorkspace {
         root: WorkspaceRoot,
         coverage: &Coverage,
         progress: Option<Progress<'_>>,
-    ) -> Result<Restored, WorkspaceError> {
+    ) -> Result<RestoreReport, WorkspaceError> {
         self.check_writable()?;
         self.put_back(root, coverage, &[], progress)
     }
@@ -268,21 +268,21 @@ impl Workspace for HostWorkspace {
     }
 
     /// Decides the coverage anew. It stays fixed until the next capture.
-    fn capture(&self) -> Result<Captured, WorkspaceError> {
+    fn capture(&self) -> Result<WorkspaceCapture, WorkspaceError> {
         self.capture_anew()
     }
 
     /// Uses the coverage of the last capture.
-    fn restore(&self, root: WorkspaceRoot) -> Result<Restored, WorkspaceError> {
+    fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError> {
         let coverage = self.coverage();
         self.restore_with(root, &coverage, None)
     }
 
-    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<Captured, WorkspaceError> {
+    fn capture_covering(&self, coverage: Option<ObjectId>) -> Result<WorkspaceCapture, WorkspaceError> {
         self.capture_with(&stored_coverage(&*self.objects, coverage)?)
     }
 
-    fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<Rescued, WorkspaceError> {
+    fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<RescueCapture, WorkspaceError> {
         self.rescue_covering(&stored_coverage(&*self.objects, coverage)?, byte_budget)
     }
 
@@ -290,7 +290,7 @@ impl Workspace for HostWorkspace {
         &self,
         root: WorkspaceRoot,
         coverage: Option<ObjectId>,
-    ) -> Result<Restored, WorkspaceError> {
+    ) -> Result<RestoreReport, WorkspaceError> {
         self.restore_bringing(root, coverage, &[])
     }
 
@@ -299,7 +299,7 @@ impl Workspace for HostWorkspace {
         root: WorkspaceRoot,
         coverage: Option<ObjectId>,
         brought: &[Object],
-    ) -> Result<Restored, WorkspaceError> {
+    ) -> Result<RestoreReport, WorkspaceError> {
         self.check_writable()?;
         let objects = ObjectOverlay::new(brought.iter().cloned(), &*self.objects);
         self.put_back(root, &stored_coverage(&objects, coverage)?, brought, None)

@@ -99,7 +99,7 @@ fn only_what_is_not_stored_is_given() {
     let first = workspace.capture().unwrap();
     // It was not stored, so it is returned again.
     let again = workspace.capture().unwrap();
-    let ids = |captured: &backstitch_core::ports::Captured| {
+    let ids = |captured: &backstitch_core::ports::WorkspaceCapture| {
         let mut ids: Vec<_> = captured.objects.iter().map(|object| object.id()).collect();
         ids.sort();
         ids
@@ -119,7 +119,7 @@ fn only_what_is_not_stored_is_given() {
     std::thread::sleep(Duration::from_millis(120));
     place.capture(&workspace);
     place.objects.0.lock().unwrap().clear();
-    place.store(backstitch_core::ports::Captured { objects: first.objects.clone(), ..first.clone() });
+    place.store(backstitch_core::ports::WorkspaceCapture { objects: first.objects.clone(), ..first.clone() });
     let manifest = first.root.manifest;
     place.objects.0.lock().unwrap().retain(|id, _| *id == manifest);
     assert_eq!(ids(&workspace.capture().unwrap()), []);

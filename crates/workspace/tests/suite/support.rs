@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{Captured, Objects, UncoveredReason, Workspace as _, WorkspaceError};
+use backstitch_core::ports::{Objects, UncoveredReason, Workspace as _, WorkspaceCapture, WorkspaceError};
 use backstitch_core::session::BoxError;
 use backstitch_filesystem::FilePath;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
@@ -108,7 +108,7 @@ impl Place {
         self.store(workspace.capture().unwrap())
     }
 
-    pub(crate) fn store(&self, captured: Captured) -> WorkspaceRoot {
+    pub(crate) fn store(&self, captured: WorkspaceCapture) -> WorkspaceRoot {
         let mut objects = self.objects.0.lock().unwrap();
         objects.extend(captured.objects.into_iter().map(|object| (object.id(), object)));
         captured.root
@@ -196,7 +196,7 @@ pub(crate) fn file_path(text: &str) -> FilePath {
 }
 
 /// Uncovered paths with their reasons.
-pub(crate) fn uncovered(captured: &Captured) -> Vec<(String, UncoveredReason)> {
+pub(crate) fn uncovered(captured: &WorkspaceCapture) -> Vec<(String, UncoveredReason)> {
     captured.uncovered.iter().map(|uncovered| (uncovered.path.clone(), uncovered.reason)).collect()
 }
 

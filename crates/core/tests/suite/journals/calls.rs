@@ -42,16 +42,16 @@ impl Writer {
         &mut self,
         evaluation: EvaluationId,
         id: CallId,
-        outcome: CallOutcome,
+        outcome: CallVerdict,
     ) -> Position {
         let message = match outcome {
-            CallOutcome::Succeeded => result(id, "found".into()),
-            CallOutcome::Failed => failure(id, "it broke"),
+            CallVerdict::Succeeded => result(id, "found".into()),
+            CallVerdict::Failed => failure(id, "it broke"),
         };
         self.say(evaluation, message);
         self.push(CallFinished {
-            root: (outcome == CallOutcome::Succeeded).then(|| root("after")),
-            rescue: (outcome == CallOutcome::Failed).then(|| root("rescue")),
+            root: (outcome == CallVerdict::Succeeded).then(|| root("after")),
+            rescue: (outcome == CallVerdict::Failed).then(|| root("rescue")),
             elapsed_micros: 7,
             summary: Some("found".into()),
             ..CallFinished::new(id, outcome)
@@ -121,7 +121,7 @@ impl Writer {
     }
 
     pub(crate) fn pause(&mut self, reason: PauseReason, call_id: Option<CallId>) -> Position {
-        let position = self.push(Paused { call_id, ..Paused::new(reason) });
+        let position = self.push(SessionPaused { call_id, ..SessionPaused::new(reason) });
         self.now.pauses.push(call_id);
         position
     }
@@ -131,7 +131,7 @@ impl Writer {
     }
 
     pub(crate) fn rewind(&mut self, to: Position) -> Position {
-        let position = self.push(Rewound::new(to));
+        let position = self.push(SessionRewound::new(to));
         if let Some((standing, _)) = self.before.get(to.number() as usize) {
             self.now = standing.clone();
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall, Finish};
+use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -38,7 +38,7 @@ struct Body<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { content, stop_reason, stop_details, usage } = body_of(body, target)?;
     let end = End { stop_reason, stop_details, usage };
     answer(&Payload::read(content.get(), target)?, &end, &BTreeMap::new(), target)
@@ -58,15 +58,15 @@ pub(super) fn answer(
     end: &End,
     texts: &BTreeMap<usize, String>,
     target: &ModelTarget,
-) -> Result<Answer, ProviderError> {
+) -> Result<PolicyAnswer, ProviderError> {
     let reason = end.stop_reason.as_deref();
     let finish =
         of_reason(target.provider, FINISH_REASONS, reason, text_at(&end.stop_details, "explanation"))?;
     let blocks = payload.items(target)?;
-    let mut answer = Answer {
+    let mut answer = PolicyAnswer {
         provider: Some(target.sidecar(&payload.text, reason)),
         usage: DIALECT.usage.amounts(&end.usage),
-        ..Answer::default()
+        ..PolicyAnswer::default()
     };
     let last = blocks.len().saturating_sub(1);
     for (index, block) in blocks.iter().enumerate() {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use serde_json::{Map, Value};
 
 use super::DIALECT;
@@ -116,7 +116,7 @@ impl StreamReader for MessagesStream {
         self.is_done
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Answer, ProviderError> {
+    fn finish(mut self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {
         if !self.is_done {
             return Err(ProviderError::cut_stream(self.target.provider));
         }

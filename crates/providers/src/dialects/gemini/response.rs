@@ -1,7 +1,7 @@
 //! From an answer to parts and calls.
 
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall, Finish};
+use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -65,7 +65,7 @@ struct Content<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { candidates, prompt_feedback, usage_metadata } = body_of(body, target)?;
     let mut end = End { prompt_feedback, usage: usage_metadata, ..End::default() };
     let Some(candidate) = candidates.into_iter().next() else {
@@ -91,7 +91,7 @@ pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
     target: &ModelTarget,
-) -> Result<Answer, ProviderError> {
+) -> Result<PolicyAnswer, ProviderError> {
     let refuse = |kind, text: &str| Err(ProviderError::new(target.provider, kind, text));
     if let Some(reason) = text_at(&end.prompt_feedback, "blockReason") {
         return refuse(ErrorKind::ContentFilter, &format!("the prompt was blocked: {reason}"));
@@ -102,10 +102,10 @@ pub(super) fn answer(
     }
     let finish = of_reason(target.provider, FINISH_REASONS, reason, end.finish_message.as_deref())?;
     let parts = payload.items(target)?;
-    let mut answer = Answer {
+    let mut answer = PolicyAnswer {
         provider: Some(target.sidecar(&payload.text, reason)),
         usage: DIALECT.usage.amounts(&end.usage),
-        ..Answer::default()
+        ..PolicyAnswer::default()
     };
     let mut said = String::new();
     let last = parts.len().saturating_sub(1);

@@ -3,7 +3,7 @@
 //! Every event is an answer of its own with more parts. Neighbouring texts are joined where both are thoughts or neither is,
 //! and where no signature stands on them.
 
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use serde_json::Value;
 
 use super::DIALECT;
@@ -81,7 +81,7 @@ impl StreamReader for GeminiStream {
         false
     }
 
-    fn finish(self: Box<Self>) -> Result<Answer, ProviderError> {
+    fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {
         let was_blocked = self.end.prompt_feedback.get("blockReason").is_some();
         if self.end.finish_reason.is_none() && !was_blocked {
             return Err(ProviderError::cut_stream(self.target.provider));

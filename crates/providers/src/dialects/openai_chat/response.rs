@@ -1,7 +1,7 @@
 //! From an answer to parts and calls.
 
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall, Finish};
+use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,7 +42,7 @@ struct Choice<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { choices, usage } = body_of(body, target)?;
     let Some(choice) = choices.first() else {
         return Err(ProviderError::malformed(target.provider, "the answer has no choices"));
@@ -56,16 +56,16 @@ pub(super) fn answer(
     finish_reason: Option<&str>,
     usage: &Value,
     target: &ModelTarget,
-) -> Result<Answer, ProviderError> {
+) -> Result<PolicyAnswer, ProviderError> {
     let message = &payload.json;
     if let Some(refusal) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
         return Err(ProviderError::new(target.provider, ErrorKind::ContentFilter, refusal));
     }
     let finish = of_reason(target.provider, FINISH_REASONS, finish_reason, None)?;
-    let mut answer = Answer {
+    let mut answer = PolicyAnswer {
         provider: Some(target.sidecar(&payload.text, finish_reason)),
         usage: DIALECT.usage.amounts(usage),
-        ..Answer::default()
+        ..PolicyAnswer::default()
     };
     match &message["content"] {
         Value::String(text) if !text.is_empty() => answer.parts.push(Part::text(text.as_str())),

@@ -2,7 +2,7 @@
 //!
 //! The pieces are put together to the message that an answer in one piece would have had, which is then read as such.
 
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use serde_json::{Map, Value, json};
 
 use super::DIALECT;
@@ -153,7 +153,7 @@ impl StreamReader for ChatStream {
         self.is_done
     }
 
-    fn finish(self: Box<Self>) -> Result<Answer, ProviderError> {
+    fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {
         // Some compatible servers end without the mark, but not without a reason.
         if !self.is_done && self.finish_reason.is_none() {
             return Err(ProviderError::cut_stream(self.target.provider));

@@ -1,7 +1,7 @@
 //! From an answer to parts and calls.
 
 use backstitch_core::message::{Arguments, Part};
-use backstitch_core::ports::{Answer, AnsweredCall, Finish};
+use backstitch_core::ports::{AnsweredCall, Finish, PolicyAnswer};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -41,7 +41,7 @@ struct Body<'a> {
 }
 
 /// Reads a whole answer.
-pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<Answer, ProviderError> {
+pub(super) fn parse(body: &str, target: &ModelTarget) -> Result<PolicyAnswer, ProviderError> {
     let Body { output, status, incomplete_details, error, usage } = body_of(body, target)?;
     let end = End { status, incomplete_details, error, usage };
     answer(&Payload::read(output.get(), target)?, &end, target)
@@ -61,17 +61,17 @@ pub(super) fn answer(
     payload: &Payload<'_>,
     end: &End,
     target: &ModelTarget,
-) -> Result<Answer, ProviderError> {
+) -> Result<PolicyAnswer, ProviderError> {
     if !end.error.is_null() || end.status.as_deref() == Some("failed") {
         return Err(of_event(target.provider, DIALECT.classify, &serde_json::json!({"error": end.error})));
     }
     let reason = text_at(&end.incomplete_details, "reason").or(end.status.as_deref());
     let finish = of_reason(target.provider, FINISH_REASONS, reason, None)?;
     let items = payload.items(target)?;
-    let mut answer = Answer {
+    let mut answer = PolicyAnswer {
         provider: Some(target.sidecar(&payload.text, reason)),
         usage: DIALECT.usage.amounts(&end.usage),
-        ..Answer::default()
+        ..PolicyAnswer::default()
     };
     let last = items.len().saturating_sub(1);
     for (index, item) in items.iter().enumerate() {

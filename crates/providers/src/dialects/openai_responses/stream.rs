@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use serde_json::Value;
 
 use super::DIALECT;
@@ -68,7 +68,7 @@ impl StreamReader for ResponsesStream {
         self.end.is_some()
     }
 
-    fn finish(self: Box<Self>) -> Result<Answer, ProviderError> {
+    fn finish(self: Box<Self>) -> Result<PolicyAnswer, ProviderError> {
         let Some(end) = self.end else { return Err(ProviderError::cut_stream(self.target.provider)) };
         let payload = Payload::write(self.items.into_values().collect(), &self.target)?;
         answer(&payload, &end, &self.target)

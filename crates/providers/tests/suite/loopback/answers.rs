@@ -1,7 +1,7 @@
 //! Answers, however they arrive.
 
 use backstitch_core::message::Part;
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_providers::Provider;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn spoken() -> Spoken {
 }
 
 #[track_caller]
-fn is_spoken(answer: &Answer, what: &str) {
+fn is_spoken(answer: &PolicyAnswer, what: &str) {
     assert_eq!(answer.parts, [Part::text(TEXT)], "{what}");
     let [first, second] = answer.calls.as_slice() else { panic!("{what}: two calls") };
     assert_eq!(first.arguments.object(), json!({"at": "left — 左"}).as_object(), "{what}");

@@ -10,7 +10,7 @@ mod failures;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Answer, Delta, Deltas, Policy, PolicyError};
+use backstitch_core::ports::{Delta, Deltas, Policy, PolicyAnswer, PolicyError};
 use backstitch_providers::{ApiKey, Http, ModelPolicy, ModelTarget, Provider, RequestOptions};
 use tokio::runtime::Runtime;
 
@@ -33,7 +33,7 @@ pub(crate) fn model(provider: Provider, address: &str) -> ModelPolicy {
 }
 
 /// Asks a model something, and gives what it said on the way too.
-pub(crate) fn ask(policy: &ModelPolicy) -> (Result<Answer, PolicyError>, Vec<Delta>) {
+pub(crate) fn ask(policy: &ModelPolicy) -> (Result<PolicyAnswer, PolicyError>, Vec<Delta>) {
     let heard: Arc<Mutex<Vec<Delta>>> = Arc::default();
     let told = heard.clone();
     let mut question = Talk::new().system("Be brief.").user("How is the weather?").question();
@@ -45,13 +45,13 @@ pub(crate) fn ask(policy: &ModelPolicy) -> (Result<Answer, PolicyError>, Vec<Del
 }
 
 /// Asks a server that answers like this, piece by piece.
-fn streamed(provider: Provider, served: Served) -> (Result<Answer, PolicyError>, Vec<Delta>) {
+fn streamed(provider: Provider, served: Served) -> (Result<PolicyAnswer, PolicyError>, Vec<Delta>) {
     let server = Server::with(vec![served]);
     ask(&model(provider, server.address()))
 }
 
 /// Asks a server that answers like this, in one piece.
-fn whole(provider: Provider, served: Served) -> Result<Answer, PolicyError> {
+fn whole(provider: Provider, served: Served) -> Result<PolicyAnswer, PolicyError> {
     let server = Server::with(vec![served]);
     let options = RequestOptions { stream: false, ..RequestOptions::default() };
     ask(&model(provider, server.address()).with_options(options)).0
@@ -66,7 +66,7 @@ fn words(deltas: &[Delta]) -> String {
 }
 
 #[track_caller]
-fn fails(result: Result<Answer, PolicyError>, kind: &str, retryable: bool, what: &str) -> PolicyError {
+fn fails(result: Result<PolicyAnswer, PolicyError>, kind: &str, retryable: bool, what: &str) -> PolicyError {
     let error = result.expect_err(what);
     assert_eq!((error.kind.as_str(), error.retryable), (kind, retryable), "{what}: {error}");
     error

@@ -15,7 +15,7 @@ use backstitch_core::machine::conversation;
 use backstitch_core::message::{
     Message, MessageBuilder, OptionResultBuilder, Part, PolicyName, Retry, RoleHint,
 };
-use backstitch_core::ports::{Answer, BoxFuture, Question};
+use backstitch_core::ports::{BoxFuture, PolicyAnswer, PolicyRequest};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::tool::{ToolName, ToolSpec};
@@ -103,7 +103,7 @@ impl Talk {
     }
 
     /// The model answers; the calls stay open.
-    pub(crate) fn answer(mut self, mut answer: Answer) -> Self {
+    pub(crate) fn answer(mut self, mut answer: PolicyAnswer) -> Self {
         self.turn += 1;
         let mut provider = answer.provider.take();
         let policy = PolicyName::new("model").unwrap();
@@ -148,8 +148,8 @@ impl Talk {
         conversation(&self.transcript(), &self.followed, self.evaluation)
     }
 
-    pub(crate) fn question(&self) -> Question {
-        Question {
+    pub(crate) fn question(&self) -> PolicyRequest {
+        PolicyRequest {
             output: None,
             shown: self.messages().into_iter().collect(),
             renderer: None,

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use backstitch_core::journal::{Effect, InnerMessage};
 use backstitch_core::message::{MediaPart, Modality, PolicyName};
-use backstitch_core::ports::{Answer, Question};
+use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
 use backstitch_core::session::{Snapshot, SnapshotRestoreError};
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_core::view::ConversationState;
 use backstitch_runtime::{
-    Agent, Driver, Ended, Evaluator, FunctionPolicy, Mission, ResumeOptions, Runtime, RuntimeError,
+    Agent, DriveOutcome, Driver, Evaluator, FunctionPolicy, Mission, ResumeOptions, Runtime, RuntimeError,
     SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
@@ -29,7 +29,7 @@ fn weave() -> Tool {
 /// What a model is shown: each message with its content, and the bytes of media.
 type Request = (Vec<Value>, Vec<(String, Vec<u8>)>);
 
-fn request(question: &Question) -> Request {
+fn request(question: &PolicyRequest) -> Request {
     let shown = question.shown.iter().map(|message| {
         let message: &InnerMessage = message;
         json!({
@@ -44,9 +44,9 @@ fn request(question: &Question) -> Request {
 
 /// An agent that says what it is asked and then gives up, as a process that dies.
 fn asking(asked: Arc<Mutex<Vec<Request>>>) -> Agent {
-    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: Question| {
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: PolicyRequest| {
         asked.lock().unwrap().push(request(&question));
-        async { Ok(Answer::text("done")) }
+        async { Ok(PolicyAnswer::text("done")) }
     });
     let mut agent = scripted(vec![]).tools(Tools::new([weave()]).unwrap());
     agent.policy = Arc::new(policy);
@@ -85,7 +85,7 @@ async fn an_export_of_a_session_however_often_reopened_continues_with_the_same_r
     let asked: Arc<Mutex<Vec<Request>>> = Arc::default();
     let resume = async |driver: Driver| {
         let ended = driver.resume(ResumeOptions::default()).await.unwrap();
-        assert!(matches!(ended, Ended::Completed(_)), "{ended:?}");
+        assert!(matches!(ended, DriveOutcome::Completed(_)), "{ended:?}");
         asked.lock().unwrap().pop().unwrap()
     };
     for (snapshot, conversation, plain) in texts {

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use backstitch_core::journal::{Decision, Effect, PauseReason};
 use backstitch_core::message::OptionResult;
-use backstitch_core::tool::{Reconciled, Tool};
+use backstitch_core::tool::{ReconcileOutcome, Tool};
 use backstitch_runtime::{
-    Ended, Fidelity, ResumeOptions, Runtime, RuntimeError, SessionOptions, SubAgent, Tools,
+    DriveOutcome, Fidelity, ResumeOptions, Runtime, RuntimeError, SessionOptions, SubAgent, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn no_external_call_runs_twice_unless_somebody_decides_so() {
                 let process = stopped.taken_up(&tool, offer, path).await;
                 let ended = process.resume(ResumeOptions::default()).await.unwrap();
                 if effect == Effect::External {
-                    let Ended::Paused { reason: PauseReason::EffectUnknown, call, .. } = &ended else {
+                    let DriveOutcome::Paused { reason: PauseReason::EffectUnknown, call, .. } = &ended else {
                         panic!("{what}: {ended:?}");
                     };
                     let (call, attempts) = (*call, world.attempts().len());
@@ -72,7 +72,7 @@ async fn a_pending_call_whose_tool_is_gone_counts_as_external() {
             } else {
                 let unknown = PauseReason::EffectUnknown;
                 assert!(
-                    matches!(&ended, Ended::Paused { reason, .. } if *reason == unknown),
+                    matches!(&ended, DriveOutcome::Paused { reason, .. } if *reason == unknown),
                     "{what}: {ended:?}"
                 );
             }
@@ -116,7 +116,7 @@ async fn a_reconcile_hook_is_called_with_the_first_key_before_the_session_pauses
             let ended = process.resume(ResumeOptions::default()).await.unwrap();
             let first = world.attempts()[0].key.clone();
             assert_eq!(*keys.lock().unwrap(), [first], "{what}");
-            assert_eq!(matches!(ended, Ended::Completed(_)), said != "unknown", "{what}: {ended:?}");
+            assert_eq!(matches!(ended, DriveOutcome::Completed(_)), said != "unknown", "{what}: {ended:?}");
             let expected = if said == "did not happen" { 2 } else { 1 };
             assert_eq!(world.attempts().len(), expected, "{what}");
         }
@@ -129,9 +129,11 @@ fn reconciling(mut tool: Tool, said: &'static str, keys: Arc<Mutex<Vec<String>>>
         let call = key.as_str().rsplit('/').next().unwrap().parse().unwrap();
         Box::pin(async move {
             Ok(match said {
-                "happened" => Reconciled::Happened(Box::new(OptionResult::new(call, "pay", json!("paid")))),
-                "did not happen" => Reconciled::DidNotHappen,
-                _ => Reconciled::Unknown,
+                "happened" => {
+                    ReconcileOutcome::Happened(Box::new(OptionResult::new(call, "pay", json!("paid"))))
+                }
+                "did not happen" => ReconcileOutcome::DidNotHappen,
+                _ => ReconcileOutcome::Unknown,
             })
         })
     }));
@@ -160,7 +162,7 @@ async fn what_a_sub_agent_did_elsewhere_is_not_done_again() {
         let ended = adopted.resume(ResumeOptions::default()).await.unwrap();
         // The keys of the sub-agent's calls stayed with its session, so even one that may be repeated is not.
         let repeatable = matches!(effect, Effect::Pure | Effect::Workspace);
-        assert_eq!(matches!(ended, Ended::Completed(_)), repeatable, "{effect:?}: {ended:?}");
+        assert_eq!(matches!(ended, DriveOutcome::Completed(_)), repeatable, "{effect:?}: {ended:?}");
         assert_eq!(world.attempts().len(), if repeatable { 2 } else { 1 }, "{effect:?}");
     }
 }

@@ -6,7 +6,9 @@ use backstitch_core::message::PolicyName;
 use backstitch_core::session::Snapshot;
 use backstitch_core::view::ConversationState;
 use backstitch_providers::ScriptedReply;
-use backstitch_runtime::{Agent, Ended, Evaluator, FunctionPolicy, ResumeOptions, Runtime, SessionOptions};
+use backstitch_runtime::{
+    Agent, DriveOutcome, Evaluator, FunctionPolicy, ResumeOptions, Runtime, SessionOptions,
+};
 use backstitch_store::MemoryStore;
 use serde_json::json;
 
@@ -19,7 +21,7 @@ fn nobody() -> Arc<FunctionPolicy> {
     Arc::new(FunctionPolicy::new(name, |_| async { panic!("nobody may be asked") }))
 }
 
-async fn exported(agent: Agent, cancel: bool) -> (Ended, Snapshot, ConversationState) {
+async fn exported(agent: Agent, cancel: bool) -> (DriveOutcome, Snapshot, ConversationState) {
     let runtime = Runtime::new(Arc::new(MemoryStore::new()));
     let driver = runtime.create(agent, SessionOptions::default()).await.unwrap();
     if cancel {
@@ -38,9 +40,9 @@ async fn an_evaluation_that_ended_elsewhere_has_ended() {
     let completed = exported(scripted(vec![reply("sewn", &[])]), false).await;
     let failed = exported(scripted(loops()).with_max_turns(1), false).await;
     let cancelled = exported(scripted(loops()), true).await;
-    assert!(matches!(completed.0, Ended::Completed(_)), "{:?}", completed.0);
-    assert!(matches!(failed.0, Ended::Failed { .. }), "{:?}", failed.0);
-    assert!(matches!(cancelled.0, Ended::Cancelled { .. }), "{:?}", cancelled.0);
+    assert!(matches!(completed.0, DriveOutcome::Completed(_)), "{:?}", completed.0);
+    assert!(matches!(failed.0, DriveOutcome::Failed { .. }), "{:?}", failed.0);
+    assert!(matches!(cancelled.0, DriveOutcome::Cancelled { .. }), "{:?}", cancelled.0);
     for (ended, snapshot, conversation) in [completed, failed, cancelled] {
         let mut agent = scripted(vec![]);
         agent.policy = nobody();
@@ -65,7 +67,7 @@ async fn an_evaluation_that_was_superseded_elsewhere_is_followed_by_another() {
     let rendered = prompt.render(&session.state().await.execution.session).unwrap();
     let agent = nameless(replies).with_prompt(&prompt, rendered).unwrap();
     let ended = backstitch_runtime::Driver::new(session.clone(), agent).start("begin").await.unwrap();
-    assert!(matches!(ended, Ended::Superseded { .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Superseded { .. }), "{ended:?}");
     let snapshot = session.export_snapshot().await.unwrap();
 
     let elsewhere = Runtime::new(Arc::new(MemoryStore::new()));

@@ -10,7 +10,7 @@ use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_core::view::{ConversationState, Transcript};
 use backstitch_providers::{Script, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{
-    Agent, Ended, Evaluator, LiveSession, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
+    Agent, DriveOutcome, Evaluator, LiveSession, ResumeOptions, Runtime, RuntimeError, SessionOptions, Tools,
 };
 use backstitch_store::MemoryStore;
 use serde_json::json;
@@ -188,7 +188,7 @@ impl Process {
         Self { runtime, session, evaluator, prompt }
     }
 
-    pub(super) async fn resume(&self, options: ResumeOptions) -> Result<Ended, RuntimeError> {
+    pub(super) async fn resume(&self, options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
         self.evaluator.evaluate(&self.prompt, &self.session, options).await
     }
 }

@@ -13,8 +13,8 @@ use backstitch_core::message::OptionResult;
 use backstitch_core::session::Snapshot;
 use backstitch_core::view::{ConversationState, Transcript};
 use backstitch_runtime::{
-    Agent, CheckpointHandler, Ended, Evaluator, FileCheckpointHandler, LiveSession, MainLoop, MainLoopError,
-    Mission, ResumeOptions, Runtime, RuntimeError, SessionOptions, Task,
+    Agent, CheckpointHandler, DriveOutcome, Evaluator, FileCheckpointHandler, LiveSession, MainLoop,
+    MainLoopError, Mission, ResumeOptions, Runtime, RuntimeError, SessionOptions, Task,
 };
 use backstitch_store::SqliteStore;
 use backstitch_testkit::crash::Crash;
@@ -70,7 +70,7 @@ fn writing(stage: &Stage, agent: Agent) -> Agent {
 
 /// Adopts what is left of the session in a store of its own, and goes on to the end. A person who looks at the world outside
 /// says what became of calls that nobody knows of. `None` when nothing is left.
-async fn adopted(stage: &Stage, left: Left) -> Option<Ended> {
+async fn adopted(stage: &Stage, left: Left) -> Option<DriveOutcome> {
     let file = if left == Left::Snapshot { "snapshot.json" } else { "conversation.json" };
     let text = std::fs::read_to_string(stage.path(file)).ok()?;
     let opened = elsewhere(stage);
@@ -93,8 +93,12 @@ async fn adopted(stage: &Stage, left: Left) -> Option<Ended> {
             Plot::Sections => evaluator.evaluate(&plots::prompt(stage), &session, true).await.unwrap(),
             _ => driver.resume(ResumeOptions::default()).await.unwrap(),
         };
-        let Ended::Paused {
-            reason: PauseReason::EffectUnknown, call: Some(call), detail, session: None, ..
+        let DriveOutcome::Paused {
+            reason: PauseReason::EffectUnknown,
+            call: Some(call),
+            detail,
+            session: None,
+            ..
         } = &ended
         else {
             return Some(ended);
@@ -160,7 +164,7 @@ async fn killed_and_adopted(plot: Plot, points: &[&str], most: u64) {
             let stage = Stage::of(Place::Host, plot);
             stage.play(Role::Checkpointed, &Death::At(Crash::at(point, hit)));
             let Some(ended) = adopted(&stage, left).await else { continue };
-            assert!(matches!(ended, Ended::Completed(_)), "{what}: {ended:?}");
+            assert!(matches!(ended, DriveOutcome::Completed(_)), "{what}: {ended:?}");
             check(&effects(&stage, &what), &expected, &what);
             tried += 1;
         }

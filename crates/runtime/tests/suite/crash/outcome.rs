@@ -8,11 +8,11 @@ use backstitch_core::journal::{
     Effect, InnerMessage, ObservationCause, Position, Record, RecordBody, WorkspaceRoot,
 };
 use backstitch_core::message::Content;
-use backstitch_core::session::{Capture, SlicePolicy};
+use backstitch_core::session::{CaptureOptions, SlicePolicy};
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::view::{JournalView, Transcript};
 use backstitch_runtime::SystemClock;
-use backstitch_runtime::{Ended, load_view, read_records};
+use backstitch_runtime::{DriveOutcome, load_view, read_records};
 use std::sync::Arc;
 
 use super::session::{self, outside};
@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// What came of the session, which has just ended like this.
-    pub(crate) async fn of(stage: &Stage, opened: &Opened, ended: Ended) -> Self {
+    pub(crate) async fn of(stage: &Stage, opened: &Opened, ended: DriveOutcome) -> Self {
         let view = load_view(&*opened.store, session::id(), None).await.unwrap();
         let records = read_records(&*opened.store, session::id(), Position::START, None).await.unwrap();
         let root = view.files().map(|files| files.root);
@@ -64,7 +64,8 @@ impl Outcome {
             views.push(view);
         }
         let state = view.session(Arc::new(SystemClock::default()));
-        let state = state.snapshot_with(Capture::policies([SlicePolicy::State])).content_digest().unwrap();
+        let state =
+            state.snapshot_with(CaptureOptions::policies([SlicePolicy::State])).content_digest().unwrap();
         check_effects(stage, &views);
         Self {
             answer: {

@@ -2,7 +2,7 @@
 
 use backstitch_core::prompt::{BoundPrompt, OPEN_SECTIONS, Prompt, Section};
 use backstitch_core::tool::Tool;
-use backstitch_runtime::{Agent, Ended, Evaluator, RuntimeError, SubAgent, Tools};
+use backstitch_runtime::{Agent, DriveOutcome, Evaluator, RuntimeError, SubAgent, Tools};
 use serde_json::json;
 
 use super::session::{self, counted};
@@ -99,7 +99,7 @@ pub(super) fn prompt(stage: &Stage) -> BoundPrompt {
 }
 
 /// Evaluates the prompt from wherever its session is, to its end.
-pub(super) async fn evaluated(stage: &Stage, opened: &Opened) -> Result<Ended, RuntimeError> {
+pub(super) async fn evaluated(stage: &Stage, opened: &Opened) -> Result<DriveOutcome, RuntimeError> {
     let evaluator = Evaluator::of(narrator(stage));
     let session = match evaluator.open_session(&opened.runtime, session::id(), opened.options()).await {
         Err(RuntimeError::SessionNotFound { .. }) => {
@@ -113,7 +113,7 @@ pub(super) async fn evaluated(stage: &Stage, opened: &Opened) -> Result<Ended, R
         }
         other => other?,
     };
-    while let Ended::Paused { call: Some(call), detail, .. } = &ended {
+    while let DriveOutcome::Paused { call: Some(call), detail, .. } = &ended {
         let decision = session::decide(stage, session::id(), *call, detail, session::Unseen::Retry);
         session.resolve(Some(*call), decision, Some("a person".into())).await?;
         ended = evaluator.evaluate(&prompt(stage), &session, true).await?;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use backstitch_core::id::{CallId, IdStream, SessionId};
 use backstitch_core::journal::{Decision, IdempotencyKey, PauseReason, Position, RecordBody, Role};
 use backstitch_core::message::{OptionResult, PolicyName};
-use backstitch_core::ports::{Answer, BoxFuture, Policy, PolicyError, Question, RequestInfo, Store as _};
+use backstitch_core::ports::{
+    BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo, Store as _,
+};
 use backstitch_core::time::FixedClock;
-use backstitch_runtime::{Agent, Driver, Ended, ResumeOptions, RuntimeError, read_records};
+use backstitch_runtime::{Agent, DriveOutcome, Driver, ResumeOptions, RuntimeError, read_records};
 use backstitch_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -95,15 +97,15 @@ impl Policy for Counted {
         self.inner.name()
     }
 
-    fn describe(&self, question: &Question) -> RequestInfo {
+    fn describe(&self, question: &PolicyRequest) -> RequestInfo {
         self.inner.describe(question)
     }
 
     fn decide(
         &self,
-        question: Question,
+        question: PolicyRequest,
         described: RequestInfo,
-    ) -> BoxFuture<'_, Result<Answer, PolicyError>> {
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&self.file).unwrap();
         writeln!(file, "{} {} {}", question.session_id, question.evaluation_id, question.turn).unwrap();
         self.inner.decide(question, described)
@@ -134,7 +136,7 @@ pub(crate) async fn answered(stage: &Stage) -> Vec<String> {
 }
 
 /// Goes on with the session from wherever it is, until it ends or pauses; it begins with it if there is none.
-pub(crate) async fn go_on(stage: &Stage, opened: &Opened) -> Result<(Driver, Ended), RuntimeError> {
+pub(crate) async fn go_on(stage: &Stage, opened: &Opened) -> Result<(Driver, DriveOutcome), RuntimeError> {
     let opening = opened.runtime.open(id(), agent(stage), opened.options()).await;
     let driver = match opening {
         Err(RuntimeError::SessionNotFound { .. }) => {
@@ -154,13 +156,17 @@ pub(crate) async fn to_the_end(
     stage: &Stage,
     opened: &Opened,
     unseen: Unseen,
-) -> Result<Ended, RuntimeError> {
+) -> Result<DriveOutcome, RuntimeError> {
     if stage.plot == Plot::Sections {
         return plots::evaluated(stage, opened).await;
     }
     let (driver, mut ended) = go_on(stage, opened).await?;
-    while let Ended::Paused {
-        reason: PauseReason::EffectUnknown, call: Some(call), detail, session, ..
+    while let DriveOutcome::Paused {
+        reason: PauseReason::EffectUnknown,
+        call: Some(call),
+        detail,
+        session,
+        ..
     } = &ended
     {
         let by = Some("a person".into());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::journal::{Effect, PauseReason};
-use backstitch_runtime::{Ended, ResumeOptions};
+use backstitch_runtime::{DriveOutcome, ResumeOptions};
 
 use super::{Shop, asks, results, sub_agent, with_agent, writes};
 use crate::tailor::{reply, scripted};
@@ -23,7 +23,7 @@ async fn an_agent_spends_what_is_held_back_for_it_and_its_caller_pays() {
     let caller = with_agent(replies, sub_agent(tailor)).with_budget(limits(50));
     let driver = shop.create(caller).await;
     let ended = driver.start("sew").await.unwrap();
-    let Ended::Paused { reason: PauseReason::Budget, session: Some(child), .. } = ended else {
+    let DriveOutcome::Paused { reason: PauseReason::Budget, session: Some(child), .. } = ended else {
         panic!("{ended:?}")
     };
     let view = shop.runtime.view(child).await.unwrap();
@@ -32,7 +32,7 @@ async fn an_agent_spends_what_is_held_back_for_it_and_its_caller_pays() {
     assert_eq!((held.total_tokens(), held.calls), (40, 1));
 
     let again = driver.resume(ResumeOptions::default()).await.unwrap();
-    assert!(matches!(again, Ended::Paused { reason: PauseReason::Budget, .. }), "{again:?}");
+    assert!(matches!(again, DriveOutcome::Paused { reason: PauseReason::Budget, .. }), "{again:?}");
     let more = ResumeOptions { budget: Some(limits(100)), ..ResumeOptions::default() };
     let ended = driver.resume(more).await.unwrap();
     assert_eq!(ended.answer().unwrap().text, "done");
@@ -67,7 +67,7 @@ async fn an_agent_has_no_more_time_than_its_caller() {
     let caller = with_agent(vec![reply("help", &[asks("mend it")]), reply("done", &[])], sub_agent(tailor));
     let driver = shop.create(caller.with_deadline(Duration::from_millis(300))).await;
     let ended = driver.start("sew").await.unwrap();
-    let is_late = matches!(&ended, Ended::Paused { reason: PauseReason::Deadline, .. });
+    let is_late = matches!(&ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. });
     assert!(is_late, "{ended:?}");
     // Both go on where they were, once there is more time.
     let more = ResumeOptions { deadline: Some(Duration::from_secs(60)), ..ResumeOptions::default() };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstitch_core::execution::Resources;
 use backstitch_core::tool::ResourceUse;
 use backstitch_providers::ScriptedReply;
-use backstitch_runtime::{Agent, Driver, Ended, Runtime, SessionOptions, Tools};
+use backstitch_runtime::{Agent, DriveOutcome, Driver, Runtime, SessionOptions, Tools};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::tool::{Act, Counter, Outcome, Script, tools};
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ async fn a_sub_agent_changes_only_what_it_was_lent_for_that() {
     let agent = sub_agent(helper).described(|tool| tool.resources(ResourceUse::Read));
     let driver = create(&runtime, caller(vec![reply("", &[asks("try")]), reply("done", &[])], agent)).await;
     let ended = driver.start("count").await.unwrap();
-    assert!(matches!(ended, Ended::Completed(_)), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Completed(_)), "{ended:?}");
     assert_eq!(number(&driver).await, 0);
     assert_eq!(results(&driver).await, ["tried"]);
     let view = runtime.view(driver.session().id()).await.unwrap();

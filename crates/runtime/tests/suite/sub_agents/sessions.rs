@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use backstitch_core::journal::{Effect, Origin, RecordBody};
 use backstitch_core::message::{Arguments, PolicyName};
-use backstitch_core::ports::Answer;
+use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::slices::ToolInvoked;
 use backstitch_core::tool::WorkspaceUse;
-use backstitch_core::view::{CallStatus, Driver as Presence, SessionStatus};
+use backstitch_core::view::{CallStatus, DriverPresence as Presence, SessionStatus};
 use backstitch_runtime::{
-    Agent, Contract, FunctionPolicy, LiveKind, PointSpec, ResumeOptions, RuntimeError, SessionEvent,
+    Agent, FunctionPolicy, LiveKind, OutputContract, PointSpec, ResumeOptions, RuntimeError, SessionEvent,
     SubAgent, Tools,
 };
 use schemars::JsonSchema;
@@ -78,7 +78,7 @@ async fn parameters_and_answers_may_be_data() {
     let output = backstitch_core::prompt::Output::value::<Job>();
     let tailor = shop
         .tailor(Effect::Workspace, vec![reply(r#"{"cloth": "coat", "stitches": 7}"#, &[])])
-        .with_output(Contract::new(output).unwrap());
+        .with_output(OutputContract::new(output).unwrap());
     let agent =
         sub_agent(tailor).asking(|job: Job| format!("{} stitches for the {}", job.stitches, job.cloth));
     let caller = with_agent(
@@ -105,8 +105,8 @@ fn matryoshka(max_depth: u32) -> Agent {
     let policy = FunctionPolicy::new(PolicyName::new("doll").unwrap(), |question| async move {
         let told = question.transcript.all().iter().rev().find(|message| message.tool_call_id().is_some());
         Ok(match told {
-            Some(told) => Answer::text(told.content()),
-            None => Answer::text("deeper").call("doll", Arguments::from_text(r#"{"mission": "open"}"#)),
+            Some(told) => PolicyAnswer::text(told.content()),
+            None => PolicyAnswer::text("deeper").call("doll", Arguments::from_text(r#"{"mission": "open"}"#)),
         })
     });
     let inner = || {

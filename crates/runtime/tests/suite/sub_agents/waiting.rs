@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use backstitch_core::journal::{CallStarted, Decision, Effect, Outcome, PauseReason, RecordBody};
+use backstitch_core::journal::{CallStarted, Decision, Effect, EvaluationOutcome, PauseReason, RecordBody};
 use backstitch_core::tool::ToolName;
-use backstitch_runtime::{Agent, Ended, ResumeOptions, RuntimeError, SessionOptions, Tools, read_records};
+use backstitch_runtime::{
+    Agent, DriveOutcome, ResumeOptions, RuntimeError, SessionOptions, Tools, read_records,
+};
 use serde_json::json;
 
 use super::{Shop, asks, results, sub_agent, with_agent, write, writes};
@@ -32,8 +34,9 @@ async fn a_pause_of_the_agent_pauses_its_caller_and_a_decision_there_lets_both_g
         let driver = shop.create(caller.clone()).await;
         let (session, ended) = (driver.session().id(), driver.start("sew").await.unwrap());
         let children = shop.children(session).await;
-        let Ended::Paused { reason: PauseReason::Approval, session: Some(waiting), detail, call, .. } =
-            &ended
+        let DriveOutcome::Paused {
+            reason: PauseReason::Approval, session: Some(waiting), detail, call, ..
+        } = &ended
         else {
             panic!("{ended:?}")
         };
@@ -69,7 +72,7 @@ async fn cancelling_the_caller_cancels_the_agent() {
     let running = started_until(&driver, &shop.ran, 1).await;
     shop.runtime.cancel(session).await.unwrap();
     let ended = running.await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
     assert_eq!(shop.file("coat"), None);
     let start = backstitch_core::journal::Position::START;
     let child = shop.children(session).await[0];
@@ -78,7 +81,7 @@ async fn cancelling_the_caller_cancels_the_agent() {
         RecordBody::EvaluationFinished(finished) => Some(finished.outcome),
         _ => None,
     });
-    assert_eq!(outcomes.collect::<Vec<_>>(), [Outcome::Cancelled]);
+    assert_eq!(outcomes.collect::<Vec<_>>(), [EvaluationOutcome::Cancelled]);
 }
 
 #[tokio::test]
@@ -93,7 +96,10 @@ async fn stopping_the_caller_pauses_both_and_the_agent_goes_on_where_it_was() {
     let running = started_until(&driver, &shop.ran, 2).await;
     driver.stop();
     let ended = running.await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Paused { reason: PauseReason::Asked, session: Some(_), .. }), "{ended:?}");
+    assert!(
+        matches!(ended, DriveOutcome::Paused { reason: PauseReason::Asked, session: Some(_), .. }),
+        "{ended:?}"
+    );
     assert_eq!(shop.file("hem").as_deref(), Some("done"), "what was done is not undone");
     assert_eq!(shop.file("coat"), None, "what was cut off is");
     driver.session().release().await.unwrap();
@@ -126,7 +132,7 @@ async fn a_person_may_fail_a_call_that_waits_and_its_session_goes_back() {
     let tailor = half_way(&shop);
     let caller = with_agent(vec![reply("help", &[asks("mend")]), reply("done", &[])], sub_agent(tailor));
     let driver = shop.create(caller).await;
-    let Ended::Paused { session: Some(child), .. } = driver.start("sew").await.unwrap() else {
+    let DriveOutcome::Paused { session: Some(child), .. } = driver.start("sew").await.unwrap() else {
         panic!("it waits")
     };
     assert_eq!(shop.file("coat").as_deref(), Some("half"));
@@ -151,7 +157,7 @@ async fn nobody_else_has_the_files_while_an_agent_waits_in_the_middle_of_its_wor
     let shop = Shop::new();
     let driver = shop.create(waiting(&shop)).await;
     let ended = driver.start("sew").await.unwrap();
-    let Ended::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
+    let DriveOutcome::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
     assert_eq!((shop.file("coat").as_deref(), shop.file("beside")), (Some("half"), None));
     let pause = shop.runtime.view(child).await.unwrap().pause().cloned().unwrap();
     shop.runtime.decide(child, pause.call_id, Decision::Approve, None).await.unwrap();
@@ -165,12 +171,12 @@ async fn an_evaluation_that_is_cancelled_while_an_agent_waits_puts_back_what_it_
     let driver = shop.create(waiting(&shop)).await;
     let session = driver.session().id();
     let ended = driver.start("sew").await.unwrap();
-    let Ended::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
+    let DriveOutcome::Paused { session: Some(child), .. } = ended else { panic!("{ended:?}") };
     let pause = shop.runtime.view(child).await.unwrap().pause().cloned().unwrap();
     shop.runtime.decide(child, pause.call_id, Decision::Approve, None).await.unwrap();
     shop.runtime.cancel(session).await.unwrap();
     let ended = driver.resume(ResumeOptions::default()).await.unwrap();
-    assert!(matches!(ended, Ended::Cancelled { .. }), "{ended:?}");
+    assert!(matches!(ended, DriveOutcome::Cancelled { .. }), "{ended:?}");
     assert_eq!((shop.file("coat"), shop.file("beside")), (None, None));
     assert!(shop.runtime.view(child).await.unwrap().latest_evaluation().is_none());
 }
@@ -188,7 +194,9 @@ async fn an_effect_that_is_not_known_is_an_error_that_says_where_to_decide_at_an
         let driver = shop.create(agent.clone()).await;
         let session = driver.session().id();
         let ended = driver.start("sew").await.unwrap();
-        let Ended::Paused { session: Some(inner), call: Some(call), .. } = ended else { panic!("{ended:?}") };
+        let DriveOutcome::Paused { session: Some(inner), call: Some(call), .. } = ended else {
+            panic!("{ended:?}")
+        };
         driver.session().release().await.unwrap();
         // It is approved, and the process dies inside of the call.
         let live = shop.runtime.open_idle(inner, SessionOptions::default()).await.unwrap();

@@ -3,11 +3,11 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, CallFinished, CallOutcome, CallStarted, Effect, IdempotencyKey, Origin, Position, Rewound,
-    SessionCreated, WorkspaceRoot,
+    Batch, CallFinished, CallStarted, CallVerdict, Effect, IdempotencyKey, Origin, Position, SessionCreated,
+    SessionRewound, WorkspaceRoot,
 };
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{Claim, Lease, Objects as _, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, Objects as _, SessionClaim, Store as _, StoreError};
 use backstitch_core::time::{Clock as _, Timestamp};
 use backstitch_filesystem::format::{Manifest, RefusedEntry, TreeEntry, TreeMode, tree_object};
 use backstitch_store::SqliteStore;
@@ -21,7 +21,7 @@ pub(super) type Files<'a> = [(&'a str, &'a str)];
 pub(super) struct Agent<'a> {
     store: &'a SqliteStore,
     ids: IdStream,
-    pub(super) lease: Lease,
+    pub(super) lease: SessionClaim,
     pub(super) next: Position,
     pub(super) at: Timestamp,
     pub(super) root: Option<WorkspaceRoot>,
@@ -34,7 +34,7 @@ impl<'a> Agent<'a> {
 
     fn created(store: &'a SqliteStore, seed: u64, origin: Origin) -> Self {
         let session = sample::session(seed);
-        let lease = claim(store, session, Claim::IfFree).unwrap();
+        let lease = claim(store, session, ClaimMode::IfFree).unwrap();
         let (ids, at) = (sample::ids(seed + 1_000), sample::clock().now());
         let mut agent = Self { store, ids, lease, next: Position::START, at, root: None };
         let created = SessionCreated { origin, ..sample::created(session) };
@@ -138,14 +138,14 @@ impl<'a> Agent<'a> {
     }
 
     pub(super) fn rewind(&mut self, to: Position, root: Option<WorkspaceRoot>) {
-        let rewound = Rewound { rescue: self.root, ..Rewound::new(to) };
+        let rewound = SessionRewound { rescue: self.root, ..SessionRewound::new(to) };
         self.append(Batch::at(self.at).with(rewound)).unwrap();
         self.root = root;
     }
 
     /// Rewinds without a rescue root, which may have been pruned.
     pub(super) fn rewind_softly(&mut self, to: Position, root: WorkspaceRoot) {
-        let rewound = Rewound::new(to);
+        let rewound = SessionRewound::new(to);
         self.append(Batch::at(self.at).with(rewound)).unwrap();
         self.root = Some(root);
     }
@@ -153,5 +153,5 @@ impl<'a> Agent<'a> {
 
 /// Record of a successful call that left these files.
 pub(super) fn succeeded(call_id: CallId, root: WorkspaceRoot) -> CallFinished {
-    CallFinished { root: Some(root), elapsed_micros: 1, ..CallFinished::new(call_id, CallOutcome::Succeeded) }
+    CallFinished { root: Some(root), elapsed_micros: 1, ..CallFinished::new(call_id, CallVerdict::Succeeded) }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{Claim, Damage, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, Damage, Store, StoreError};
 use backstitch_store::{SqliteStore, StoreLocation};
 use backstitch_testkit::block_on;
 use backstitch_testkit::sample::{self, Journal};
@@ -149,7 +149,7 @@ fn damaged_objects_and_snapshots_are_named() {
     let store = Temporary::new();
     let journal = sample::every_kind();
     write(&*store, &journal);
-    let lease = claim(&*store, journal.session, Claim::IfFree).unwrap();
+    let lease = claim(&*store, journal.session, ClaimMode::IfFree).unwrap();
     block_on(store.save_snapshot(journal.session, lease.fence, Position::new(3), vec![9; 5000])).unwrap();
     let object = journal.objects().find(|object| object.bytes().len() > 1000).unwrap();
     let raw = Connection::open(store.path()).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::journal::Position;
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Claim, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
 use backstitch_core::view::JournalView;
 use backstitch_store::{GcMode, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
@@ -113,7 +113,7 @@ fn stores_of_all_versions_are_read() {
         assert_eq!(block_on(store.object(shared.id())).unwrap(), Some(shared));
 
         // It can also be written.
-        let lease = claim(&store, session, Claim::IfFree).unwrap();
+        let lease = claim(&store, session, ClaimMode::IfFree).unwrap();
         assert_eq!(lease.fence.0, 2);
         let mut writer = Writer { store: &store, lease, next: block_on(store.head(session)).unwrap() };
         let mut batch = sample::notes(["three"]);

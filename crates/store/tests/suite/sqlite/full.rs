@@ -2,7 +2,7 @@
 
 use backstitch_core::journal::Position;
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Claim, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, Store, StoreError};
 use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -65,7 +65,7 @@ fn a_store_keeps_to_its_size() {
     block_on(store.release(writer.lease.clone())).unwrap();
     let (_directory, path) = store.close();
     let store = SqliteStore::open(&path).unwrap();
-    let lease = claim(&store, session, Claim::IfFree).unwrap();
+    let lease = claim(&store, session, ClaimMode::IfFree).unwrap();
     let mut writer = Writer { store: &store, lease, next: Position::new(1 + acknowledged.len() as u64) };
     writer.append(sample::notes(["there is room again"])).unwrap();
     assert_eq!(notes(&store, session).last().map(String::as_str), Some("there is room again"));

@@ -5,7 +5,7 @@ use std::fs;
 
 use backstitch_core::journal::{Batch, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Claim, Objects as _, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, Objects as _, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
 use backstitch_filesystem::format::Manifest;
 use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
@@ -332,7 +332,7 @@ fn a_large_batch_is_written_in_parts() {
     }
     // A refused batch is refused before anything is written.
     let stale = agent.lease.fence;
-    claim(&*store, agent.session(), Claim::TakeOver).unwrap();
+    claim(&*store, agent.session(), ClaimMode::TakeOver).unwrap();
     let large = Object::blob(
         (0..9_000_u32).flat_map(|one| one.wrapping_mul(2_654_435_761).to_le_bytes()).collect::<Vec<u8>>(),
     );

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use backstitch_core::journal::{Batch, RecordBody};
-use backstitch_core::ports::{Claim, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
 use backstitch_core::view::JournalView;
 use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
@@ -43,7 +43,7 @@ pub(super) fn strike(task: &mut Task) {
     loop {
         let session = sample::session(chance.below(SESSIONS));
         // Sometimes a process takes over a session that another one holds.
-        let how = if chance.below(20) == 0 { Claim::TakeOver } else { Claim::IfFree };
+        let how = if chance.below(20) == 0 { ClaimMode::TakeOver } else { ClaimMode::IfFree };
         let lease = match claim(&store, session, how) {
             Ok(lease) => lease,
             Err(StoreError::Held { .. }) => continue,
@@ -130,7 +130,7 @@ fn processes_that_are_killed_lose_nothing_that_was_acknowledged() {
         };
         texts.insert(session.to_string(), records.iter().map(|record| text(&record.body)).collect());
         // Every session can be resumed.
-        claim(&store, session, Claim::IfFree).unwrap();
+        claim(&store, session, ClaimMode::IfFree).unwrap();
     }
     let mut acknowledged = 0;
     let mut places = std::collections::HashSet::new();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use backstitch_core::ports::{Claim, Owner, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, Owner, Store, StoreError};
 use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 use rustix::process::Signal;
@@ -39,7 +39,7 @@ fn a_session_is_free_at_once_when_its_holder_was_killed() {
     let store = SqliteStore::open(directory.path().join("store.db")).unwrap();
     let session = sample::session(1);
 
-    let error = claim(&store, session, Claim::IfFree).unwrap_err();
+    let error = claim(&store, session, ClaimMode::IfFree).unwrap_err();
     let StoreError::Held { owner, process: Some(process), .. } = &error else { panic!("{error:?}") };
     assert_eq!((owner, process.pid), (&Owner::new("tester"), pid));
     let said = error.to_string();
@@ -48,7 +48,7 @@ fn a_session_is_free_at_once_when_its_holder_was_killed() {
 
     child.kill();
     assert_eq!(block_on(store.holder(session)).unwrap(), None);
-    let lease = claim(&store, session, Claim::IfFree).unwrap();
+    let lease = claim(&store, session, ClaimMode::IfFree).unwrap();
     assert_eq!(lease.fence.0, 2);
     let locks: Vec<_> = std::fs::read_dir(directory.path().join("store.db-locks")).unwrap().collect();
     assert_eq!(locks.len(), 2, "that of this claim and that of opening: {locks:?}");
@@ -61,9 +61,9 @@ fn a_stopped_process_still_holds_its_session_and_cannot_write_once_it_was_taken_
     let store = SqliteStore::open(directory.path().join("store.db")).unwrap();
     let session = sample::session(1);
     child.signal(Signal::STOP);
-    let error = claim(&store, session, Claim::IfFree).unwrap_err();
+    let error = claim(&store, session, ClaimMode::IfFree).unwrap_err();
     assert!(matches!(error, StoreError::Held { .. }), "{error:?}");
-    let lease = claim(&store, session, Claim::TakeOver).unwrap();
+    let lease = claim(&store, session, ClaimMode::TakeOver).unwrap();
     let mut writer = Writer { store: &store, lease, next: block_on(store.head(session)).unwrap() };
 
     std::fs::write(directory.path().join("go"), "").unwrap();
@@ -76,7 +76,7 @@ fn a_stopped_process_still_holds_its_session_and_cannot_write_once_it_was_taken_
     // The replaced process ends; its replacement still holds the session.
     child.kill();
     let other = SqliteStore::open(directory.path().join("store.db")).unwrap();
-    let error = claim(&other, session, Claim::IfFree).unwrap_err();
+    let error = claim(&other, session, ClaimMode::IfFree).unwrap_err();
     assert!(matches!(error, StoreError::Held { .. }), "{error:?}");
 }
 
@@ -87,14 +87,14 @@ fn two_stores_in_one_process_do_not_share_claims() {
     let session = sample::session(1);
     let writer = Writer::create(&*one, session);
     for store in [&*one, &other] {
-        let error = claim(store, session, Claim::IfFree).unwrap_err();
+        let error = claim(store, session, ClaimMode::IfFree).unwrap_err();
         assert!(matches!(error, StoreError::Held { .. }), "{error:?}");
     }
     drop(writer);
     let (_directory, path) = one.close();
     // Closing the store releases its claims, like the end of its process.
     assert_eq!(block_on(other.holder(session)).unwrap(), None);
-    claim(&other, session, Claim::IfFree).unwrap();
+    claim(&other, session, ClaimMode::IfFree).unwrap();
     drop(SqliteStore::open(path).unwrap());
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 
-use backstitch_core::ports::{Claim, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, Store, StoreError};
 use backstitch_store::{OpenError, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
@@ -102,7 +102,7 @@ fn a_store_that_is_opened_for_reading_cannot_be_written() {
 
     let (session, fence) = (writer.session(), writer.lease.fence);
     let refused = [
-        claim(&reader, session, Claim::TakeOver).map(drop),
+        claim(&reader, session, ClaimMode::TakeOver).map(drop),
         block_on(reader.append(session, writer.next, fence, sample::notes(["x"]))).map(drop),
         block_on(reader.send(session, sample::item("x"))).map(drop),
         block_on(reader.save_snapshot(session, fence, writer.next, vec![1])).map(drop),
@@ -124,7 +124,7 @@ pub(super) fn unprivileged(task: &mut Task) {
     });
     task.report(format!("read {opened:?}"));
     let outcome = SqliteStore::open(&path).map(|store| {
-        let claimed = claim(&store, sample::session(1), Claim::IfFree);
+        let claimed = claim(&store, sample::session(1), ClaimMode::IfFree);
         matches!(claimed, Err(StoreError::ReadOnly { .. }))
     });
     task.report(format!("claimed {outcome:?}"));

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use backstitch_core::ports::{Claim, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
 use backstitch_store::{GcMode, Retention, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
@@ -86,7 +86,7 @@ fn write_while(remove: Remove, checkpoint_pages: u32) -> (TempDir, StoreError) {
     let later = [
         writer.append(sample::notes(["later"])).map(drop),
         block_on(store.send(writer.session(), sample::item("later"))).map(drop),
-        claim(&store, sample::session(2), Claim::IfFree).map(drop),
+        claim(&store, sample::session(2), ClaimMode::IfFree).map(drop),
         block_on(store.release(writer.lease.clone())),
         store.gc(Retention::keep_all(), GcMode::Now).map(drop),
     ];
@@ -115,7 +115,7 @@ fn nothing_is_acknowledged_into_replaced_files() {
             assert!(found.len() == 2 || found[2..] == ["too late"], "{way}: {found:?}");
             assert!(saved.verify().unwrap().is_sound(), "{way}");
             // The copy is a store like any other.
-            let lease = claim(&saved, sample::session(1), Claim::TakeOver).unwrap();
+            let lease = claim(&saved, sample::session(1), ClaimMode::TakeOver).unwrap();
             let next = block_on(saved.head(lease.session)).unwrap();
             let mut writer = Writer { store: &saved, lease, next };
             writer.append(sample::notes(["on"])).unwrap();

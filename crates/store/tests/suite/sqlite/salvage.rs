@@ -3,7 +3,7 @@
 use std::fs;
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{Claim, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
 use backstitch_store::{GcMode, OpenError, Retention, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use rusqlite::Connection;
@@ -47,7 +47,7 @@ fn a_sound_store_is_saved_as_a_whole() {
     // No session is held, and an earlier holder cannot write.
     let stale = block_on(new.append(session, writer.next, fence, sample::notes(["stale"])));
     assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
-    let lease = claim(&new, session, Claim::IfFree).unwrap();
+    let lease = claim(&new, session, ClaimMode::IfFree).unwrap();
     assert!(lease.fence > fence);
     let report = new.verify().unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
@@ -95,7 +95,7 @@ fn each_session_keeps_its_longest_sound_beginning() {
     assert!(new.verify().unwrap().is_sound());
     // The session can be resumed from there.
     let session = journals[1].session;
-    let lease = claim(&new, session, Claim::IfFree).unwrap();
+    let lease = claim(&new, session, ClaimMode::IfFree).unwrap();
     let mut writer = Writer { store: &new, lease, next: Position::new(9) };
     writer.append(sample::notes(["on"])).unwrap();
     assert_eq!(notes(&new, session).last().map(String::as_str), Some("on"));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, Record, RecordBody};
-use backstitch_core::ports::{Claim, Lease, Owner, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, StoreError};
 use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::sample::{self, Journal};
 use backstitch_testkit::{block_on, store};
@@ -44,27 +44,31 @@ impl Deref for Temporary {
     }
 }
 
-impl store::conformance::Made for Temporary {
+impl store::conformance::HasStore for Temporary {
     fn store(&self) -> &dyn Store {
         &self.store
     }
 }
 
-pub(crate) fn claim(store: &dyn Store, session: SessionId, how: Claim) -> Result<Lease, StoreError> {
+pub(crate) fn claim(
+    store: &dyn Store,
+    session: SessionId,
+    how: ClaimMode,
+) -> Result<SessionClaim, StoreError> {
     block_on(store.claim(session, Owner::new("tester"), how))
 }
 
 /// A held session and its next position.
 pub(crate) struct Writer<'a> {
     pub(crate) store: &'a dyn Store,
-    pub(crate) lease: Lease,
+    pub(crate) lease: SessionClaim,
     pub(crate) next: Position,
 }
 
 impl<'a> Writer<'a> {
     /// Claims a session and creates it.
     pub(crate) fn create(store: &'a dyn Store, session: SessionId) -> Self {
-        let lease = claim(store, session, Claim::IfFree).expect("a session that is free can be claimed");
+        let lease = claim(store, session, ClaimMode::IfFree).expect("a session that is free can be claimed");
         let mut writer = Self { store, lease, next: Position::START };
         let created = sample::created(session);
         writer.append(Batch::at(created.created_at).with(created)).expect("a session can be created");
@@ -72,7 +76,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(crate) fn append(&mut self, batch: Batch) -> Result<Position, StoreError> {
-        let Lease { session, fence, .. } = self.lease;
+        let SessionClaim { session, fence, .. } = self.lease;
         self.next = block_on(self.store.append(session, self.next, fence, batch))?;
         Ok(self.next)
     }
@@ -84,7 +88,8 @@ impl<'a> Writer<'a> {
 
 /// Appends a complete journal, and releases the session.
 pub(crate) fn write(store: &dyn Store, journal: &Journal) {
-    let lease = claim(store, journal.session, Claim::IfFree).expect("a session that is free can be claimed");
+    let lease =
+        claim(store, journal.session, ClaimMode::IfFree).expect("a session that is free can be claimed");
     let mut next = Position::START;
     for batch in &journal.batches {
         next = block_on(store.append(journal.session, next, lease.fence, batch.clone()))

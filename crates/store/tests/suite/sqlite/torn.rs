@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use backstitch_core::journal::{Position, Record};
-use backstitch_core::ports::{Claim, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, Store as _, StoreError};
 use backstitch_store::{SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
@@ -37,7 +37,7 @@ fn log_length(path: &Path) -> u64 {
 fn a_log_that_is_cut_anywhere_opens_to_a_valid_beginning() {
     let store = without_checkpoints();
     let journal = sample::journal(3, 20);
-    let lease = claim(&*store, journal.session, Claim::IfFree).unwrap();
+    let lease = claim(&*store, journal.session, ClaimMode::IfFree).unwrap();
     // Length of the log after each number of acknowledged records.
     let mut acknowledged = vec![(log_length(store.path()), Position::START)];
     let mut next = Position::START;

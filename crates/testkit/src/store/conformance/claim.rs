@@ -1,7 +1,7 @@
 //! What claims promise: one holder, and no write by anyone who is not.
 
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{Claim, Fence, Owner, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, FenceToken, Owner, Store, StoreError};
 
 use super::{Writer, append, claim, first_batch, head, texts};
 use crate::{block_on, sample};
@@ -14,17 +14,17 @@ fn holder(store: &dyn Store, session: backstitch_core::id::SessionId) -> Option<
 pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
     let session = sample::session(1);
     for fence in [0, 1, u64::MAX >> 1] {
-        let error = append(store, session, Position::START, Fence(fence), first_batch(session));
+        let error = append(store, session, Position::START, FenceToken(fence), first_batch(session));
         let error = error.expect_err("nobody holds the session");
         assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
     }
     let mut writer = Writer::claim(store, session);
     let granted = writer.lease.fence.0;
     for fence in [granted.wrapping_sub(1), granted + 1] {
-        let error = append(store, session, Position::START, Fence(fence), first_batch(session));
+        let error = append(store, session, Position::START, FenceToken(fence), first_batch(session));
         let error = error.expect_err("this claim was never granted");
         let StoreError::Fenced { session: named, fence: refused, owner } = error else { panic!("{error:?}") };
-        assert_eq!((named, refused, owner), (session, Fence(fence), Some(Owner::new("writer"))));
+        assert_eq!((named, refused, owner), (session, FenceToken(fence), Some(Owner::new("writer"))));
     }
     writer.append(first_batch(session)).expect("the holder may write");
     assert_eq!(writer.records().len(), 1);
@@ -35,19 +35,20 @@ pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
 pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) {
     let session = sample::session(1);
     assert_eq!(holder(store, session), None);
-    let lease = claim(store, session, "ada", Claim::IfFree).expect("a session that is free can be claimed");
+    let lease =
+        claim(store, session, "ada", ClaimMode::IfFree).expect("a session that is free can be claimed");
     assert_eq!((lease.session, &lease.owner), (session, &Owner::new("ada")));
     for name in ["bob", "ada"] {
-        let error = claim(store, session, name, Claim::IfFree).expect_err("the session is held");
+        let error = claim(store, session, name, ClaimMode::IfFree).expect_err("the session is held");
         let StoreError::Held { session: named, owner, .. } = error else { panic!("{error:?}") };
         assert_eq!((named, owner), (session, Owner::new("ada")));
     }
     assert_eq!(holder(store, session), Some(Owner::new("ada")));
-    claim(store, sample::session(2), "bob", Claim::IfFree).expect("another session is free");
+    claim(store, sample::session(2), "bob", ClaimMode::IfFree).expect("another session is free");
 
     block_on(store.release(lease)).expect("what is held can be released");
     assert_eq!(holder(store, session), None);
-    claim(store, session, "bob", Claim::IfFree).expect("a released session is free");
+    claim(store, session, "bob", ClaimMode::IfFree).expect("a released session is free");
     assert_eq!(holder(store, session), Some(Owner::new("bob")));
 }
 
@@ -55,7 +56,7 @@ pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) 
 pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
     let mut first = Writer::create(store, sample::session(1));
     let session = first.session();
-    let lease = claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    let lease = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     assert!(lease.fence > first.lease.fence);
     let error = first.append(sample::notes(["too late"])).expect_err("the claim is stale");
     let StoreError::Fenced { session: named, fence, owner } = error else { panic!("{error:?}") };
@@ -67,7 +68,7 @@ pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
     assert_eq!(texts(&second.records()), ["in time"]);
 
     // A session that nobody holds can be taken over too.
-    claim(store, sample::session(2), "bob", Claim::TakeOver).expect("a free session can be claimed");
+    claim(store, sample::session(2), "bob", ClaimMode::TakeOver).expect("a free session can be claimed");
 }
 
 /// After its release a claim writes nothing, whether the session is free or held by someone else.
@@ -77,7 +78,7 @@ pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
     block_on(store.release(writer.lease.clone())).expect("what is held can be released");
     let error = writer.append(sample::notes(["too late"])).expect_err("the claim was released");
     assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
-    claim(store, session, "bob", Claim::IfFree).expect("a released session is free");
+    claim(store, session, "bob", ClaimMode::IfFree).expect("a released session is free");
     let error = writer.append(sample::notes(["too late"])).expect_err("the claim was released");
     assert!(matches!(error, StoreError::Fenced { owner: Some(_), .. }), "{error:?}");
     assert_eq!(writer.records().len(), 1);
@@ -88,7 +89,7 @@ pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
     let session = sample::session(1);
     let mut last = None;
     for round in 0..20 {
-        let how = if round % 3 == 0 { Claim::TakeOver } else { Claim::IfFree };
+        let how = if round % 3 == 0 { ClaimMode::TakeOver } else { ClaimMode::IfFree };
         let lease = claim(store, session, "ada", how).expect("the session is free");
         assert!(last.is_none_or(|last| lease.fence > last), "{:?} after {last:?}", lease.fence);
         last = Some(lease.fence);
@@ -106,7 +107,7 @@ pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
 pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
     let first = Writer::create(store, sample::session(1));
     let session = first.session();
-    let lease = claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    let lease = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     for _ in 0..2 {
         block_on(store.release(first.lease.clone())).expect("a late release is no error");
         assert_eq!(holder(store, session), Some(Owner::new("bob")));
@@ -126,7 +127,7 @@ pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
 pub fn a_stale_fence_counts_before_a_wrong_position(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let session = writer.session();
-    claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     for position in [0, 1, 7] {
         let batch = if position == 0 { first_batch(session) } else { sample::notes(["late"]) };
         let error = append(store, session, Position::new(position), writer.lease.fence, batch);

@@ -6,7 +6,7 @@ use std::thread;
 
 use backstitch_core::journal::{Position, RecordBody};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Claim, Lease, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, SessionClaim, Store, StoreError};
 
 use super::{Writer, append, claim, head, read, records, texts};
 use crate::{block_on, sample};
@@ -54,9 +54,9 @@ pub fn of_two_writers_exactly_one_wins(store: &dyn Store) {
 }
 
 /// Tells readers that the writer is done, also when it panics: they must not go on forever.
-struct Done<'a>(&'a AtomicBool);
+struct DoneGuard<'a>(&'a AtomicBool);
 
-impl Drop for Done<'_> {
+impl Drop for DoneGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -90,7 +90,7 @@ pub fn readers_see_whole_batches(store: &dyn Store) {
     thread::scope(|scope| {
         let readers = [scope.spawn(poll), scope.spawn(poll)];
         start.wait();
-        let writing = Done(&done);
+        let writing = DoneGuard(&done);
         for index in 0..BATCHES {
             writer.append(sample::notes(vec![index.to_string(); SIZE])).expect("notes fit anywhere");
             thread::yield_now();
@@ -125,7 +125,7 @@ pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
     };
     let found = thread::scope(|scope| {
         let reader = scope.spawn(poll);
-        let writing = Done(&done);
+        let writing = DoneGuard(&done);
         for batch in rest {
             writer.append(batch.clone()).expect("a batch that fits is appended");
         }
@@ -139,8 +139,8 @@ pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
 pub fn of_many_claims_one_is_granted(store: &dyn Store) {
     for round in 0..20 {
         let session = sample::session(round);
-        let claims = claim_at_once(store, session, Claim::IfFree);
-        let granted: Vec<&Lease> = claims.iter().flatten().collect();
+        let claims = claim_at_once(store, session, ClaimMode::IfFree);
+        let granted: Vec<&SessionClaim> = claims.iter().flatten().collect();
         let [lease] = granted[..] else { panic!("{} were granted the session", granted.len()) };
         for error in claims.iter().filter_map(|claim| claim.as_ref().err()) {
             assert!(matches!(error, StoreError::Held { owner, .. } if *owner == lease.owner), "{error:?}");
@@ -156,8 +156,8 @@ pub fn of_many_claims_one_is_granted(store: &dyn Store) {
 pub fn takeovers_at_once_leave_one_holder(store: &dyn Store) {
     for round in 0..20 {
         let session = Writer::create(store, sample::session(round)).session();
-        let claims = claim_at_once(store, session, Claim::TakeOver);
-        let mut leases: Vec<Lease> =
+        let claims = claim_at_once(store, session, ClaimMode::TakeOver);
+        let mut leases: Vec<SessionClaim> =
             claims.into_iter().map(|claim| claim.expect("a held session can be taken over")).collect();
         leases.sort_by_key(|lease| lease.fence);
         assert!(leases.windows(2).all(|pair| pair[0].fence < pair[1].fence), "a fence was given twice");
@@ -177,8 +177,8 @@ pub fn takeovers_at_once_leave_one_holder(store: &dyn Store) {
 fn claim_at_once(
     store: &dyn Store,
     session: backstitch_core::id::SessionId,
-    how: Claim,
-) -> Vec<Result<Lease, StoreError>> {
+    how: ClaimMode,
+) -> Vec<Result<SessionClaim, StoreError>> {
     const CLAIMANTS: usize = 6;
     let start = &Barrier::new(CLAIMANTS);
     thread::scope(|scope| {

@@ -5,7 +5,7 @@ use std::thread;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, InboxKind, Position};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Claim, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, Store, StoreError};
 use serde_json::{Value, json};
 
 use super::{Writer, append, claim, head, records, texts};
@@ -70,7 +70,7 @@ pub fn anybody_may_send_to_a_session_that_exists(store: &dyn Store) {
     assert_eq!(waiting(store, session), ["while it is held", "while nobody holds it"]);
 
     let unknown = sample::session(2);
-    claim(store, unknown, "ada", Claim::IfFree).expect("a session that is free can be claimed");
+    claim(store, unknown, "ada", ClaimMode::IfFree).expect("a session that is free can be claimed");
     let error = block_on(store.send(unknown, sample::item("hello"))).expect_err("it does not exist");
     assert!(matches!(error, StoreError::NotFound { session } if session == unknown), "{error:?}");
     assert_eq!(inbox(store, unknown), []);
@@ -123,7 +123,7 @@ pub fn a_refused_batch_takes_nothing(store: &dyn Store) {
     let refers = sample::every_kind().batches[1].bodies()[1].clone();
     let missing = writer.append(taking("refers", &[item]).with(refers));
     assert!(matches!(missing, Err(StoreError::MissingObject { .. })), "{missing:?}");
-    claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     let fenced = writer.append(taking("fenced", &[item]));
     assert!(matches!(fenced, Err(StoreError::Fenced { .. })), "{fenced:?}");
     assert_eq!(waiting(store, session), ["wait"]);

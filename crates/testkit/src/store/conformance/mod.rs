@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, Record, RecordBody};
-use backstitch_core::ports::{Claim, Fence, Lease, Owner, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, FenceToken, Owner, SessionClaim, Store, StoreError};
 
 use crate::{block_on, sample};
 
@@ -92,19 +92,19 @@ macro_rules! list_properties {
 __store_properties!(list_properties,);
 
 /// What makes a store without contents gives this: a store, or a store with what it stands on.
-pub trait Made {
+pub trait HasStore {
     /// The store.
     fn store(&self) -> &dyn Store;
 }
 
-impl<S: Store> Made for S {
+impl<S: Store> HasStore for S {
     fn store(&self) -> &dyn Store {
         self
     }
 }
 
 /// Makes one test of each property of a store. It is given a function that makes a store without contents, or a value that
-/// holds such a store ([`Made`]).
+/// holds such a store ([`HasStore`]).
 ///
 /// ```ignore
 /// backstitch_testkit::store_conformance!(MemoryStore::new);
@@ -123,7 +123,7 @@ macro_rules! __store_tests {
         #[test]
         fn $property() {
             let made = $make();
-            $crate::store::conformance::$property($crate::store::conformance::Made::store(&made));
+            $crate::store::conformance::$property($crate::store::conformance::HasStore::store(&made));
         }
     )*};
 }
@@ -139,15 +139,15 @@ pub fn run_all<S: Store>(make: impl Fn() -> S) {
 /// A session that is held, with the position that comes next.
 struct Writer<'a> {
     store: &'a dyn Store,
-    lease: Lease,
+    lease: SessionClaim,
     next: Position,
 }
 
 impl<'a> Writer<'a> {
     /// Claims a session that does not exist yet.
     fn claim(store: &'a dyn Store, session: SessionId) -> Self {
-        let lease =
-            claim(store, session, "writer", Claim::IfFree).expect("a session that is free can be claimed");
+        let lease = claim(store, session, "writer", ClaimMode::IfFree)
+            .expect("a session that is free can be claimed");
         Self { store, lease, next: Position::START }
     }
 
@@ -179,7 +179,12 @@ fn first_batch(session: SessionId) -> Batch {
     Batch::at(created.created_at).with(created)
 }
 
-fn claim(store: &dyn Store, session: SessionId, owner: &str, claim: Claim) -> Result<Lease, StoreError> {
+fn claim(
+    store: &dyn Store,
+    session: SessionId,
+    owner: &str,
+    claim: ClaimMode,
+) -> Result<SessionClaim, StoreError> {
     block_on(store.claim(session, Owner::new(owner), claim))
 }
 
@@ -187,7 +192,7 @@ fn append(
     store: &dyn Store,
     session: SessionId,
     expected: Position,
-    fence: Fence,
+    fence: FenceToken,
     batch: Batch,
 ) -> Result<Position, StoreError> {
     block_on(store.append(session, expected, fence, batch))

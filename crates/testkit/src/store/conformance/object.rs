@@ -3,7 +3,7 @@
 use backstitch_core::journal::{Position, RecordBody};
 use backstitch_core::message::MessageKind;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Claim, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, Store, StoreError};
 
 use super::{Writer, append, claim, first_batch};
 use crate::{block_on, sample};
@@ -86,7 +86,7 @@ pub fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
     empty.add_object(lost.clone());
     let empty = writer.append(empty);
     assert!(matches!(empty, Err(StoreError::EmptyBatch)), "{empty:?}");
-    claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     let fenced = writer.append(with_lost());
     assert!(matches!(fenced, Err(StoreError::Fenced { .. })), "{fenced:?}");
 

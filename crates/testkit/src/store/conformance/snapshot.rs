@@ -2,7 +2,7 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{Claim, Fence, Store, StoreError};
+use backstitch_core::ports::{ClaimMode, FenceToken, Store, StoreError};
 
 use super::{Writer, claim};
 use crate::{block_on, sample};
@@ -10,7 +10,7 @@ use crate::{block_on, sample};
 fn save(
     store: &dyn Store,
     session: SessionId,
-    fence: Fence,
+    fence: FenceToken,
     position: u64,
     bytes: &[u8],
 ) -> Result<(), StoreError> {
@@ -48,8 +48,8 @@ pub fn a_snapshot_is_saved_by_the_holder_only(store: &dyn Store) {
         assert!(matches!(result, Err(StoreError::Fenced { .. })), "{result:?}");
         assert_eq!(snapshot(store, session), Some((1, b"mine".to_vec())));
     };
-    fenced(save(store, session, Fence(fence.0 + 1), 1, b"never granted"));
-    let lease = claim(store, session, "bob", Claim::TakeOver).expect("a held session can be taken over");
+    fenced(save(store, session, FenceToken(fence.0 + 1), 1, b"never granted"));
+    let lease = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
     fenced(save(store, session, fence, 1, b"taken over"));
     block_on(store.release(lease.clone())).expect("what is held can be released");
     fenced(save(store, session, lease.fence, 1, b"released"));

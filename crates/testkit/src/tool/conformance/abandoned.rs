@@ -33,7 +33,7 @@ pub fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(factory: &
             let (dropped, had_ended) = caller.abandon(Script::new(acts, outcome).asked(tool), polls);
             // The next call fails too, so that its rollback shows what it took for the state before it.
             let next = Script::new([Act::Append("next".into())], Outcome::Error).asked("act");
-            assert_eq!(caller.turn(vec![next])[0].ending, Ending::Failed, "{what}");
+            assert_eq!(caller.turn(vec![next])[0].ending, CallConclusion::Failed, "{what}");
             let (status, is_open) = caller.status(dropped);
             assert!(!is_open, "{what}: it has no end");
             match status {

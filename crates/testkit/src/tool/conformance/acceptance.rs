@@ -10,7 +10,7 @@ pub fn a_failing_tool_changes_nothing(factory: &dyn CallerFactory) {
     prepare(&*caller);
     let before = caller.state();
     let acts = [Act::Write("file.txt".into(), "changed".into()), Act::Seed("another".into()), Act::Count(1)];
-    assert_eq!(run(&*caller, acts, Outcome::Unsuccessful).ending, Ending::Failed);
+    assert_eq!(run(&*caller, acts, Outcome::Unsuccessful).ending, CallConclusion::Failed);
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("original"));
     assert_eq!(tasks(&*caller), ["plan", "hem"]);
     assert_unchanged(&before, &*caller, "a failing tool");
@@ -27,7 +27,7 @@ pub fn a_visibility_expansion_is_as_if_nothing_had_run(factory: &dyn CallerFacto
         Act::Log("on the way".into()),
         Act::Count(1),
     ];
-    assert_eq!(run(&*caller, acts, Outcome::Expansion).ending, Ending::VisibilityExpansion);
+    assert_eq!(run(&*caller, acts, Outcome::Expansion).ending, CallConclusion::VisibilityExpansion);
     assert_unchanged(&before, &*caller, "an expansion");
     assert_eq!(caller.results(), told, "the model is told nothing");
     assert_eq!(remarks(&*caller), logged);
@@ -42,7 +42,7 @@ pub fn state_goes_back_to_a_tool_boundary(factory: &dyn CallerFactory) {
         let before = caller.state();
         let acts = [Act::Append(name.into()), Act::Extend("file.txt".into(), name.into()), Act::Count(1)];
         let ended = run(&*caller, acts, Outcome::Success);
-        assert_eq!(ended.ending, Ending::Succeeded);
+        assert_eq!(ended.ending, CallConclusion::Succeeded);
         calls.push((ended.call_id, before));
     }
     let failed = run(&*caller, [Act::Append("d".into())], Outcome::Error);
@@ -67,7 +67,7 @@ pub fn state_goes_back_to_a_tool_boundary(factory: &dyn CallerFactory) {
     assert!(caller.go_back_to(nobody).is_err());
     assert_unchanged(before_a, &*caller, "going back to what there is not");
     // What comes next builds on it.
-    assert_eq!(run(&*caller, [Act::Append("f".into())], Outcome::Success).ending, Ending::Succeeded);
+    assert_eq!(run(&*caller, [Act::Append("f".into())], Outcome::Success).ending, CallConclusion::Succeeded);
     assert_eq!(tasks(&*caller), ["plan", "hem", "f"]);
 }
 
@@ -93,7 +93,7 @@ pub fn parity(one: &dyn CallerFactory, other: &dyn CallerFactory) {
     ];
     for turn in turns {
         let asked = || turn.iter().map(|script| script.asked("act")).collect::<Vec<_>>();
-        let endings = |ends: Vec<Ended>| ends.into_iter().map(|end| end.ending).collect::<Vec<_>>();
+        let endings = |ends: Vec<CallReport>| ends.into_iter().map(|end| end.ending).collect::<Vec<_>>();
         assert_eq!(endings(one.turn(asked())), endings(other.turn(asked())), "{turn:?}");
         assert!(snapshots_equivalent(&one.state(), &other.state()).unwrap(), "after {turn:?}");
         assert_eq!(remarks(&*one), remarks(&*other));

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::super::{Asked, Measure, Reading, Seat};
+use super::super::{CallSpec, Measure, Reading, Seat};
 use super::*;
 
 /// Who has the seat.
@@ -25,16 +25,16 @@ pub fn an_item_that_cannot_be_stored_fails_where_it_is_added(factory: &dyn Calle
     prepare(&*caller);
     let before = caller.state();
     let acts = |act| [Act::Append("more".into()), Act::Write("file.txt".into(), "changed".into()), act];
-    assert_eq!(run(&*caller, acts(Act::Unstorable), Outcome::Success).ending, Ending::Failed);
+    assert_eq!(run(&*caller, acts(Act::Unstorable), Outcome::Success).ending, CallConclusion::Failed);
     assert_unchanged(&before, &*caller, "an item that cannot be stored");
     let told = caller.results().pop().unwrap().error_message.unwrap();
     assert!(told.contains("sample/measure") && told.contains("NaN"), "{told}");
 
     for outcome in [Outcome::Error, Outcome::Panic] {
-        assert_eq!(run(&*caller, acts(Act::TryUnstorable), outcome).ending, Ending::Failed);
+        assert_eq!(run(&*caller, acts(Act::TryUnstorable), outcome).ending, CallConclusion::Failed);
         assert_unchanged(&before, &*caller, "a failing call that tried it");
     }
-    assert_eq!(run(&*caller, acts(Act::TryUnstorable), Outcome::Success).ending, Ending::Succeeded);
+    assert_eq!(run(&*caller, acts(Act::TryUnstorable), Outcome::Success).ending, CallConclusion::Succeeded);
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("changed"));
     caller.look(&mut |session| {
         assert!(session.all::<Measure>().unwrap().is_empty() && session.all::<Reading>().unwrap().is_empty());
@@ -64,10 +64,13 @@ pub fn a_refusal_at_the_commit_fails_that_call_alone(factory: &dyn CallerFactory
         ];
         let ends = caller.turn(turn);
         let (won, lost) = match ends[0].ending {
-            Ending::Succeeded => (0, 1),
+            CallConclusion::Succeeded => (0, 1),
             _ => (1, 0),
         };
-        assert_eq!((ends[won].ending, ends[lost].ending), (Ending::Succeeded, Ending::Failed));
+        assert_eq!(
+            (ends[won].ending, ends[lost].ending),
+            (CallConclusion::Succeeded, CallConclusion::Failed)
+        );
         let winner = ["slow", "fast"][won];
         assert_eq!(seats(&*caller), [winner]);
         assert_eq!(tasks(&*caller), ["plan", "hem", winner]);
@@ -114,7 +117,7 @@ pub fn failures_of_any_kind_harm_no_sibling(factory: &dyn CallerFactory) {
         let mut stands: Vec<String> = Vec::new();
         for (number, turn) in turns.iter().enumerate() {
             let mark = |index: usize| format!("mark-{number}-{index}");
-            let asked: Vec<Asked> = turn
+            let asked: Vec<CallSpec> = turn
                 .iter()
                 .enumerate()
                 .map(|(index, (tool, acts, outcome))| {
@@ -134,7 +137,7 @@ pub fn failures_of_any_kind_harm_no_sibling(factory: &dyn CallerFactory) {
             let ends = caller.turn(asked);
             prop_assert_eq!(caller.results().len(), told + turn.len(), "each call has a result: {:?}", turn);
             for (index, (end, (tool, acts, outcome))) in ends.iter().zip(turn).enumerate() {
-                let succeeded = end.ending == Ending::Succeeded;
+                let succeeded = end.ending == CallConclusion::Succeeded;
                 let status = if succeeded { CallStatus::Completed } else { CallStatus::Failed };
                 prop_assert_eq!(caller.status(end.call_id), (status, false), "{:?}", turn);
                 prop_assert!(

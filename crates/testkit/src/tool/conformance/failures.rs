@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::Asked;
+use super::super::CallSpec;
 use super::*;
 
 /// What a call may have done before it fails.
@@ -44,14 +44,17 @@ pub fn every_failure_leaves_state_and_files_as_they_were(factory: &dyn CallerFac
             }
             let told = caller.results().len();
             let what = format!("{what}, then {outcome:?}");
-            assert_eq!(run(&*caller, acts.clone(), outcome).ending, Ending::Failed, "{what}");
+            assert_eq!(run(&*caller, acts.clone(), outcome).ending, CallConclusion::Failed, "{what}");
             assert_unchanged(&before, &*caller, &what);
             let results = caller.results();
             assert_eq!(results.len(), told + 1, "{what}");
             assert!(results.last().unwrap().is_error, "{what}");
         }
     }
-    assert_eq!(run(&*caller, [Act::Append("at last".into())], Outcome::Success).ending, Ending::Succeeded);
+    assert_eq!(
+        run(&*caller, [Act::Append("at last".into())], Outcome::Success).ending,
+        CallConclusion::Succeeded
+    );
 }
 
 /// Arguments that do not fit the schema are refused before anything runs.
@@ -66,8 +69,8 @@ pub fn arguments_that_do_not_fit_change_nothing(factory: &dyn CallerFactory) {
         json!({"acts": [{"write": ["file.txt", "changed"]}, {"unheard_of": 1}], "outcome": "success"}),
     ] {
         let told = caller.results().len();
-        let ends = caller.turn(vec![Asked::new("act", arguments.clone())]);
-        assert_eq!(ends[0].ending, Ending::Failed, "{arguments}");
+        let ends = caller.turn(vec![CallSpec::new("act", arguments.clone())]);
+        assert_eq!(ends[0].ending, CallConclusion::Failed, "{arguments}");
         assert_unchanged(&before, &*caller, "arguments that do not fit");
         assert_eq!(caller.results().len(), told + 1, "{arguments}");
         assert!(caller.results().last().unwrap().is_error, "{arguments}");
@@ -80,7 +83,7 @@ pub fn a_tool_that_does_not_declare_resources_cannot_change_one(factory: &dyn Ca
     prepare(&*caller);
     let before = caller.state();
     let ends = caller.turn(vec![Script::new([Act::Count(1)], Outcome::Success).asked("think")]);
-    assert_eq!(ends[0].ending, Ending::Failed);
+    assert_eq!(ends[0].ending, CallConclusion::Failed);
     let told = caller.results().last().unwrap().error_message.clone().unwrap();
     assert!(told.contains(r#"resources = "write""#), "{told}");
     assert_unchanged(&before, &*caller, "a tool that does not declare resources");
@@ -91,8 +94,8 @@ pub fn unknown_tools_change_nothing(factory: &dyn CallerFactory) {
     let caller = open(factory);
     prepare(&*caller);
     let before = caller.state();
-    let ends = caller.turn(vec![Asked::new("unheard_of", json!({}))]);
-    assert_eq!(ends[0].ending, Ending::Failed);
+    let ends = caller.turn(vec![CallSpec::new("unheard_of", json!({}))]);
+    assert_eq!(ends[0].ending, CallConclusion::Failed);
     assert_unchanged(&before, &*caller, "an unknown tool");
     assert!(caller.results().last().unwrap().is_error);
 }

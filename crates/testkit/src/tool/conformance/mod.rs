@@ -21,7 +21,7 @@ use backstitch_core::execution::snapshots_equivalent;
 use backstitch_core::session::SlicePolicy;
 use backstitch_filesystem::{FileOperations, FilePath};
 
-use super::{Act, CallerFactory, Counter, Ended, Ending, Outcome, Script, ToolCaller, tools};
+use super::{Act, CallConclusion, CallReport, CallerFactory, Counter, Outcome, Script, ToolCaller, tools};
 use crate::sample::{Remark, Task};
 
 /// Calls a macro with the names of all properties.
@@ -78,7 +78,7 @@ fn open(factory: &dyn CallerFactory) -> Box<dyn ToolCaller> {
 }
 
 /// Makes one call that may change files.
-fn run(caller: &dyn ToolCaller, acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> Ended {
+fn run(caller: &dyn ToolCaller, acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> CallReport {
     let mut ends = caller.turn(vec![Script::new(acts, outcome).asked("act")]);
     assert_eq!(ends.len(), 1, "a turn of one call has one end");
     ends.remove(0)
@@ -98,7 +98,7 @@ fn prepare(caller: &dyn ToolCaller) {
         ],
         Outcome::Success,
     );
-    assert_eq!(ended.ending, Ending::Succeeded);
+    assert_eq!(ended.ending, CallConclusion::Succeeded);
 }
 
 /// The keys of the tasks.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::super::Asked;
+use super::super::CallSpec;
 use super::*;
 
 /// Calls that use files wait for each other, so each sees what those before it wrote.
@@ -26,7 +26,7 @@ pub fn calls_of_a_turn_see_files_in_their_order(factory: &dyn CallerFactory) {
         extend("3", Outcome::Success),
     ];
     let ends = caller.turn(turn);
-    assert_eq!(ends[2].ending, Ending::Failed);
+    assert_eq!(ends[2].ending, CallConclusion::Failed);
     assert_eq!(file(&*caller, "file.txt").as_deref(), Some("123"));
 }
 
@@ -42,7 +42,7 @@ pub fn calls_of_a_turn_change_resources_in_their_order(factory: &dyn CallerFacto
         count(200, "act", Outcome::Panic),
         count(3, "act", Outcome::Success),
     ]);
-    let failed: Vec<_> = ends.iter().map(|end| end.ending == Ending::Failed).collect();
+    let failed: Vec<_> = ends.iter().map(|end| end.ending == CallConclusion::Failed).collect();
     assert_eq!(failed, [false, true, false, true, false]);
     assert_eq!(number(&*caller), (3 + 2) * 3 + 3, "1, 2 and 3 in this order");
 }
@@ -57,15 +57,15 @@ struct Model {
 }
 
 impl Model {
-    fn take(&mut self, script: &Script, ending: Ending) {
+    fn take(&mut self, script: &Script, ending: CallConclusion) {
         let mut after = self.clone();
         for act in &script.acts {
             after.perform(act);
         }
         match ending {
-            Ending::Succeeded => *self = after,
-            Ending::Failed => self.remarks = after.remarks,
-            Ending::VisibilityExpansion => {}
+            CallConclusion::Succeeded => *self = after,
+            CallConclusion::Failed => self.remarks = after.remarks,
+            CallConclusion::VisibilityExpansion => {}
         }
     }
 
@@ -143,7 +143,7 @@ pub fn random_turns_do_as_the_model_does(factory: &dyn CallerFactory) {
         let mut model = Model::default();
         for turn in turns {
             let told = caller.results().len();
-            let asked: Vec<Asked> = turn.iter().map(|(tool, script)| script.asked(tool)).collect();
+            let asked: Vec<CallSpec> = turn.iter().map(|(tool, script)| script.asked(tool)).collect();
             let ends = caller.turn(asked);
             let ending_of = |index: usize| ends[index].ending;
             // As they were recorded; what was never told of has changed nothing.
@@ -151,12 +151,12 @@ pub fn random_turns_do_as_the_model_does(factory: &dyn CallerFactory) {
                 let index = ends.iter().position(|end| end.call_id == result.invocation_id).unwrap();
                 let may_succeed = turn[index].1.outcome == Outcome::Success;
                 let conflicted = result.error_type.as_deref() == Some("conflict");
-                prop_assert_eq!(ending_of(index) == Ending::Succeeded, may_succeed && !conflicted);
+                prop_assert_eq!(ending_of(index) == CallConclusion::Succeeded, may_succeed && !conflicted);
                 model.take(&turn[index].1, ending_of(index));
             }
             for (index, (_, script)) in turn.iter().enumerate() {
                 let expands = script.outcome == Outcome::Expansion;
-                prop_assert_eq!(ending_of(index) == Ending::VisibilityExpansion, expands);
+                prop_assert_eq!(ending_of(index) == CallConclusion::VisibilityExpansion, expands);
             }
             prop_assert_eq!(&tasks(&*caller), &model.tasks, "{:?}", turn);
             prop_assert_eq!(&remarks(&*caller), &model.remarks, "{:?}", turn);

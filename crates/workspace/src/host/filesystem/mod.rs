@@ -18,8 +18,8 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use backstitch_core::ports::{
-    Access, Entry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat, WorkspaceError,
-    WriteMode,
+    Access, DirectoryEntry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
+    WorkspaceError, WriteMode,
 };
 use backstitch_core::time::Timestamp;
 use backstitch_filesystem::FilePath;
@@ -179,7 +179,7 @@ impl Filesystem for HostFilesystem {
         }
     }
 
-    fn list(&self, path: &FilePath) -> Result<Vec<Entry>, FilesystemError> {
+    fn list(&self, path: &FilePath) -> Result<Vec<DirectoryEntry>, FilesystemError> {
         let failed = |error| failed(path, error);
         // A path-only handle of a directory cannot be read.
         let directory = sys::open_directory(self.directory(path)?.as_fd(), ".").map_err(failed)?;
@@ -193,7 +193,7 @@ impl Filesystem for HostFilesystem {
                 continue;
             }
             let name = name.to_string_lossy().into_owned();
-            entries.push(Entry { name, kind: kind(&found), bytes: size(&found) });
+            entries.push(DirectoryEntry { name, kind: kind(&found), bytes: size(&found) });
         }
         Ok(entries)
     }

@@ -23,7 +23,9 @@ use std::os::fd::BorrowedFd;
 
 use backstitch_core::crash_point;
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::ports::{Objects, PathChange, Restored, Uncovered, UncoveredReason, WorkspaceError};
+use backstitch_core::ports::{
+    Objects, PathChange, RestoreReport, UncoveredPath, UncoveredReason, WorkspaceError,
+};
 use backstitch_filesystem::format::names::shown;
 use backstitch_filesystem::format::{Overlay, Root};
 
@@ -76,7 +78,7 @@ pub(crate) struct Restore<'a> {
     how: Attempt,
     open_files: OpenFiles,
     changed: Vec<PathChange>,
-    kept: Vec<Uncovered>,
+    kept: Vec<UncoveredPath>,
 }
 
 /// Variant of an attempt at a restore.
@@ -103,7 +105,7 @@ impl<'a> Restore<'a> {
     /// changes, even if the restore fails.
     pub(crate) fn run(
         mut self,
-        restored: &mut Restored,
+        restored: &mut RestoreReport,
         root: BorrowedFd<'_>,
         found: &DirIndex,
         wanted: WorkspaceRoot,
@@ -150,6 +152,6 @@ impl<'a> Restore<'a> {
 
     fn keep(&mut self, path: &[u8], reason: UncoveredReason, found: Option<&EntryStat>) {
         let bytes = found.filter(|found| found.kind == Kind::File).map(|found| found.stamp.size);
-        self.kept.push(Uncovered { path: shown(path), reason, bytes });
+        self.kept.push(UncoveredPath { path: shown(path), reason, bytes });
     }
 }

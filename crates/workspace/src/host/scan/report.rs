@@ -1,6 +1,6 @@
 //! Uncovered paths of a scan, for people and for the next call.
 
-use backstitch_core::ports::{Uncovered, UncoveredReason};
+use backstitch_core::ports::{UncoveredPath, UncoveredReason};
 use backstitch_filesystem::format::names::{push, shown};
 
 use crate::coverage::Coverage;
@@ -8,7 +8,7 @@ use crate::host::index::{DirIndex, Entry};
 use crate::host::rules::is_static;
 
 /// Lists the uncovered paths below a directory, and the coverage that this scan decided.
-pub(crate) fn report(root: &DirIndex) -> (Vec<Uncovered>, Coverage) {
+pub(crate) fn report(root: &DirIndex) -> (Vec<UncoveredPath>, Coverage) {
     let mut report = Report::default();
     if root.flags.attributes {
         report.add(b"", UncoveredReason::Attributes, None);
@@ -19,7 +19,7 @@ pub(crate) fn report(root: &DirIndex) -> (Vec<Uncovered>, Coverage) {
 
 #[derive(Default)]
 struct Report {
-    uncovered: Vec<Uncovered>,
+    uncovered: Vec<UncoveredPath>,
     coverage: Coverage,
 }
 
@@ -64,6 +64,6 @@ impl Report {
     }
 
     fn add(&mut self, path: &[u8], reason: UncoveredReason, bytes: Option<u64>) {
-        self.uncovered.push(Uncovered { path: shown(path), reason, bytes });
+        self.uncovered.push(UncoveredPath { path: shown(path), reason, bytes });
     }
 }
