@@ -15,8 +15,8 @@ use backstitch::{RuntimeError, store};
 use rustyline::error::ReadlineError;
 use serde_json::json;
 
-use crate::sessions::Common;
-use crate::usage::{Usage, is_usage};
+use crate::common::Common;
+use crate::usage::Usage;
 
 /// An error of the command itself.
 #[derive(Debug)]
@@ -82,6 +82,18 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, ProcessError::code))
         .or_else(|| of(error, |_: &std::io::Error| ErrorCode::Io))
         .or_else(|| of(error, |_: &ReadlineError| ErrorCode::Io))
+}
+
+/// Whether an error is about what the command was given: its arguments, its files, the keys in its environment.
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.chain().any(|error| {
+        let about_file = error
+            .downcast_ref::<AgentFileError>()
+            .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
+        let is_unnamed =
+            error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
+        about_file || is_unnamed || error.is::<Usage>()
+    })
 }
 
 /// Prints the error that ended a command, and returns the exit code. With `events`, programs get it as an event too, unless the last

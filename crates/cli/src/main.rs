@@ -7,6 +7,7 @@
 #[macro_use]
 mod terminal;
 
+mod common;
 mod error;
 mod explain;
 mod keys;
@@ -25,7 +26,7 @@ use clap::{Parser, Subcommand};
 #[command(name = "backstitch", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(flatten)]
-    common: sessions::Common,
+    common: common::Common,
     #[command(subcommand)]
     command: Command,
 }
@@ -58,8 +59,8 @@ fn main() -> ExitCode {
     let (done, events) = match arguments.command {
         // The language has its own form of errors for programs.
         Command::Lisp(command) => (lisp::run(command), false),
-        Command::Sessions(command) => (sessions::run(&common, *command), common.json()),
-        Command::Explain(command) => (command.run(common.json()), common.json()),
+        Command::Sessions(command) => (sessions::run(&common, *command), common.json),
+        Command::Explain(command) => (command.run(common.json), common.json),
     };
     done.unwrap_or_else(|error| error::report(&common, error, events))
 }

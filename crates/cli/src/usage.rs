@@ -2,11 +2,6 @@
 
 use std::fmt;
 
-use backstitch::agent_file::AgentFileError;
-use backstitch::code::ErrorCode;
-
-use crate::error::CommandError;
-
 /// The command was called wrongly.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
@@ -18,15 +13,3 @@ impl fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
-
-/// Whether an error is about what the command was given: its arguments, its files, the keys in its environment.
-pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
-    error.chain().any(|error| {
-        let about_file = error
-            .downcast_ref::<AgentFileError>()
-            .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
-        let is_unnamed =
-            error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
-        about_file || is_unnamed || error.is::<Usage>()
-    })
-}
